@@ -93,7 +93,7 @@ TEMPLATES = [
             ],
             "libraries": {
                 name: f"sessions.pages.tags.{name}"
-                for name in ("figures", "memory", "navigation", "terms", "texts", "trends")
+                for name in ("figures", "hints", "manual", "memory", "navigation", "terms", "texts", "trends")
             },
         },
     },

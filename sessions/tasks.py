@@ -12,6 +12,7 @@ from sessions.services import dispatch, reference_scans
 from sessions.services.compactions import background, recap_upgrades, sweep, triggers
 from sessions.services.imports import execution, jobs
 from sessions.services.memory import auto_proposals, auto_updates, extraction
+from sessions.services.samples import jobs as samples
 from sessions.services.search import indexing
 from sessions.services.sessions import profiles, retention
 from sessions.services.spending import cost_budgets, rollups
@@ -68,6 +69,12 @@ def import_step(job_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def imports_sweep() -> None:
     jobs.import_jobs_sweep()
+    samples.samples_sweep()
+
+
+@shared_task(name=dispatch.SAMPLE_LOAD)  # type: ignore[untyped-decorator]
+def sample_load(project_id: str) -> None:
+    samples.sample_run(project_id=UUID(project_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -791,6 +791,14 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                (
+                    "page",
+                    models.CharField(
+                        choices=[("sessions", "Sessions"), ("trends", "Trends")],
+                        default="sessions",
+                        max_length=16,
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("query", models.CharField(max_length=1000)),
                 (
@@ -1103,7 +1111,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="LatencyRollup",
+            name="CallHistogram",
             fields=[
                 (
                     "id",
@@ -1116,7 +1124,8 @@ class Migration(migrations.Migration):
                 (
                     "measure",
                     models.CharField(
-                        choices=[("first_token", "First"), ("duration", "Duration")], max_length=16
+                        choices=[("first_token", "First"), ("duration", "Duration"), ("prompt", "Prompt")],
+                        max_length=16,
                     ),
                 ),
                 ("slot", models.PositiveSmallIntegerField()),
@@ -1126,7 +1135,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="latency_rollups",
+                        related_name="call_histograms",
                         to="accounts.project",
                     ),
                 ),
@@ -1135,16 +1144,16 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="latency_rollups",
+                        related_name="call_histograms",
                         to="agent_sessions.agentsession",
                     ),
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["project", "at"], name="latency_rollup_span")],
+                "indexes": [models.Index(fields=["project", "at"], name="call_histogram_span")],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("session", "at", "model", "measure", "slot"), name="latency_rollup_once"
+                        fields=("session", "at", "model", "measure", "slot"), name="call_histogram_once"
                     )
                 ],
             },
@@ -1369,7 +1378,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="savedview",
-            constraint=models.UniqueConstraint(fields=("project", "user", "name"), name="saved_view_name"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "user", "page", "name"), name="saved_view_name"
+            ),
         ),
         migrations.AddIndex(
             model_name="sharedfact",
@@ -1804,6 +1815,74 @@ class Migration(migrations.Migration):
             ],
             options={
                 "constraints": [models.UniqueConstraint(fields=("session", "user"), name="star_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="DismissedHint",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("hint", models.CharField(max_length=40)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("user", "hint"), name="dismissed_hint_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="SampleLoad",
+            fields=[
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                (
+                    "project",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="sample_load",
+                        serialize=False,
+                        to="accounts.project",
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("loading", "Loading"), ("done", "Done"), ("failed", "Failed")],
+                        default="loading",
+                        max_length=16,
+                    ),
+                ),
+                ("total", models.PositiveSmallIntegerField()),
+                (
+                    "sessions",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.UUIDField(), default=list, size=None
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
             },
         ),
         migrations.CreateModel(

@@ -2,7 +2,7 @@ from sessions.models.claimable import Claimable
 from sessions.models.client_history import ClientHistory
 from sessions.models.comments import Comment
 from sessions.models.compactions import Compaction, Edit, Recap
-from sessions.models.dashboards import SavedView, SessionProfile, Star
+from sessions.models.dashboards import DismissedHint, SavedView, SessionProfile, Star
 from sessions.models.imports import ImportedLog, ImportJob, ImportJobSession, ImportPart, ImportStep
 from sessions.models.memory import (
     FactObservation,
@@ -13,7 +13,8 @@ from sessions.models.memory import (
 )
 from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
 from sessions.models.references import ReferenceScan
-from sessions.models.rollups import LatencyRollup, RollupCursor, UsageRollup
+from sessions.models.rollups import CallHistogram, RollupCursor, UsageRollup
+from sessions.models.samples import SampleLoad
 from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
 from sessions.models.sharing import SharedLink
@@ -27,11 +28,13 @@ __all__ = [
     "AgentSession",
     "Blob",
     "BudgetAlert",
+    "CallHistogram",
     "Claimable",
     "ClientHistory",
     "Comment",
     "Compaction",
     "CostBudget",
+    "DismissedHint",
     "Edit",
     "FactObservation",
     "ImportJob",
@@ -39,7 +42,6 @@ __all__ = [
     "ImportPart",
     "ImportStep",
     "ImportedLog",
-    "LatencyRollup",
     "MemoryExtraction",
     "MemoryExtractionState",
     "MemoryRevision",
@@ -52,6 +54,7 @@ __all__ = [
     "Recap",
     "ReferenceScan",
     "RollupCursor",
+    "SampleLoad",
     "SavedView",
     "SearchBlock",
     "SearchSegment",

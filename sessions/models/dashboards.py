@@ -1,4 +1,4 @@
-"""Data of the dashboard: session profiles and saved views."""
+"""Data of the dashboard: session profiles, saved views, stars and dismissed hints."""
 
 from __future__ import annotations
 
@@ -38,16 +38,23 @@ class SessionProfile(models.Model):
 
 
 class SavedView(models.Model):
-    """A named filter of the session list, for one user in one project."""
+    """A named filter of the session list or of trends, for one user in one project."""
+
+    class Page(models.TextChoices):
+        SESSIONS = "sessions"
+        TRENDS = "trends"
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="saved_views", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
+    page = models.CharField(max_length=16, choices=Page.choices, default=Page.SESSIONS)
     name = models.CharField(max_length=80)
-    # The query string of the session list.
+    # The query string of the page.
     query = models.CharField(max_length=1_000)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "user", "name"], name="saved_view_name")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user", "page", "name"], name="saved_view_name")
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -64,3 +71,18 @@ class Star(models.Model):
 
     def __str__(self) -> str:
         return f"star of {self.user_id} on {self.session_id}"
+
+
+class DismissedHint(models.Model):
+    """A hint of the tour that a user has dismissed. Hints are listed in `sessions/pages/hints.py`."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    hint = models.CharField(max_length=40)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "hint"], name="dismissed_hint_once")]
+
+    def __str__(self) -> str:
+        return f"{self.hint} of {self.user_id}"

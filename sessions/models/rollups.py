@@ -49,22 +49,24 @@ class UsageRollup(models.Model):
         return f"{self.session_id} {self.at:%Y-%m-%d %H:%M} {self.model}"
 
 
-class LatencyRollup(models.Model):
-    """A part of the histogram of the calls' latency, for one session and model in a quarter of an hour (UTC).
+class CallHistogram(models.Model):
+    """A part of the histogram of a measure of calls, for one session and model in a quarter of an hour (UTC).
 
-    `calls` counts the calls whose time in milliseconds is from 2^(slot/4) up to 2^((slot+1)/4): percentiles
-    are accurate to 9%. `measure` is the time until the first token or the duration of the call.
+    `calls` counts the calls whose value is from 2^(slot/4) up to 2^((slot+1)/4): percentiles are accurate to
+    9%. `measure` is the time until the first token or the duration of the call, in milliseconds, or the size
+    of its prompt in tokens.
     """
 
     class Measure(models.TextChoices):
         FIRST = "first_token"
         DURATION = "duration"
+        PROMPT = "prompt"
 
     project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="latency_rollups", db_index=False
+        Project, on_delete=models.CASCADE, related_name="call_histograms", db_index=False
     )
     session = models.ForeignKey(
-        AgentSession, on_delete=models.CASCADE, related_name="latency_rollups", db_index=False
+        AgentSession, on_delete=models.CASCADE, related_name="call_histograms", db_index=False
     )
     at = models.DateTimeField()
     model = models.CharField(max_length=200, blank=True)
@@ -75,11 +77,11 @@ class LatencyRollup(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["session", "at", "model", "measure", "slot"], name="latency_rollup_once"
+                fields=["session", "at", "model", "measure", "slot"], name="call_histogram_once"
             )
         ]
         # Trends read a period of a project.
-        indexes = [models.Index(fields=["project", "at"], name="latency_rollup_span")]
+        indexes = [models.Index(fields=["project", "at"], name="call_histogram_span")]
 
     def __str__(self) -> str:
         return f"{self.session_id} {self.at:%Y-%m-%d %H:%M} {self.model} {self.measure} {self.slot}"

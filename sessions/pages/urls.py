@@ -17,6 +17,10 @@ PACKAGES = (
     "connect",
     "imports",
     "sharing",
+    "manual",
 )
 
-urlpatterns = [path("", include(f"sessions.pages.{name}.urls")) for name in PACKAGES]
+urlpatterns = [
+    path("", include("sessions.pages.hints")),
+    *(path("", include(f"sessions.pages.{name}.urls")) for name in PACKAGES),
+]

@@ -24,6 +24,7 @@ MEMORY_UPDATE = "sessions.tasks.memory_upkeep"
 MEMORY_OBSERVE = "sessions.tasks.memory_observe"
 SEARCH_INDEX = "sessions.tasks.search_index"
 IMPORT_STEP = "sessions.tasks.import_step"
+SAMPLE_LOAD = "sessions.tasks.sample_load"
 
 #: Seconds to wait for the broker to accept a message, and seconds without messages after a failure.
 TIMEOUT = 0.5
@@ -63,6 +64,11 @@ def search_index_dispatch(session_id: UUID) -> bool:
 def import_dispatch(job_id: UUID) -> bool:
     """Request the next slice of an import. Returns False if the broker did not accept it."""
     return task_dispatch(IMPORT_STEP, job_id)
+
+
+def sample_dispatch(project_id: UUID) -> bool:
+    """Request the loading of a project's sample. Returns False if the broker did not accept it."""
+    return task_dispatch(SAMPLE_LOAD, project_id)
 
 
 def task_dispatch(task: str, row_id: UUID) -> bool:

@@ -2,6 +2,7 @@
 
 import "./palette.js";
 import "./requests.js";
+import "./tips.js";
 import "./zone.js";
 
 const THEMES = ["auto", "light", "dark"];

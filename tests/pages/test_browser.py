@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from sessions.services.samples.jobs import sample_run
 from tests.browsing import fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
@@ -40,13 +41,19 @@ def log_in(page: Page, name: str, password: str = "correct horse battery") -> No
     page.get_by_role("button", name="Log in").click()
 
 
-def test_from_log_in_to_the_chart_of_the_sample(page, member):
+def test_from_log_in_to_the_chart_of_the_sample(page, member, project):
     log_in(page, member.username)
-    page.get_by_role("button", name="Load sample session").click()
-    expect(page.get_by_role("status").first).to_contain_text("Sample session loaded")
+    page.get_by_role("button", name="Load the sample").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Loading the sample")
+    sample_run(project_id=project.pk)
+    expect(page.locator(".notice.success")).to_contain_text("The sample is ready")
+    page.get_by_role("link", name="Fix tide predictions at secondary ports", exact=True).click()
     chart_drawn(page)
     page.get_by_role("link", name="Sessions").first.click()
-    expect(page.locator("[data-row]")).to_have_count(1)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Remove the sample").click()
+    expect(page.locator(".notice.success")).to_contain_text("Sample removed")
+    expect(page.locator("[data-row]")).to_have_count(0)
 
 
 def test_wrong_password(page, member):

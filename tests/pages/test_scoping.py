@@ -27,6 +27,10 @@ WITHOUT_PROJECT = {
     "shared_transcript": (404, 404),
     "logout": (302, 405),
     "home": (302, 302),
+    "hints": (302, 405),
+    "manual": (302, 200),
+    "manual_page": (302, 200),
+    "manual_search": (302, 200),
     "password_change": (302, 200),
     "invitation": (404, 404),
 }
@@ -73,6 +77,7 @@ def ids(project):
         "token": "x" * 43,
         "period": "month",
         "format": "md",
+        "name": "quickstart",
     }
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.urls import reverse
 
-from sessions.models import AgentSession, LatencyRollup, Turn
+from sessions.models import AgentSession, CallHistogram, Turn
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.spending.rollups import rollups_fill, rollups_invalidate
 from tests.markup import one_line
@@ -104,4 +104,4 @@ def test_turns_are_counted_once_and_deleted_with_their_session(project, viewer_c
     rollups_fill()
     assert trends(viewer_client).context["latency"].duration.calls == 201
     session_delete(session=slow)
-    assert set(LatencyRollup.objects.values_list("session", flat=True)) == {fast.pk}
+    assert set(CallHistogram.objects.values_list("session", flat=True)) == {fast.pk}

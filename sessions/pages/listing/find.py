@@ -1,4 +1,4 @@
-"""The search results of the command palette: settings, sessions and messages."""
+"""The search results of the command palette: settings, sessions, messages and the documentation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Project
 from sessions.pages.access import private, viewer_of
+from sessions.pages.manual.library import sections_search
+from sessions.pages.manual.markup import page_address
 from sessions.pages.search.hits import hit_address
 from sessions.pages.settings.common import SECTIONS
 from sessions.pages.text import visible
@@ -20,7 +22,7 @@ from sessions.selectors.search.results import search
 from sessions.selectors.sessions import sessions_search
 
 #: Number of entries of each kind, and characters of a message's label.
-_SESSIONS, _MESSAGES, _LABEL = 5, 5, 90
+_SESSIONS, _MESSAGES, _DOCS, _LABEL = 5, 5, 3, 90
 
 
 @require_safe
@@ -30,7 +32,7 @@ def palette_find(request: HttpRequest, slug: str) -> JsonResponse:
     if not text:
         return private(JsonResponse({"places": []}))
     project, zone = viewer.project, zone_of(request)
-    found = [*_settings(slug, text), *_sessions(project, text), *_messages(project, text, zone)]
+    found = [*_settings(slug, text), *_sessions(project, text), *_messages(project, text, zone), *_docs(text)]
     return private(JsonResponse({"places": found}))
 
 
@@ -54,3 +56,9 @@ def _messages(project: Project, text: str, zone: tzinfo) -> Iterator[dict[str, s
         start = max(0, hit.snippet.marks[0][0] - 20) if hit.snippet.marks else 0
         label = " ".join(visible(hit.snippet.text[start : start + _LABEL]).split())
         yield {"label": label, "kind": "message", "href": hit_address(project.slug, hit)}
+
+
+def _docs(text: str) -> Iterator[dict[str, str]]:
+    for section in sections_search(text, limit=_DOCS):
+        label = section.title if section.heading == section.title else f"{section.title} › {section.heading}"
+        yield {"label": label, "kind": "docs", "href": f"{page_address(section.page)}#{section.anchor}"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.listing import bulk, find, saved, views
+from sessions.pages.listing import bulk, find, sample, saved, views
 
 _LIST = "p/<slug:slug>/sessions/"
 
 urlpatterns = [
     path("", views.home, name="home"),
     path(_LIST, views.session_list, name="sessions"),
-    path(f"{_LIST}sample/", views.sample_create, name="sample"),
+    path(f"{_LIST}sample/", sample.sample, name="sample"),
+    path(f"{_LIST}sample/delete/", sample.sample_delete, name="sample_delete"),
     path(f"{_LIST}suggest/", views.session_suggest, name="sessions_suggest"),
     path(f"{_LIST}find/", find.palette_find, name="sessions_find"),
     path(f"{_LIST}moved/", views.sessions_updated, name="sessions_updated"),

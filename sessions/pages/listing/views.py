@@ -1,4 +1,4 @@
-"""The session list of a project, its filters, and the sample session."""
+"""The session list of a project and its filters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -22,7 +20,7 @@ from django.http import (
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, private, user_of, viewer_of, wants_fragment
@@ -34,6 +32,7 @@ from sessions.pages.listing.suggest import suggestions_of
 from sessions.pages.zones import zone_of
 from sessions.selectors.filter_expression import InvalidTerm, expression_read, size_read
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
+from sessions.selectors.samples import sample_of
 from sessions.selectors.sessions import (
     COUNT_LIMIT,
     SessionsPage,
@@ -43,7 +42,6 @@ from sessions.selectors.sessions import (
     sessions_list,
     sessions_newer,
 )
-from sessions.services.samples.load import sample_load
 
 
 class TokensField(forms.CharField):
@@ -146,6 +144,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "count_limit": COUNT_LIMIT,
     }
     if not wants_fragment(request):
+        context["sample"] = sample_of(viewer.project)
         context["facets"] = sessions_facets(project=viewer.project)
         context["views"] = saved_views(project=viewer.project, user=request.user)
     return page_or_fragment(request, "sessions/list.html", "sessions/_list.html", context)
@@ -191,17 +190,6 @@ def sessions_export(request: HttpRequest, slug: str) -> HttpResponseBase:
     response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slug}-sessions.csv"'
     return private(response)
-
-
-@require_POST
-def sample_create(request: HttpRequest, slug: str) -> HttpResponse:
-    """Load the bundled sample session."""
-    viewer = viewer_of(request, slug)
-    if not viewer.may_write:
-        raise PermissionDenied("Loading the sample requires write access.")
-    session = sample_load(project=viewer.project)
-    messages.success(request, "Sample session loaded.")
-    return redirect("session", slug=slug, id=session.pk)
 
 
 def _since(page: SessionsPage) -> str:

@@ -1,6 +1,6 @@
 """Percentiles of the latency of model calls in a period, by bucket and group.
 
-Reads histograms (`LatencyRollup`), so that percentiles of any period and group can be computed from stored
+Reads histograms (`CallHistogram`), so that percentiles of any period and group can be computed from stored
 counts.
 """
 
@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from sessions.models import AgentSession, LatencyRollup
+from sessions.models import AgentSession, CallHistogram
 from sessions.selectors.trends.sums import (
     BUCKETS,
     GROUP_KEYS,
@@ -101,8 +101,9 @@ def _rows(key: str, project_id: UUID, query: TrendQuery, *, tags: bool, bucket: 
     sql = f"""
         SELECT r.bucket, {key} AS key, r.measure, r.slot, sum(r.calls)::bigint
           FROM (SELECT session_id, model, {begins} AS bucket, measure, slot, sum(calls) AS calls
-                  FROM {LatencyRollup._meta.db_table}
+                  FROM {CallHistogram._meta.db_table}
                  WHERE project_id = %(project)s AND at >= %(start)s AND at < %(end)s
+                   AND measure IN ('{CallHistogram.Measure.FIRST}', '{CallHistogram.Measure.DURATION}')
                  GROUP BY 1, 2, 3, 4, 5) r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
           {unnested}

@@ -1,1 +1,1 @@
-"""The sample session that ships with the product."""
+"""The sample that ships with the product: fictional sessions for new users."""

@@ -1,11 +1,16 @@
-"""The log of the sample session, which gives new users something to look at."""
+"""The sample session that is imported from a log. Its client compacts its own context."""
 
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
-from importers.base import LogFile
+from accounts.models import Project
+from importers.base import ImportedSession, LogFile
+from importers.registry import recognize
+from sessions.models import AgentSession
+from sessions.services.imports.store import session_import
 
 _NAME = "sample-session.jsonl"
 
@@ -14,3 +19,15 @@ def sample_log() -> LogFile:
     """Return a fictional coding task of about fifty turns, in Claude Code's log format."""
     packed = Path(__file__).with_name(f"{_NAME}.gz").read_bytes()
     return LogFile(name=_NAME, data=gzip.decompress(packed))
+
+
+def log_import(*, project: Project, title: str = "") -> AgentSession:
+    """Import the log, or return its session if it exists. `title` replaces the title in the log."""
+    log = sample_log()
+    importer = recognize(log)
+    if importer is None:
+        raise LookupError(f"no importer recognizes the sample {log.name}")
+    imported = next(item for item in importer.read(log) if isinstance(item, ImportedSession))
+    if title:
+        imported = replace(imported, title=title, tags=["sample"])
+    return session_import(project=project, imported=imported, origin=importer.name).session

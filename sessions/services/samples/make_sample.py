@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from .steps import ROOT, Call, Step
-from .story import TITLE, steps
+from .stories.steps import ROOT, Call, Step
+from .stories.tides import TITLE, logged_steps
 
 _TARGET = Path(__file__).with_name("sample-session.jsonl.gz")
 _SESSION = str(uuid.uuid5(uuid.NAMESPACE_URL, "tidewater/sample"))
@@ -133,7 +133,7 @@ def _size(value: Any) -> int:
 def sample_bytes() -> bytes:
     """Return the whole log, compressed."""
     log = Log()
-    for step in steps():
+    for step in logged_steps():
         log.step(step)
     log.title(TITLE)
     lines = b"".join(orjson.dumps(line) + b"\n" for line in log.lines)

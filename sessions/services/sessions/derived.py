@@ -19,10 +19,11 @@ from sessions.services.tools.counting import session_tools_count
 
 def derived_refresh_on_commit(*, session: AgentSession) -> None:
     """Refresh the data after the commit. If that fails, the pass over all sessions does it."""
-    transaction.on_commit(partial(_refresh, session.pk), robust=True)
+    transaction.on_commit(partial(session_derive, session_id=session.pk), robust=True)
 
 
-def _refresh(session_id: UUID) -> None:
+def session_derive(*, session_id: UUID) -> None:
+    """Derive the data now. Does nothing if the session was deleted."""
     session = AgentSession.objects.filter(pk=session_id).first()
     if session is None:
         return

@@ -25,7 +25,7 @@ from django.db.models.functions import Coalesce, Least
 from django.utils import timezone
 
 import pricing
-from sessions.models import AgentSession, LatencyRollup, RollupCursor, UsageRollup
+from sessions.models import AgentSession, CallHistogram, RollupCursor, UsageRollup
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 
 #: Advisory lock: exclusive while sums are added, shared while sessions are invalidated, so that turns are not
@@ -55,7 +55,7 @@ def rollups_invalidate(*sessions: UUID) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_LOCK])
     UsageRollup.objects.filter(session__in=sessions).delete()
-    LatencyRollup.objects.filter(session__in=sessions).delete()
+    CallHistogram.objects.filter(session__in=sessions).delete()
     RollupCursor.objects.filter(session__in=sessions).delete()
 
 
@@ -74,7 +74,7 @@ def _fill_batch(found: QuerySet[AgentSession]) -> int:
         sums = [_with_savings(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
         if sums:
             cursor.execute(_ADD, {name: [row[name] for row in sums] for name in _COLUMNS})
-        cursor.execute(_ADD_LATENCY, {"ids": ids, "firsts": firsts, "ends": ends})
+        cursor.execute(_ADD_HISTOGRAMS, {"ids": ids, "firsts": firsts, "ends": ends})
         cursor.execute(_MOVE, {"ids": ids, "ends": ends})
     return int(sum(ends) - sum(firsts))
 
@@ -153,18 +153,20 @@ ON CONFLICT (session_id, at, model) DO UPDATE
    SET {", ".join(f"{name} = r.{name} + excluded.{name}" for name in _ADDED)}
 """  # noqa: S608
 
-_ADD_LATENCY = f"""
-INSERT INTO {LatencyRollup._meta.db_table} AS r (project_id, session_id, at, model, measure, slot, calls)
+_ADD_HISTOGRAMS = f"""
+INSERT INTO {CallHistogram._meta.db_table} AS r (project_id, session_id, at, model, measure, slot, calls)
 SELECT s.project_id, s.id, date_bin('15 minutes', t.at, '2000-01-01Z'),
        coalesce(nullif(t.model, ''), s.model),
-       taken.measure, floor(4 * log(2, greatest(taken.ms, 1)::numeric))::int, count(*)
+       taken.measure, floor(4 * log(2, greatest(taken.value, 1)::numeric))::int, count(*)
   FROM unnest(%(ids)s::uuid[], %(firsts)s::int[], %(ends)s::int[]) AS missing(id, first, last)
   JOIN {AgentSession._meta.db_table} s ON s.id = missing.id
   JOIN agent_sessions_turn t
     ON t.session_id = missing.id AND t.index >= missing.first AND t.index < missing.last
- CROSS JOIN LATERAL (VALUES ('{LatencyRollup.Measure.FIRST}', t.first_token_ms),
-                            ('{LatencyRollup.Measure.DURATION}', t.duration_ms)) AS taken(measure, ms)
- WHERE t.billed AND taken.ms IS NOT NULL
+ CROSS JOIN LATERAL (VALUES ('{CallHistogram.Measure.FIRST}', t.first_token_ms),
+                            ('{CallHistogram.Measure.DURATION}', t.duration_ms),
+                            ('{CallHistogram.Measure.PROMPT}', t.prompt_reported))
+           AS taken(measure, value)
+ WHERE t.billed AND taken.value IS NOT NULL
  GROUP BY s.project_id, s.id, 3, 4, 5, 6
 ON CONFLICT (session_id, at, model, measure, slot) DO UPDATE SET calls = r.calls + excluded.calls
 """  # noqa: S608

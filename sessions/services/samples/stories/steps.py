@@ -1,4 +1,4 @@
-"""The steps of the sample session: model responses with their tool calls."""
+"""The steps of the sample sessions: model responses with their tool calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ROOT = "/home/mara/tidewater"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call and its output."""
+    """A tool call and its output. Calls of contextapp's own tools have no output: they are executed."""
 
     tool: str
     arguments: dict[str, Any]
-    output: str
+    output: str = ""
     is_error: bool = False
 
 
@@ -24,7 +24,8 @@ class Call:
 class Step:
     """One model response with its tool calls, and the user message before it, if any.
 
-    A step with `compacted_to` is a compaction by the client instead; its value is the summary.
+    A step with `compacted_to` is a compaction by the client instead; its value is the summary. One with
+    `compacts` ends with a compaction that the user requests for this reason. `pause` is in minutes.
     """
 
     user: str = ""
@@ -32,6 +33,8 @@ class Step:
     text: str = ""
     calls: tuple[Call, ...] = ()
     compacted_to: str = ""
+    compacts: str = ""
+    pause: int = 0
 
 
 def read(path: str, sections: int) -> Call:
@@ -60,3 +63,14 @@ def edit(path: str, old: str, new: str, *, output: str = "", is_error: bool = Fa
 def pytest(target: str, passed: int, failed: tuple[str, ...] = ()) -> Call:
     """Run the tests."""
     return bash(f"pytest {target} -q", test_report(target, passed, failed), is_error=bool(failed))
+
+
+def remember(reason: str, *operations: tuple[str, str, str]) -> Call:
+    """Update the working memory: operations as operator, field and item."""
+    items = [{"op": op, "field": field, "item": item} for op, field, item in operations]
+    return Call(tool="update_working_memory", arguments={"reason": reason, "operations": items})
+
+
+def expand(about: str, pattern: str) -> Call:
+    """Retrieve the matching lines of the newest shortened output of a call that mentions `about`."""
+    return Call(tool="expand_clip", arguments={"about": about, "grep": pattern})

@@ -1,4 +1,4 @@
-"""The story of the sample session: a fictional tide table service shows wrong times after a clock change.
+"""The story of the main sample session: a fictional tide table service shows wrong times after a clock change.
 
 Every name in it is made up.
 """
@@ -15,8 +15,8 @@ from .tool_outputs import listing, search_hits, test_report
 TITLE = "Fix tide predictions at secondary ports"
 
 
-def steps() -> Iterator[Step]:
-    """Return the whole session, in order."""
+def logged_steps() -> Iterator[Step]:
+    """Return the session as recorded by a client that compacts its own context."""
     yield from _finding_the_cause()
     yield from _first_attempt()
     yield Step(compacted_to=RECAP)

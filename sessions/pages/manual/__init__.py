@@ -1,0 +1,1 @@
+"""The documentation in `docs/`, as pages of the dashboard."""

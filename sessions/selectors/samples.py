@@ -1,0 +1,19 @@
+"""The sample of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID
+
+from accounts.models import Project
+from sessions.models import SampleLoad
+
+
+def sample_of(project: Project) -> SampleLoad | None:
+    """Return the sample of a project, which may still be loading, or None."""
+    return SampleLoad.objects.filter(pk=project.pk).first()
+
+
+def sample_sessions(project_id: UUID) -> Collection[UUID]:
+    """Return the ids of the fictional sessions of a project."""
+    return SampleLoad.objects.filter(pk=project_id).values_list("sessions", flat=True).first() or ()

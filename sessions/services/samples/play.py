@@ -1,0 +1,201 @@
+"""Play a sample session: push its turns, fetch each prompt, and report the usage that a provider would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from accounts.models import ApiKey, Project
+from compaction.capabilities import capabilities_of
+from compaction.messages import Usage
+from sessions.models import AgentSession
+from sessions.selectors.custom_prices import custom_prices
+from sessions.selectors.prompts import messages_now, prompt_state
+from sessions.selectors.redaction import redaction_of
+from sessions.services.agent_tools import TOOLS, ToolError
+from sessions.services.compactions.apply import session_compact
+from sessions.services.ingestion import messages_ingest, preamble_ingest
+from sessions.services.push.turns import turn_push
+from sessions.services.push.values import Latency, Push, Target
+from sessions.services.samples.backdate import session_backdate
+from sessions.services.samples.catalog import Story
+from sessions.services.samples.stories.steps import Call, Step
+from sessions.services.samples.wire import (
+    assistant_message,
+    result_messages,
+    tool_definitions,
+    user_message,
+)
+from sessions.services.served_prompts import prompt_record
+from sessions.services.sessions.lifecycle import NewSession, session_create
+from sessions.store.prompt_bytes import request_fields
+
+#: Approximate characters per token of the provider.
+_CHARACTERS = 3.3
+#: Minutes after which the provider's cache expires.
+_CACHE_MINUTES = 5
+
+
+def story_play(
+    *, project: Project, key: ApiKey, story: Story, begin: datetime, parent_id: UUID | None
+) -> AgentSession:
+    """Create the session of a story, which begins at `begin`. The caller holds a transaction.
+
+    Prompts are served and compacted by the same services as those of agents.
+    """
+    return _Player(project, key, story, begin, parent_id).play()
+
+
+class _Player:
+    """A session in progress: its clock, and the parts of the prompt that the provider's cache holds."""
+
+    def __init__(
+        self, project: Project, key: ApiKey, story: Story, begin: datetime, parent_id: UUID | None
+    ) -> None:
+        self._project, self._key, self._story, self._now = project, key, story, begin
+        self._redaction, self._prices = redaction_of(project), custom_prices(project)
+        self._times: list[datetime] = []
+        self._cached: list[bytes] = []
+        self._calls = 0
+        self._session = self._create(parent_id)
+
+    def play(self) -> AgentSession:
+        for step in self._story.steps():
+            self._step(step)
+        session_backdate(session=self._session, times=self._times)
+        self._session.refresh_from_db()
+        return self._session
+
+    def _create(self, parent_id: UUID | None) -> AgentSession:
+        story = self._story
+        preamble, _ = preamble_ingest(story.system, tool_definitions(story.format), redaction=self._redaction)
+        new = NewSession(
+            format=story.format,
+            external_id=f"sample-{story.key}",
+            title=story.title,
+            agent=story.agent,
+            model=story.model,
+            tags=("sample", *story.tags),
+            metadata={"repository": "tidewater", "branch": "main"},
+            budget_tokens=story.budget_tokens,
+            policy=story.policy,
+            preamble=preamble,
+            created_by_id=self._key.created_by_id,
+            parent_id=parent_id,
+        )
+        return session_create(project_id=self._project.pk, new=new)[0]
+
+    def _step(self, step: Step) -> None:
+        if step.pause:
+            self._now += timedelta(minutes=step.pause)
+        if step.pause > _CACHE_MINUTES:
+            self._cached = []
+        if step.user:
+            self._now += timedelta(minutes=2)
+            self._push([user_message(step.user)])
+        prompt, values = self._prompt()
+        usage = self._usage(prompt)
+        calls = self._resolved(step.calls, values)
+        message = assistant_message(step, calls, self._story.format)
+        usage = replace(usage, output_tokens=_tokens(orjson.dumps(message)))
+        results = {id: self._run(call) for id, call in calls.items()}
+        duration = 900 + usage.output_tokens * 17
+        latency = Latency(first_token_ms=480 + usage.prompt_tokens // 40, duration_ms=duration)
+        self._now += timedelta(milliseconds=duration)
+        self._push([message, *result_messages(results, self._story.format)], usage=usage, latency=latency)
+        self._now += timedelta(seconds=3 + 4 * len(calls))
+        if step.compacts:
+            session_compact(session=self._session, trigger="user", reason=step.compacts)
+
+    def _push(self, messages: Sequence[Mapping[str, Any]], **reported: Any) -> None:
+        raw = [orjson.dumps(message) for message in messages]
+        ingested, found = messages_ingest(raw, messages, format=self._story.format, redaction=self._redaction)
+        push = Push(
+            messages=ingested, redacted=found, model=self._story.model, prices=self._prices, **reported
+        )
+        turn_push(self._target, push)
+        self._times.append(self._now)
+
+    @property
+    def _target(self) -> Target:
+        return Target(key_id=self._key.pk, project_id=self._project.pk, session_id=self._session.pk)
+
+    def _prompt(self) -> tuple[list[bytes], list[dict[str, Any]]]:
+        """Fetch the prompt. Return its parts as JSON, and its messages."""
+        target = self._target
+        state = prompt_state(key_id=target.key_id, project_id=target.project_id, session_id=target.session_id)
+        assert state is not None
+        fields = request_fields(
+            messages_now(state),
+            stored_format=state.format,
+            format=self._story.format,
+            system=state.system,
+            tools=state.shown_tools,
+            is_regular=state.regular,
+            capabilities=capabilities_of(state.model),
+        )
+        prompt_record(state)
+        body = orjson.loads(orjson.dumps(fields))
+        messages = body.pop("messages")
+        return [*(orjson.dumps(body[name]) for name in sorted(body)), *map(orjson.dumps, messages)], messages
+
+    def _usage(self, prompt: list[bytes]) -> Usage:
+        """Return the usage of a call: the cache holds the parts at the start that did not change."""
+        pairs = zip(prompt, self._cached, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        read, rest = (sum(map(_tokens, parts)) for parts in (prompt[:same], prompt[same:]))
+        self._cached = prompt
+        if self._story.format == "openai":
+            return Usage(cache_read_tokens=read, uncached_tokens=rest)
+        uncached = min(rest, 4)
+        return Usage(cache_read_tokens=read, uncached_tokens=uncached, cache_write_tokens=rest - uncached)
+
+    def _resolved(self, calls: Sequence[Call], messages: list[dict[str, Any]]) -> dict[str, Call]:
+        """Return the calls by id, with the handle of the output that a call retrieves.
+
+        Without such a handle, the output is still in the prompt, and the call is omitted.
+        """
+        found = {}
+        for call in calls:
+            if call.tool == "expand_clip":
+                handle = _handle(messages, call.arguments["about"])
+                if handle is None:
+                    continue
+                call = replace(call, arguments={"handle": handle, "grep": call.arguments["grep"]})
+            self._calls += 1
+            found[f"call_{self._story.key}_{self._calls:03}"] = call
+        return found
+
+    def _run(self, call: Call) -> tuple[str, bool]:
+        tool = TOOLS.get(call.tool)
+        if tool is None:
+            return call.output, call.is_error
+        try:
+            return tool.run(self._session, call.arguments), False
+        except ToolError as error:
+            return str(error), True
+
+
+def _handle(messages: Sequence[Mapping[str, Any]], about: str) -> str | None:
+    """Return the handle in the newest shortened output of a call that mentions `about`."""
+    calls: set[str] = set()
+    handles: list[str] = []
+    for message in messages:
+        content = message["content"]
+        for block in content if isinstance(content, list) else []:
+            if block["type"] == "tool_use" and about in orjson.dumps(block["input"]).decode():
+                calls.add(block["id"])
+            elif block["type"] == "tool_result" and block["tool_use_id"] in calls:
+                handles += re.findall(r"handle (h_\w+)", orjson.dumps(block["content"]).decode())
+    return handles[-1] if handles else None
+
+
+def _tokens(data: bytes) -> int:
+    return round(len(data) / _CHARACTERS)

@@ -1,0 +1,1 @@
+"""The stories that the sample sessions tell."""
