@@ -151,7 +151,7 @@ def _imported(project: Project, *, begin: datetime) -> AgentSession:
 
 @contextmanager
 def _key(project: Project, user: User | None) -> Iterator[ApiKey]:
-    """Yield an API key whose secret nobody knows. It is deleted before the transaction ends."""
+    """Yield an API key without a known secret. It is deleted before the transaction ends."""
     new = key_generate()
     key = ApiKey.objects.create(
         project=project, name="Sample", prefix=new.prefix, hash=new.hash, scopes=[], created_by=user

@@ -131,9 +131,11 @@ class _Player:
         """Fetch the prompt. Return its parts as JSON, and its messages."""
         target = self._target
         state = prompt_state(key_id=target.key_id, project_id=target.project_id, session_id=target.session_id)
+        messages = messages_now(state) if state is not None else None
         assert state is not None
+        assert messages is not None  # the transaction has created the session
         fields = request_fields(
-            messages_now(state),
+            messages,
             stored_format=state.format,
             format=self._story.format,
             system=state.system,
@@ -143,8 +145,8 @@ class _Player:
         )
         prompt_record(state)
         body = orjson.loads(orjson.dumps(fields))
-        messages = body.pop("messages")
-        return [*(orjson.dumps(body[name]) for name in sorted(body)), *map(orjson.dumps, messages)], messages
+        values = body.pop("messages")
+        return [*(orjson.dumps(body[name]) for name in sorted(body)), *map(orjson.dumps, values)], values
 
     def _usage(self, prompt: list[bytes]) -> Usage:
         """Return the usage of a call: the cache holds the parts at the start that did not change."""

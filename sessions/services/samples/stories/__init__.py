@@ -1,1 +1,1 @@
-"""The stories that the sample sessions tell."""
+"""The contents of the sample sessions."""
