@@ -26,9 +26,9 @@ class NewInput:
 
 
 def new_input_of(session: AgentSession, outline: Outline, new_from: int) -> NewInput:
-    new = [entry for entry in outline.entries if entry.first >= new_from and not entry.is_generated]
+    new = [entry for entry in outline.between(new_from, outline.end) if not entry.is_generated]
     largest = sorted(new, key=lambda entry: -entry.message.tokens)[:ROWS_LIMIT]
-    known = [entry for entry in outline.entries if new_from - 2 <= entry.first < new_from]
+    known = outline.between(new_from - 2, new_from)
     rows = [row for row in prompt_rows(session, outline, [*known, *largest], new_from=new_from) if row.is_new]
     sums: dict[str, int] = {}
     for row in rows:

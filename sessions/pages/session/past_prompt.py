@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from compaction.components import COMPONENT_OPS
 from compaction.messages import JSON
-from compaction.view import Entry
+from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession, Edit, Message
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.blocks import Calls, message_view
@@ -172,6 +172,8 @@ def _counts(outline: Outline) -> dict[str, int]:
     counts: dict[str, int] = {}
     for entry in outline.entries:
         counts[entry.rule] = counts.get(entry.rule, 0) + 1
+    if outline.run:
+        counts[VERBATIM] = counts.get(VERBATIM, 0) + len(outline.run)
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 

@@ -10,7 +10,7 @@ from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.text import visible
-from sessions.selectors.past_prompts import EntryContent, Outline, RecordedEdit, entry_contents
+from sessions.selectors.past_prompts import EntryContent, Outline, RecordedEdit, entry_contents, run_of
 
 #: Rows at the start and end of the initial page; rows between them are loaded on request.
 HEAD_ROWS, TAIL_ROWS = 20, 80
@@ -77,14 +77,21 @@ def opening_window(
     session: AgentSession, outline: Outline, *, new_from: int, changed: bool = False
 ) -> Window:
     """Return the initial rows: all, or the start and end. `changed` selects edited messages only."""
+    run = outline.run if not changed else None
     entries = [entry for entry in outline.entries if entry.rule != VERBATIM or not changed]
-    if len(entries) <= HEAD_ROWS + TAIL_ROWS + 20:
+    count = len(entries) + (len(run) if run is not None else 0)
+    last = run[-TAIL_ROWS:] if run is not None else []
+    entries = [*entries, *last]
+    if count <= HEAD_ROWS + TAIL_ROWS + 20 and len(entries) == count:
         return Window(head=prompt_rows(session, outline, entries, new_from=new_from))
-    head, middle, tail = entries[:HEAD_ROWS], entries[HEAD_ROWS:-TAIL_ROWS], entries[-TAIL_ROWS:]
+    head, tail = entries[:HEAD_ROWS], entries[-TAIL_ROWS:]
+    tokens = sum(entry.message.tokens for entry in entries[HEAD_ROWS:-TAIL_ROWS])
+    if run is not None:
+        tokens += run.tokens - sum(entry.message.tokens for entry in last)
     rows = prompt_rows(session, outline, [*head, *tail], new_from=new_from)
     return Window(
         head=rows[:HEAD_ROWS],
-        gap=Gap(after=head[-1].last, rows=len(middle), tokens=sum(e.message.tokens for e in middle)),
+        gap=Gap(after=head[-1].last, rows=count - len(head) - len(tail), tokens=tokens),
         tail=rows[HEAD_ROWS:],
     )
 
@@ -93,15 +100,15 @@ def gap_window(
     session: AgentSession, outline: Outline, *, after: int, until: int, new_from: int, changed: bool = False
 ) -> Window:
     """Return the next rows of a gap, after position `after` and before `until`."""
-    entries = [
-        entry
-        for entry in outline.entries
-        if after < entry.first < until and (entry.rule != VERBATIM or not changed)
-    ]
+    end, unseen = until, None
+    if outline.run is not None:
+        end = min(until, max(outline.run.first, after + 1) + PAGE_ROWS)
+        unseen = run_of(session, first=end, end=until) if not changed else None
+    entries = [entry for entry in outline.between(after + 1, end) if entry.rule != VERBATIM or not changed]
     page, rest = entries[:PAGE_ROWS], entries[PAGE_ROWS:]
-    gap = (
-        Gap(after=page[-1].last, rows=len(rest), tokens=sum(e.message.tokens for e in rest)) if rest else None
-    )
+    left = len(rest) + (len(unseen) if unseen is not None else 0)
+    tokens = sum(entry.message.tokens for entry in rest) + (unseen.tokens if unseen is not None else 0)
+    gap = Gap(after=page[-1].last, rows=left, tokens=tokens) if left else None
     return Window(head=prompt_rows(session, outline, page, new_from=new_from), gap=gap)
 
 

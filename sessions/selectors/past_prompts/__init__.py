@@ -6,6 +6,7 @@ from sessions.selectors.past_prompts.diff import Change, Difference, outline_dif
 from sessions.selectors.past_prompts.evictions import Eviction, eviction_covering, evictions_at
 from sessions.selectors.past_prompts.outline import Outline, RecordedEdit, outline_at, prompt_end
 from sessions.selectors.past_prompts.rendering import past_prompt_json
+from sessions.selectors.past_prompts.runs import run_of
 
 __all__ = [
     "Change",
@@ -25,4 +26,5 @@ __all__ = [
     "prompt_changes",
     "prompt_end",
     "prompts_around",
+    "run_of",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compaction.view import Entry
+from compaction.view import VERBATIM, Entry
 from sessions.selectors.past_prompts.outline import Outline
+from sessions.selectors.stored_rows import END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +46,64 @@ _Key = tuple[int, int, str, int, tuple[int, ...]]
 
 def outline_diff(before: Outline, after: Outline) -> Difference:
     """Return the difference between two prompts."""
-    old, new = keyed_entries(before), keyed_entries(after)
+    start = _run_start(before, after)
+    old, new = (_keyed(outline, outline.between(0, start)) for outline in (before, after))
     shared = 0
     for one, other in zip(old, new, strict=False):
         if one != other:
             break
         shared += 1
+    is_shared = shared == len(old) == len(new)
     if before.memory != after.memory:
-        shared = min(shared, before.memory_index, after.memory_index)
-    return Difference(
-        shared=shared,
-        shared_tokens=sum(entry.message.tokens for entry in after.entries[:shared]),
-        changes=_changes(old, new),
+        shared, is_shared = min(shared, before.memory_index, after.memory_index), False
+    tokens = sum(entry.message.tokens for entry in list(new.values())[:shared])
+    changes = _changes(old, new)
+    if start < END:
+        was, now = (_rest(outline, start) for outline in (before, after))
+        if is_shared:
+            shared, tokens = shared + min(was[0], now[0]), tokens + min(was[1], now[1])
+        if was != now:
+            changes = [*changes, _longer(before, after, was, now)]
+    return Difference(shared=shared, shared_tokens=tokens, changes=changes)
+
+
+def _run_start(before: Outline, after: Outline) -> int:
+    """Return the position from which both prompts consist of unchanged messages, `END` if it is unknown."""
+    if before.run is None or after.run is None:
+        return END
+    return max(before.run.first, after.run.first)
+
+
+def _rest(outline: Outline, start: int) -> tuple[int, int]:
+    """Return the number and the tokens of the messages from `start` on."""
+    assert outline.run is not None
+    skipped = outline.run[: max(start - outline.run.first, 0)]
+    return max(outline.end - start, 0), outline.run.tokens - sum(e.message.tokens for e in skipped)
+
+
+def _longer(before: Outline, after: Outline, was: tuple[int, int], now: tuple[int, int]) -> Change:
+    """Return the messages that only one of two prompts has at its end."""
+    is_new = now > was
+    last = max(before.end, after.end)
+    entries, tokens = abs(now[0] - was[0]), abs(now[1] - was[1])
+    return Change(
+        kind="new" if is_new else "removed",
+        first=last - entries,
+        last=last - 1,
+        entries=entries,
+        tokens_before=0 if is_new else tokens,
+        tokens_after=tokens if is_new else 0,
+        rule_before="" if is_new else VERBATIM,
+        rule_after=VERBATIM if is_new else "",
     )
 
 
 def keyed_entries(outline: Outline) -> dict[_Key, Entry]:
-    """Return the entries by a key that determines their content."""
+    """Return all entries by a key that determines their content."""
+    return _keyed(outline, outline.all_entries)
+
+
+def _keyed(outline: Outline, entries: Iterable[Entry]) -> dict[_Key, Entry]:
     return {
         (
             entry.first,
@@ -70,7 +112,7 @@ def keyed_entries(outline: Outline) -> dict[_Key, Entry]:
             entry.message.tokens,
             tuple(edit.id for edit in outline.edits_of(entry)),
         ): entry
-        for entry in outline.entries
+        for entry in entries
     }
 
 

@@ -1,20 +1,22 @@
 """The outline of a past prompt: its messages, with the strategy and the tokens of each.
 
 Loading an outline reads only small columns of the messages in the prompt and no bodies, so its cost depends
-on the size of the prompt and not on the length of the history.
+on the size of the prompt and not on the length of the history. In long sessions, the unchanged messages at
+the end of the prompt are counted, and loaded where they are shown: a client that never compacts has a prompt
+of all messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from django.db.models import Q
 
 from compaction.components import COMPONENT_OPS, Components, shed, shown_memory, with_memory
-from compaction.dialects import get_dialect
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
@@ -23,8 +25,14 @@ from compaction.view import Entry, apply, in_force
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.client_context import affects, client_start
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
+from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
 from sessions.selectors.prompts import components_of
 from sessions.store import bodies
+
+#: Messages from which a session is long.
+LONG = 10_000
+#: Messages at the start of a prompt that are always loaded: the working memory follows some of them.
+_HEAD = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +52,9 @@ class Outline:
     """The prompt of the call of turn `index`. `turn` is None for the next call.
 
     `end` is the position after its last message. The recording client no longer sent messages before
-    `client_start`. The messages of `entries` have no parts. `memory` is the edit that recorded the working
-    memory, which follows the first `memory_index` entries; None if the prompt contains none.
+    `client_start`. The messages of `entries` have no parts; in long sessions, `run` follows them. `memory` is
+    the edit that recorded the working memory, which follows the first `memory_index` entries; None if the
+    prompt contains none.
     """
 
     index: int
@@ -55,6 +64,7 @@ class Outline:
     memory: EditValue | None
     memory_index: int
     entries: Sequence[Entry]
+    run: Run | None
     edits: Sequence[RecordedEdit]
     client_start: int
     end: int
@@ -62,7 +72,20 @@ class Outline:
     @property
     def tokens(self) -> int:
         """The estimated tokens of the whole prompt."""
-        return sum(entry.message.tokens for entry in self.entries) + self.components.total
+        rest = self.run.tokens if self.run is not None else 0
+        return sum(entry.message.tokens for entry in self.entries) + rest + self.components.total
+
+    @property
+    def all_entries(self) -> Iterator[Entry]:
+        """All entries, including those of the run, which are loaded."""
+        return chain(self.entries, self.run or ())
+
+    def between(self, first: int, end: int) -> list[Entry]:
+        """Return the entries that begin from position `first` up to `end`."""
+        found = [entry for entry in self.entries if first <= entry.first < end]
+        if self.run is not None:
+            found += self.run[max(first - self.run.first, 0) : max(end - self.run.first, 0)]
+        return found
 
     def edits_of(self, entry: Entry) -> Sequence[RecordedEdit]:
         """Return the edits that produced an entry."""
@@ -79,6 +102,8 @@ class Outline:
 
     def entry_at(self, position: int) -> Entry | None:
         """Return the entry that shows or replaces the message at a position, or None."""
+        if self.run is not None and self.run.first <= position < self.run.end:
+            return self.run[position - self.run.first]
         return next((entry for entry in self.entries if entry.first <= position <= entry.last), None)
 
 
@@ -97,16 +122,20 @@ def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
     values = [edit.value for edit in edits]
-    messages = _messages_without_parts(session, values, start, end)
+    run = _run(session, values, start, end)
+    messages = _shown_messages(session, values, start, run.first if run is not None else end)
     view = apply(values, messages)
+    system = sum(message.tokens for message in messages if message.role is Role.SYSTEM)
+    system += run.system_tokens if run is not None else 0
     return Outline(
         index=index,
         turn=turn,
         preamble=preamble,
-        components=shed(with_memory(_components(turn, session, preamble, messages), values), values),
+        components=shed(with_memory(_components(turn, session, preamble, system), values), values),
         memory=shown_memory(values),
         memory_index=view.memory_index,
         entries=[entry for entry in view.entries if start <= entry.last < end or entry.is_generated],
+        run=run,
         edits=edits,
         client_start=start,
         end=end,
@@ -124,17 +153,16 @@ def prompt_end(turn: Turn) -> int:
 
 
 def _components(
-    turn: Turn | None, session: AgentSession, preamble: Preamble | None, messages: Sequence[MessageValue]
+    turn: Turn | None, session: AgentSession, preamble: Preamble | None, system_tokens: int
 ) -> Components:
     """Return the tokens of the system prompt and the tools.
 
-    For imported logs, only their sizes are known, which include the system messages.
+    For imported logs, only their sizes are known, which include the `system_tokens` of messages.
     """
     if preamble is not None:
         return components_of(preamble)
     known = turn.components if turn is not None else session.context_components
-    counted = sum(message.tokens for message in messages if message.role is Role.SYSTEM)
-    return Components(system=max(known.get("system", 0) - counted, 0), tools=known.get("tools", 0))
+    return Components(system=max(known.get("system", 0) - system_tokens, 0), tools=known.get("tools", 0))
 
 
 def _edits(session: AgentSession, selected: Q) -> list[RecordedEdit]:
@@ -174,7 +202,7 @@ def _with_texts(edits: Sequence[RecordedEdit], *ops: Op) -> list[RecordedEdit]:
     ]
 
 
-def _messages_without_parts(
+def _shown_messages(
     session: AgentSession, edits: Sequence[EditValue], start: int, end: int
 ) -> list[MessageValue]:
     """Return the messages that no eviction covers, without their parts."""
@@ -184,9 +212,12 @@ def _messages_without_parts(
             shown |= Q(position__gte=at, position__lt=first)
         at = max(at, last + 1)
     shown |= Q(position__gte=at)
-    rows = session.messages.filter(shown, position__lt=end).order_by("position")
-    format = get_dialect(session.format).name
-    return [
-        MessageValue(position=position, role=Role(role), parts=(), tokens=tokens, turn=turn, format=format)
-        for position, role, tokens, turn in rows.values_list("position", "role", "tokens", "turn_index")
-    ]
+    return messages_without_parts(session, shown & Q(position__lt=end))
+
+
+def _run(session: AgentSession, edits: Sequence[EditValue], start: int, end: int) -> Run | None:
+    """Return the messages after the last edit if the session is long."""
+    if session.message_count <= LONG:
+        return None
+    changed = max((edit.end + 1 for edit in edits), default=0)
+    return run_of(session, first=min(max(changed, start + _HEAD), end), end=end)

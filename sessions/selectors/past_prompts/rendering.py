@@ -19,7 +19,7 @@ from sessions.store.prompt_bytes import messages_of_view, request_fields
 
 def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
     """Return `system`, `messages` and `tools`, ready for orjson. Reads all messages in the prompt."""
-    shown = [entry.first for entry in outline.entries if not entry.is_generated]
+    shown = [entry.first for entry in outline.all_entries if not entry.is_generated]
     rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))
     view = apply(_edits(outline), [message_value(row, session.format) for row in rows])
     raw = {row.position: message_bytes(row) for row in rows}

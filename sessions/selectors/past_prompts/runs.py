@@ -1,0 +1,83 @@
+"""Runs of unchanged messages at the end of a prompt, loaded only where they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from django.db.models import Count, Q, Sum
+
+from compaction.dialects import get_dialect
+from compaction.messages import Message, Role
+from compaction.view import Entry
+from sessions.models import AgentSession
+
+#: Messages that are loaded at a time.
+_BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Sequence[Entry]):
+    """The messages from position `first` up to `end`, without their parts. `tokens` is their sum.
+
+    `system_tokens` are those of the system messages among them. Equal runs have the same messages: they are
+    append-only.
+    """
+
+    session: AgentSession
+    first: int
+    end: int
+    tokens: int
+    system_tokens: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
+            return [_entry(message) for message in self.messages(self.first + start, self.first + stop)]
+        [entry] = self[index : index + 1] if index >= 0 else self[index:][:1]
+        return entry
+
+    def __iter__(self) -> Iterator[Entry]:
+        for start in range(0, len(self), _BATCH):
+            yield from self[start : start + _BATCH]
+
+    def messages(self, first: int, end: int) -> list[Message]:
+        """Return the messages between two positions. One query."""
+        return messages_without_parts(self.session, Q(position__gte=first, position__lt=end))
+
+
+def run_of(session: AgentSession, *, first: int, end: int) -> Run | None:
+    """Return the run between two positions, or None if messages between them are missing. One query."""
+    rows = session.messages.filter(position__gte=first, position__lt=end)
+    found = rows.aggregate(
+        count=Count("position"),
+        total=Sum("tokens", default=0),
+        system=Sum("tokens", filter=Q(role=Role.SYSTEM), default=0),
+    )
+    if found["count"] != end - first:
+        return None
+    return Run(session=session, first=first, end=end, tokens=found["total"], system_tokens=found["system"])
+
+
+def messages_without_parts(session: AgentSession, shown: Q) -> list[Message]:
+    """Return messages in order, from small columns. One query."""
+    rows = session.messages.filter(shown).order_by("position")
+    format = get_dialect(session.format).name
+    return [
+        Message(position=position, role=Role(role), parts=(), tokens=tokens, turn=turn, format=format)
+        for position, role, tokens, turn in rows.values_list("position", "role", "tokens", "turn_index")
+    ]
+
+
+def _entry(message: Message) -> Entry:
+    return Entry(message, message.position, message.position)
