@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +10,15 @@ import pytest
 from compaction.edits import Op
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
-from sessions.selectors.past_prompts import entry_contents, outline_at, outline_diff, past_prompt_json
+from sessions.pages.session import past_prompt_rows
+from sessions.pages.session.past_prompt_rows import opening_window
+from sessions.selectors.past_prompts import (
+    entry_contents,
+    outline,
+    outline_at,
+    outline_diff,
+    past_prompt_json,
+)
 from sessions.services.compactions.revert import compaction_revert
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
@@ -105,6 +114,27 @@ def test_the_difference_of_two_turns(project):
     growing = outline_diff(*(outline_at(session=session, index=n) for n in (4, 5)))
     assert {change.kind for change in growing.changes} == {"new"}
     assert growing.shared == len(outline_at(session=session, index=4).entries)
+
+
+def test_prompts_of_long_sessions_are_the_same(project, monkeypatch):
+    """The end of a prompt without edits is not loaded in long sessions."""
+    session = compacted_session(project)
+
+    def figures():
+        outlines = [outline_at(session=session, index=n) for n in range(session.turn_count + 1)]
+        differences = [outline_diff(one, other) for one, other in pairwise(outlines)]
+        sizes = [(each.tokens, list(each.all_entries), each.entry_at(each.end - 1)) for each in outlines]
+        changed = [(d.shared, d.shared_tokens, sum(c.tokens_after for c in d.changes)) for d in differences]
+        windows = [opening_window(session, each, new_from=each.end - 2) for each in outlines]
+        return sizes, changed, windows
+
+    monkeypatch.setattr(past_prompt_rows, "HEAD_ROWS", 3)
+    monkeypatch.setattr(past_prompt_rows, "TAIL_ROWS", 3)
+    short = figures()
+    monkeypatch.setattr(outline, "LONG", 0)
+    monkeypatch.setattr(outline, "_HEAD", 2)
+    assert any(outline_at(session=session, index=n).run for n in range(session.turn_count))
+    assert figures() == short
 
 
 @pytest.mark.slow

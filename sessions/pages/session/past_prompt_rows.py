@@ -77,21 +77,21 @@ def opening_window(
     session: AgentSession, outline: Outline, *, new_from: int, changed: bool = False
 ) -> Window:
     """Return the initial rows: all, or the start and end. `changed` selects edited messages only."""
-    run = outline.run if not changed else None
-    entries = [entry for entry in outline.entries if entry.rule != VERBATIM or not changed]
-    count = len(entries) + (len(run) if run is not None else 0)
-    last = run[-TAIL_ROWS:] if run is not None else []
-    entries = [*entries, *last]
-    if count <= HEAD_ROWS + TAIL_ROWS + 20 and len(entries) == count:
-        return Window(head=prompt_rows(session, outline, entries, new_from=new_from))
-    head, tail = entries[:HEAD_ROWS], entries[-TAIL_ROWS:]
-    tokens = sum(entry.message.tokens for entry in entries[HEAD_ROWS:-TAIL_ROWS])
-    if run is not None:
-        tokens += run.tokens - sum(entry.message.tokens for entry in last)
+    shown = [entry for entry in outline.entries if entry.rule != VERBATIM or not changed]
+    run: Sequence[Entry] = outline.run or () if not changed else ()
+    count = len(shown) + len(run)
+    if count <= HEAD_ROWS + TAIL_ROWS + 20:
+        return Window(head=prompt_rows(session, outline, [*shown, *run], new_from=new_from))
+    head, tail = [*shown, *run[:HEAD_ROWS]][:HEAD_ROWS], [*shown, *run[-TAIL_ROWS:]][-TAIL_ROWS:]
+    tokens = sum(entry.message.tokens for entry in shown) + (outline.run.tokens if outline.run and run else 0)
     rows = prompt_rows(session, outline, [*head, *tail], new_from=new_from)
     return Window(
         head=rows[:HEAD_ROWS],
-        gap=Gap(after=head[-1].last, rows=count - len(head) - len(tail), tokens=tokens),
+        gap=Gap(
+            after=head[-1].last,
+            rows=count - len(head) - len(tail),
+            tokens=tokens - sum(entry.message.tokens for entry in [*head, *tail]),
+        ),
         tail=rows[HEAD_ROWS:],
     )
 
