@@ -32,7 +32,8 @@ def edited_entry(message: Message, edits: Mapping[int | None, Edit] | None) -> E
     """Return the entry of a pushed message, with these edits of its parts."""
     if not edits:
         return Entry(message, message.position, message.position)
-    parts, saved, rule = [], 0, VERBATIM
+    parts: list[Part] = []
+    saved, rule = 0, VERBATIM
     for index, part in enumerate(message.parts):
         edit = edits.get(index)
         if edit is None:

@@ -194,13 +194,17 @@ def _piece_names(piece: str) -> tuple[str, ...]:
         return _word_names(piece)
     if "://" in piece:
         return (piece.rstrip(".:/-"),) if not piece.endswith("://") else ()
-    return tuple(chain.from_iterable(map(_word_names, piece.split(":"))))
+    return tuple(chain.from_iterable(map(_word_names, filter(None, piece.split(":")))))
 
 
 def _word_names(word: str) -> tuple[str, ...]:
     """Return the identifiers in a word without colons: itself, and its short form if it has one."""
-    if word.isidentifier():  # fast path for most words; the rest handles other characters
-        return (word,) if len(word) >= 3 and _is_shaped(word) and not _HANDLE.fullmatch(word) else ()
+    # Fast paths for most words; the rest handles other characters.
+    if word.isidentifier():
+        is_handle = word.startswith("h_") and _HANDLE.fullmatch(word)
+        return (word,) if len(word) >= 3 and _is_shaped_identifier(word) and not is_handle else ()
+    if word.isdecimal():
+        return (word,) if len(word) >= 3 else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
     if "." in name and "-" in name:
         name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a context line of grep
@@ -238,6 +242,15 @@ def _dotted_names(name: str) -> tuple[str, ...]:
         return ()
     last = parts[-1]
     return (name, last) if len(last) > 2 and not last[0].isdigit() and _is_shaped(last) else (name,)
+
+
+def _is_shaped_identifier(word: str) -> bool:
+    """Return `_is_shaped` of an identifier. Underscores are found faster without the pattern."""
+    if "_" in word:
+        stripped = word.strip("_")
+        if "_" in stripped or (word[0] == "_" and len(stripped) >= 2):
+            return True
+    return _SHAPED.search(word) is not None
 
 
 def _is_shaped(name: str) -> bool:

@@ -123,10 +123,17 @@ class View:
         """Return this view after more edits. Unchanged messages remain the same objects."""
         if not edits:
             return self
+        known, added = self.part_edits, _by_position(edits)
+        is_new = all(parts.keys().isdisjoint(known.get(at, ())) for at, parts in added.items())
+        if is_new and sum(map(len, added.values())) == len(edits):  # then all stay in force
+            return _patched(
+                self, (*self.edits, *edits), {at: {**known.get(at, {}), **added[at]} for at in added}
+            )
         current = in_force((*self.edits, *edits))
         if any(edit.op is Op.EVICT for edit in edits):
             return _view(current, self.transcript, self.all_components, self)
-        return _patched(self, current, {edit.position for edit in edits})
+        changed = _by_position(current)
+        return _patched(self, current, {at: changed[at] for at in added})
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -182,14 +189,13 @@ def apply(
 _LASTING = ("cuts", "pushed", "originals", "pairs", "places")
 
 
-def _patched(view: View, edits: Sequence[Edit], positions: set[int]) -> View:
-    """Return the view after edits that evict nothing and change only these positions."""
+def _patched(view: View, edits: Sequence[Edit], changed: PartEdits) -> View:
+    """Return the view after edits that evict nothing; `changed` are all edits of the messages they change."""
     entries = list(view.entries)
-    changed = _by_position(edit for edit in edits if edit.position in positions)
-    for position, by_part in changed.items():
+    for position, parts in changed.items():
         index = view.places.get(position)
         if index is not None:
-            entries[index] = edited_entry(view.pushed[position], by_part)
+            entries[index] = edited_entry(view.pushed[position], parts)
     patched = View(
         entries=tuple(entries),
         edits=tuple(edits),
@@ -233,8 +239,9 @@ def _unchanged(known: View, changed: PartEdits) -> dict[int, Entry]:
 def _by_position(edits: Iterable[Edit]) -> PartEdits:
     """Group the edits of parts by position and part, each message's in order."""
     found: PartEdits = {}
+    replaces, strips = Op.REPLACE, Op.STRIP
     for edit in edits:
-        if edit.op is Op.REPLACE or edit.op is Op.STRIP:
+        if edit.op is replaces or edit.op is strips:
             if edit.position in found:
                 found[edit.position][edit.part] = edit
             else:

@@ -36,6 +36,7 @@ _CHUNK = 32_768
 _REMEMBERED = 1 << 17
 
 _loading = threading.Lock()
+_loaded: tiktoken.Encoding | None = None
 
 #: Counts by hash and length of the text. The hash is keyed and has 64 bits, so collisions of texts of the
 #: same length are practically impossible and the texts need not be stored.
@@ -68,11 +69,13 @@ def _count(text: str) -> int:
 
 
 def _encoding() -> tiktoken.Encoding:
-    with _loading:  # `cache` alone would let two threads load it at once
-        return _load()
+    global _loaded
+    if _loaded is None:
+        with _loading:
+            _loaded = _loaded or _load()
+    return _loaded
 
 
-@cache
 def _load() -> tiktoken.Encoding:
     packed = files("compaction.adapters").joinpath("vocabulary/o200k_base.tiktoken.gz").read_bytes()
     lines = (line.split() for line in gzip.decompress(packed).splitlines())

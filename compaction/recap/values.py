@@ -99,13 +99,14 @@ class Group(StrEnum):
 
 
 _LABELS = {group: f"\n {group}:" for group in Group}
+_USED, _SEEN, _FIGURES = Group  # faster to read than attributes of the class
 
 
 def group_of(name: str, own: int) -> Group:
     """Return the group of a name; `own` as in `Mention`."""
     if _is_figure(name):
-        return Group.FIGURES
-    return Group.USED if own >= 0 else Group.SEEN
+        return _FIGURES
+    return _USED if own >= 0 else _SEEN
 
 
 @lru_cache(1 << 15)
