@@ -114,7 +114,7 @@ class View:
         """The components that the prompt contains: all but the shed ones."""
         return shed(self.unshed_components, self.edits)
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         """Raw estimate of the whole prompt: messages, system, tools and memory."""
         return self.message_tokens + self.components.total

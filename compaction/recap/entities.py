@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import chain
+from itertools import islice
 from typing import NamedTuple
 
 from compaction.recap.contents import Contents
@@ -56,13 +55,13 @@ def rank(contents: Contents, end: int, *, room: int, size: Count) -> dict[str, i
     ]
     order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
-    best = order[:listed]
-    sizes = [0] * len(names)
-    for index in best:
-        sizes[index] = tokens = size(names[index])
-        scores[index] = needs[index] - prices[index] * log(tokens)
-    best.sort(key=scores.__getitem__, reverse=True)
-    return {names[index]: sizes[index] for index in chain(best, order[listed:])}
+    best, others = order[:listed], order[listed:]
+    sizes = [size(names[index]) for index in best]
+    scores = [needs[index] - prices[index] * log(tokens) for index, tokens in zip(best, sizes, strict=True)]
+    places = sorted(range(len(best)), key=scores.__getitem__, reverse=True)
+    ranked = {names[best[place]]: sizes[place] for place in places}
+    ranked.update((names[index], 0) for index in others)
+    return ranked
 
 
 def _last_end(contents: Contents, end: int) -> int:
@@ -157,7 +156,6 @@ class Packing:
         self._added: list[_Added] = []
         self._passed: list[tuple[int, str]] = []  #: names that the prompt shows elsewhere
         self._next = 0  #: the index of the first name that was not considered
-        self._mention = cache(contents.names.mention)
         self._pack(room)
 
     def shorten(self, room: int) -> None:
@@ -180,7 +178,8 @@ class Packing:
         order = sorted(
             self._lines.values(), key=lambda line: (line.file.text in files, line.file.sources), reverse=True
         )
-        return tuple(line.file.with_mentions(tuple(map(self._mention, line.names))) for line in order)
+        mentions = self._contents.names.mentions([name for line in order for name in line.names])
+        return tuple(line.file.with_mentions(tuple(islice(mentions, len(line.names)))) for line in order)
 
     def reserve(self) -> tuple[Mention, ...]:
         """Return the best of the other names, for the next recap."""
@@ -194,26 +193,28 @@ class Packing:
             line = self._lines.get(self._home(name))
             if line is None or not self._is_full(line, name):
                 left.append(name)
-        return tuple(map(self._mention, left))
+        return tuple(self._contents.names.mentions(left))
 
     def _pack(self, room: int) -> None:
         listed, lines, shown, passed = self._listed, self._lines, self._shown, self._passed
+        home_of, own = self._home, self._contents.names.own
         used = 0
         for index, name in enumerate(self._ranked):
-            self._next = index
             if len(passed) == RESERVE:
+                self._next = index
                 return
             if name in listed:
                 continue
-            home = self._home(name)
+            home = home_of(name)
             line = lines.get(home)
-            if line is not None and self._is_full(line, name):
+            if line is not None and len(line.names) >= LINE_NAMES and name not in own:
                 continue
             if name in shown:
                 passed.append((index, name))
                 continue
             added = self._priced(index, name, line or self._new_line(home), used)
             if added.used >= room:
+                self._next = index
                 return
             used = added.used
             self._added.append(added)

@@ -7,9 +7,9 @@ but a mapping for each figure, which a whole set of names updates at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, repeat
 
 from compaction.recap.values import Mention
 
@@ -65,7 +65,16 @@ class NameTally:
             return []
         return [[name for name, (last, _) in self.newest.items() if last == position]]
 
-    def mention(self, name: str) -> Mention:
-        last, among = self.newest[name]
-        own, count = self.own.get(name, -1), self.own_counts.get(name, 0)
-        return Mention(name, last, own, count, self.messages[name], among)
+    def mentions(self, names: Sequence[str]) -> Iterator[Mention]:
+        """Return the figures of these names."""
+        newest = [self.newest[name] for name in names]
+        figures = zip(
+            names,
+            [last for last, _ in newest],
+            map(self.own.get, names, repeat(-1)),
+            map(self.own_counts.get, names, repeat(0)),
+            map(self.messages.get, names),
+            [among for _, among in newest],
+            strict=True,
+        )
+        return map(Mention._make, figures)
