@@ -152,8 +152,7 @@ class Recap(models.Model):
     # one; see `sessions/selectors/recaps.py`.
     lines = models.BinaryField(null=True)
     edit_ordinal = models.PositiveIntegerField(null=True)
-    # JSON of `compaction.recap.Recap`, as bytes for the reason given at `Edit.text`, compressed in the same
-    # way; only for the newest recaps.
+    # The `compaction.recap.Recap`, packed by `sessions/store/recap_bodies.py`; only for the newest recaps.
     body = models.BinaryField(null=True)
     tokens = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)

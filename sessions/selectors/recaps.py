@@ -21,6 +21,7 @@ from compaction.recap import Recap as RecapValue
 from compaction.recap.parse import recap_parse
 from sessions.models import Compaction, Edit, Recap
 from sessions.store import bodies
+from sessions.store.recap_bodies import recap_pack, recap_unpack
 
 Line = tuple[str, Sequence[int]]
 
@@ -53,7 +54,7 @@ def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, An
     shown = next((n for n, edit in enumerate(edits) if edit.strategy == "recap" and edit.text), None)
     text = edits[shown].text.encode() if shown is not None else b""
     return {
-        "body": bodies.pack_after(bodies.json_bytes(recap.to_json()), text),
+        "body": recap_pack(recap.to_json(), text),
         "lines": bodies.pack_after(bodies.json_bytes(asdict(RecapLines.of(recap))), text),
         "edit_ordinal": shown,
     }
@@ -80,7 +81,7 @@ def recap_lines(row: Recap) -> RecapLines:
     """Return the text and lines of a recap. `row` comes from `recaps()`."""
     if row.lines is None:
         return RecapLines.of(recap_value(row))
-    return RecapLines(**_unpacked(row, row.lines))
+    return RecapLines(**bodies.json_value(bodies.unpack_after(row.lines, _shown(row))))
 
 
 def recap_value(row: Recap) -> RecapValue:
@@ -89,14 +90,13 @@ def recap_value(row: Recap) -> RecapValue:
     If the complete recap was dropped, its text is parsed as if a user had written it.
     """
     if row.body is not None:
-        return RecapValue.from_json(_unpacked(row, row.body))
+        return RecapValue.from_json(recap_unpack(row.body, _shown(row)))
     stored = recap_lines(row)
     newest = max((at for _, lines in stored.sections for _, sources in lines for at in sources), default=0)
     previous = RecapValue(first_turn=stored.first_turn, last_turn=stored.last_turn)
     return recap_parse(stored.text, previous=previous, position=newest)
 
 
-def _unpacked(row: Recap, data: bytes | memoryview) -> Any:
-    """Return the value of a column that repeats the text of the recap's edit."""
-    shown = bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
-    return bodies.json_value(bodies.unpack_after(data, shown))
+def _shown(row: Recap) -> bytes:
+    """Return the text of the recap's edit, which its columns repeat."""
+    return bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]

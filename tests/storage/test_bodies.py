@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.store import bodies
+from sessions.store.recap_bodies import recap_pack, recap_unpack
 
 TEXTS = st.text(max_size=400).map(lambda text: bodies.json_bytes({"role": "user", "content": text * 3}))
 
@@ -30,3 +33,15 @@ def test_a_body_names_its_dictionary(data: bytes) -> None:
 def test_a_body_of_an_unknown_dictionary_is_rejected() -> None:
     with pytest.raises(bodies.UnknownDictionary):
         bodies.unpack(zstandard.ZstdCompressor().compress(b'{"role": "user", "content": "x"}'))
+
+
+MENTIONS = st.lists(st.tuples(st.text(max_size=8), st.integers(0, 9)).map(list), max_size=5)
+ITEMS = st.lists(st.fixed_dictionaries({"text": st.text(max_size=8), "mentions": MENTIONS}), max_size=3)
+
+
+@given(entities=ITEMS, facts=ITEMS, reserve=MENTIONS, text=st.text(max_size=40))
+def test_a_packed_recap_is_returned_unchanged(
+    entities: list[Any], facts: list[Any], reserve: list[Any], text: str
+) -> None:
+    recap = {"first_turn": 1, "reserve": reserve, "facts": facts, "entities": entities}
+    assert recap_unpack(recap_pack(recap, text.encode()), text.encode()) == recap
