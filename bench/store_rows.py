@@ -225,7 +225,16 @@ def _compact(
         **recap_columns(recap, [edit]),
     )
     made.compactions.append(row_of(compaction))
-    made.edits.append(edit_row(edit, compaction=compaction, ordinal=0, tool=""))
+    made.edits.append(
+        {
+            "compaction_id": compaction.pk,
+            "session_id": compaction.session_id,
+            "ordinal": 0,
+            **edit_row(edit, tool=""),
+            "referenced_text": "",
+            "referenced_how": "",
+        }
+    )
     made.recaps.append(row_of(stored))
 
 

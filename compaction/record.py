@@ -143,7 +143,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         tail_verbatim=_is_same(before, after, range(-tail, 0)),
         exceptions=verbatim_exceptions(before, edits, layout),
         tokens_rebilled=rebilled,
-        break_even_turns=_break_even_turns(policy, rebilled, saved),
+        break_even_turns=break_even_turns(policy, rebilled, saved),
         policy=policy.name,
         policy_version=policy.version,
         fits=after.tokens <= request.budget_tokens,
@@ -162,7 +162,8 @@ def _needs_summarizer(request: PlanRequest, change: Change) -> bool:
     return (free[-1] if free else request.view.tokens) > request.budget_tokens
 
 
-def _break_even_turns(policy: Policy, rebilled: int, saved: int) -> float | None:
+def break_even_turns(policy: Policy, rebilled: int, saved: int) -> float | None:
+    """Return the number of turns until the savings exceed the cost of re-caching, or None without savings."""
     if saved <= 0:
         return None
     price = (policy.cache_write_price - policy.cache_read_price) / policy.cache_read_price

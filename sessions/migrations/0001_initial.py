@@ -86,6 +86,7 @@ class Migration(migrations.Migration):
                 ("calibration", models.JSONField(default=dict)),
                 ("fired_tokens", models.IntegerField(null=True)),
                 ("fired_turn", models.IntegerField(null=True)),
+                ("plan_turn", models.IntegerField(null=True)),
                 ("failures", models.SmallIntegerField(default=0)),
                 ("failed_at", models.DateTimeField(null=True)),
                 ("preamble_hash", models.BinaryField(max_length=16, null=True)),

@@ -86,6 +86,10 @@ class AgentSession(models.Model):
     # Size of the prompt after the last triggered compaction, and its turn. Triggers wait for growth since.
     fired_tokens = models.IntegerField(null=True)
     fired_turn = models.IntegerField(null=True)
+    # The plan boundary: the hard trigger compacts the messages up to this turn (`compaction.preparation`).
+    # NULL if it compacts the whole prompt: far from the trigger, and after a change of anything else that a
+    # plan depends on.
+    plan_turn = models.IntegerField(null=True)
     # Consecutive failures of background compactions, for the circuit breaker.
     failures = models.SmallIntegerField(default=0)
     # Time of the last failure. After a cool-down the circuit breaker allows one attempt.

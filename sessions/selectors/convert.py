@@ -10,7 +10,7 @@ from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
-from sessions.models import Compaction, Edit, Message, Turn
+from sessions.models import Edit, Message, Turn
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.flags import MessageFlag
@@ -78,12 +78,9 @@ def edit_value(row: Edit) -> EditValue:
     )
 
 
-def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int, tool: str) -> dict[str, Any]:
-    """Return the columns of a new edit. `tool` is the tool whose output it changed."""
+def edit_row(value: EditValue, *, tool: str) -> dict[str, Any]:
+    """Return the columns of an edit's value. `tool` is the tool whose output it changed."""
     return {
-        "compaction_id": compaction.pk,
-        "session_id": compaction.session_id,
-        "ordinal": ordinal,
         "strategy": value.strategy,
         "op": value.op.value,
         "position": value.position,
@@ -95,8 +92,6 @@ def edit_row(value: EditValue, *, compaction: Compaction, ordinal: int, tool: st
         "tokens_before": value.tokens_before,
         "tokens_after": value.tokens_after,
         "tool": tool[:200].replace("\0", "\ufffd"),
-        "referenced_text": "",
-        "referenced_how": "",
     }
 
 

@@ -73,13 +73,14 @@ _TYPES: dict[str, tuple[int, Encoder]] = {
     "bytea[]": (1001, _array(17, bytes)),
     "int2[]": (1005, _array(21, _int2)),
     "int4[]": (1007, _array(23, _int4)),
+    "int8[]": (1016, _array(20, _int8)),
     "text[]": (1009, _array(25, str.encode)),
     "uuid[]": (2951, _array(2950, _uuid)),
 }
 
 
 def _each(wrap: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    return lambda values: [wrap(value) for value in values]
+    return lambda values: [None if value is None else wrap(value) for value in values]
 
 
 #: psycopg's wrappers for the types that it would not choose for a value.
@@ -91,6 +92,7 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "jsonb": Jsonb,
     "int2[]": _each(Int2),
     "int4[]": _each(Int4),
+    "int8[]": _each(Int8),
 }
 
 

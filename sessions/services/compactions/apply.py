@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
-from compaction.edits import Edit as EditValue
 from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.record import PlanState
-from compaction.tools import edited_tools
-from sessions.models import AgentSession, Compaction, Edit, WebhookEvent
-from sessions.selectors.convert import edit_row
+from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import (
     CompactionInProgress,
@@ -31,11 +27,12 @@ from sessions.services.compactions.planning import (
     session_plan,
     view_load,
 )
-from sessions.services.compactions.recaps import RecapOrigin, recap_store
-from sessions.services.compactions.snapshots import snapshot_write, without_covered
+from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
+from sessions.services.compactions.statements import APPLY, edit_parameters
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
-from sessions.store.postgres import rows_copy
+from sessions.store.postgres import execute, raw_connection
+from sessions.store.prompt_bytes import messages_of_view
 
 log = logging.getLogger(__name__)
 
@@ -100,15 +97,12 @@ def compaction_apply(
     shown = TokenBreakdown.of_view(plan.view)
     _store_record(compaction, loaded, plan, origin, shown)
     session.fired_tokens = session_calibration(session).provider(plan.record.tokens_after)
-    session.fired_turn = session.turn_count
-    session.compaction_count += is_done
-    session.save(update_fields=["compaction_count", "fired_tokens", "fired_turn"])
+    session.fired_turn, session.plan_turn = session.turn_count, None
     if is_done:
-        edits = _store_edits(compaction, loaded, plan)
-        # Store the recap even if a later step evicted it, so that the next plan can continue it.
-        if plan.recap is not None and plan.recap is not loaded.previous:
-            recap_store(compaction=compaction, recap=plan.recap, edits=plan.edits, origin=origin)
-        snapshot_write(session=session, view=plan.view, raw=loaded.raw, edits=edits, shown=shown)
+        session.compaction_count += 1
+        _store_effects(compaction, loaded, plan, origin, shown)
+    else:
+        session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
@@ -128,13 +122,23 @@ def _store_record(
     compaction.save()
 
 
-def _store_edits(compaction: Compaction, loaded: Loaded, plan: Plan) -> Mapping[int, EditValue]:
-    """Store the edits of a plan. Returns all edits that are in force with them, by key."""
-    tools = edited_tools(plan.edits, loaded.view.transcript)
-    rows = [
-        edit_row(edit, compaction=compaction, ordinal=ordinal, tool=tool)
-        for ordinal, (edit, tool) in enumerate(zip(plan.edits, tools, strict=True))
-    ]
-    rows_copy(Edit._meta.db_table, rows)
-    keys = compaction.edits.order_by("ordinal").values_list("pk", flat=True)
-    return without_covered([*loaded.edits, *zip(keys, plan.edits, strict=True)])
+def _store_effects(
+    compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin, shown: TokenBreakdown
+) -> None:
+    """Store what a plan changes: the edits, the recap, the prompt snapshot and the session's counters."""
+    session = loaded.session
+    messages, after = messages_of_view(plan.view, loaded.raw, session.format)
+    # Store the recap even if a later step evicted it, so that the next plan can continue it.
+    recap = plan.recap if plan.recap is not loaded.previous else None
+    parameters = {
+        "session": session.pk,
+        "compaction": compaction.pk,
+        "fired_tokens": session.fired_tokens,
+        "shown": dict(shown.tokens),
+        "needs_repair": not after.regular,
+        "open_calls": list(after.open_calls),
+        **edit_parameters(plan.edits, loaded.view, loaded.edits, messages),
+        **recap_parameters(recap, plan.edits, origin),
+    }
+    with connection.wrap_database_errors:
+        execute(raw_connection(), APPLY.text, APPLY.wrap(parameters))

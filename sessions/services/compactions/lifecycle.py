@@ -38,7 +38,7 @@ def compaction_open(
     now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
     compaction = Compaction.objects.create(
         session=session,
-        number=_newest_number(session) + 1,
+        number=newest_number(session) + 1,
         state=state,
         trigger=TRIGGERS[trigger].name,
         reason=reason,
@@ -53,14 +53,14 @@ def compaction_open(
         finished_at=None if state in Compaction.OPEN else now,
     )
     session.fired_tokens = calibration_of(session.calibration, model=session.model).provider(shown)
-    session.fired_turn = session.turn_count
-    session.save(update_fields=["fired_tokens", "fired_turn"])
+    session.fired_turn, session.plan_turn = session.turn_count, None
+    session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
     if state == Compaction.State.RUNNING:
         compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction
 
 
-def _newest_number(session: AgentSession) -> int:
+def newest_number(session: AgentSession) -> int:
     """Return the number of the session's newest compaction in any state, 0 if there is none."""
     return session.compactions.aggregate(newest=Max("number"))["newest"] or 0
 

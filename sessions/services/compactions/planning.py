@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
@@ -18,15 +18,17 @@ from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy
+from compaction.preparation import boundary_request
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Summary
+from compaction.triggers import hard
 from compaction.view import View, apply
-from sessions.models import AgentSession, MemoryRevision, Preamble, PromptSnapshot
+from sessions.models import AgentSession, Preamble, PromptSnapshot, Turn
 from sessions.selectors.client_context import affects
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompts import components_of
 from sessions.selectors.recaps import recap_value, recaps_of
-from sessions.selectors.stored_rows import edits_load, messages_load, visible_spans
+from sessions.selectors.stored_rows import END, edits_load, messages_load, visible_spans
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.long_histories import history_shorten, with_shortening
 from sessions.store.handles import handle_make
@@ -56,10 +58,13 @@ class Loaded:
     shortening: tuple[EditValue, ...] = ()
 
 
-def view_load(session: AgentSession, *, edits: Iterable[int] | None = None, shortens: bool = False) -> Loaded:
+def view_load(
+    session: AgentSession, *, edits: Iterable[int] | None = None, shortens: bool = False, end: int = END
+) -> Loaded:
     """Load the session's current view. Takes time in proportion to the prompt.
 
     `edits` are keys of edits to apply instead of those in force. `shortens` bounds the prompt, for a plan.
+    Messages from position `end` on are left out.
     """
     keys = edits_in_force(session.pk) if edits is None else edits
     start = session.context_start
@@ -67,7 +72,7 @@ def view_load(session: AgentSession, *, edits: Iterable[int] | None = None, shor
     values = [edit for _, edit in found]
     shortening = history_shorten(session, values, counter=counter()) if shortens else ()
     values += shortening
-    rows = messages_load(session.pk, visible_spans(values, start=start))
+    rows = messages_load(session.pk, visible_spans(values, start=start, end=end))
     preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
     messages = [row.value(session.format) for row in rows]
     view = apply(values, messages, components=components_of(preamble))
@@ -127,11 +132,10 @@ def plan_request(
     loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
 ) -> PlanRequest:
     """Return the inputs of a plan for the session."""
-    session, policy = loaded.session, policy or policy_of(loaded.session.policy)
-    memory = memory_latest(session_id=session.pk)
-    return PlanRequest(
+    session = loaded.session
+    request = PlanRequest(
         view=loaded.view,
-        policy=policy,
+        policy=policy or policy_of(session.policy),
         counter=counter(),
         budget=Budget(input_tokens=session_budget(session)),
         trigger=trigger,
@@ -140,18 +144,51 @@ def plan_request(
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
         summary=summary,
-        memory_text=_memory_text(loaded, policy, memory),
-        memory_revision=memory.number if memory is not None else None,
     )
+    return _with_memory(request, session, end=END)
 
 
-def _memory_text(loaded: Loaded, policy: Policy, memory: MemoryRevision | None) -> str:
-    """Return the working memory for the prompt, without items whose source messages the prompt keeps."""
-    session, notes = loaded.session, memory_notes(memory)
-    if not notes.origins:
-        return notes.render()
-    budget = session_calibration(session).room(session_budget(session))
-    return notes.render(positions_kept(loaded.view, policy, budget_tokens=budget))
+def boundary_plan(loaded: Loaded, turn: Turn) -> tuple[PlanRequest, Plan]:
+    """Plan a hard compaction of the messages up to the plan boundary, of which `turn` added the last.
+
+    The budget and the calibration are those of the turn. Raises `OutOfTime` after `PLAN_SECONDS`.
+    """
+    session = loaded.session
+    request = boundary_request(
+        PlanRequest(
+            view=loaded.view,
+            policy=policy_of(session.policy),
+            counter=counter(),
+            budget=Budget(input_tokens=turn.budget or session_budget(session)),
+            trigger=hard.TRIGGER.name,
+            calibration=Calibration(
+                initial=turn.calibration_factor or 1.0, overhead=turn.calibration_overhead or 0
+            ),
+            capabilities=capabilities_of(session.model),
+            make_handle=partial(handle_make, session.pk),
+            previous=loaded.previous,
+        )
+    )
+    request = _with_memory(request, session, end=turn.first_position + turn.message_count)
+    with limited_by(Deadline(PLAN_SECONDS)):
+        return request, plan(request)
+
+
+def _with_memory(request: PlanRequest, session: AgentSession, *, end: int) -> PlanRequest:
+    """Add the working memory, without items whose source messages the prompt keeps.
+
+    It keeps all messages from position `end` on.
+    """
+    row = memory_latest(session_id=session.pk)
+    notes = memory_notes(row)
+    kept: frozenset[int] = frozenset()
+    if notes.origins:
+        kept = positions_kept(request.view, request.policy, budget_tokens=request.budget_tokens)
+        positions = (origin.position for origin in notes.origins.values())
+        kept |= {position for position in positions if position is not None and position >= end}
+    return replace(
+        request, memory_text=notes.render(kept), memory_revision=row.number if row is not None else None
+    )
 
 
 def session_budget(session: AgentSession) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.edits import Edit as EditValue
@@ -25,10 +24,6 @@ from sessions.selectors.convert import edit_value, message_value
 from sessions.selectors.recaps import recap_columns, recap_newest, recap_value, recaps_of
 from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request
 
-#: Recaps per session that are kept in full: one for the next recap to continue, and one to return to if that
-#: is reverted.
-_FULL_RECAPS = 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecapOrigin:
@@ -40,25 +35,19 @@ class RecapOrigin:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def recap_store(
-    *, compaction: Compaction, recap: RecapValue, edits: Sequence[EditValue], origin: RecapOrigin
-) -> None:
-    """Store the recap of a compaction. `edits` are those of the compaction."""
-    Recap.objects.create(
-        compaction=compaction,
-        author=origin.author,
-        model=origin.model,
-        tokens=recap.tokens(counter()),
-        **recap_columns(recap, edits),
-    )
-    _trim(compaction.session_id)
-
-
-def _trim(session_id: UUID) -> None:
-    """Drop the full body of the recap that a newer one has made obsolete. Its text remains."""
-    full = recaps_of(session_id).filter(body__isnull=False, lines__isnull=False)
-    obsolete = full.values("pk")[_FULL_RECAPS : _FULL_RECAPS + 1]
-    Recap.objects.filter(pk__in=obsolete).update(body=None)
+def recap_parameters(
+    recap: RecapValue | None, edits: Sequence[EditValue], origin: RecapOrigin
+) -> dict[str, Any]:
+    """Return the parameters of `EFFECTS` for the recap of a compaction with these edits, if it has one."""
+    columns = recap_columns(recap, edits) if recap is not None else {}
+    return {
+        "recap_author": origin.author,
+        "recap_model": origin.model,
+        "recap_tokens": recap.tokens(counter()) if recap is not None else 0,
+        "recap_lines": columns.get("lines"),
+        "recap_body": columns.get("body"),
+        "recap_edit": columns.get("edit_ordinal"),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

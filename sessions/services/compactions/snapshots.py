@@ -30,7 +30,7 @@ VALUES (%(session)s, %(number)s, %(data)b, %(text_edit)s, %(edits)s::bigint[])
 """
 
 
-def snapshot_write(
+def _snapshot_write(
     *,
     session: AgentSession,
     view: View,
@@ -61,6 +61,7 @@ def snapshot_write(
         shown_components=dict(shown.tokens),
         needs_repair=not after.regular,
         open_calls=list(after.open_calls),
+        plan_turn=None,
     )
     reference_scan_schedule(session.pk)
 
@@ -73,7 +74,7 @@ def snapshot_rebuild(*, session: AgentSession) -> None:
     edits = edits_applied(session=session)
     loaded = view_load(session, edits=edits)
     shown = TokenBreakdown.of_view(loaded.view)
-    snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
+    _snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
 
 
 def edits_applied(*, session: AgentSession, without: int | None = None) -> Mapping[int, EditValue]:

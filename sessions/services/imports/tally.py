@@ -105,6 +105,7 @@ class Tally:
             "open_calls": list(self.continuation.open_calls),
             "needs_repair": not self.continuation.regular,
             "context_start": self.context_start,
+            "plan_turn": None,
             "last_prompt_tokens": self.last_prompt,
             "peak_prompt_tokens": self.peak_prompt,
             **{name: getattr(self.usage, name) for name in USAGE_COUNTS},

@@ -9,10 +9,12 @@ import pricing
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
+from compaction.capabilities import capabilities_of
 from compaction.messages import Message
 from compaction.meter import spike_of
+from compaction.preparation import is_near_hard
 from pricing.custom import custom_cost
-from sessions.selectors.token_budgets import budget_tokens
+from sessions.selectors.token_budgets import budget_tokens, policy_of
 from sessions.services.push.values import NewTurn, Push, SessionState
 
 
@@ -30,6 +32,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         context, shown, preamble_version = context.set(**sizes), shown.set(**sizes), preamble_version + 1
     served, prompt = shown.prompt_of(values), context.prompt_of(values)
     budget = budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model)
+    calibration, shown_after = _calibration(session, push, served, prompt), shown.add(values)
     return NewTurn(
         session=session,
         index=session.turn_count,
@@ -37,17 +40,39 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         format=format,
         model=model,
         cost_microusd=_cost(model, push),
-        calibration=_calibration(session, push, served, prompt),
+        calibration=calibration,
         budget=budget,
         values=values,
         prompt=prompt,
         served=served,
-        shown=shown.add(values),
+        shown=shown_after,
         context=context.add(values),
         continuation=session.continuation.after(values, format),
         preamble_version=preamble_version,
         spike=spike_of(values, context=context, turns=session.turn_count, budget=budget),
+        plan_turn=_plan_turn(
+            session,
+            is_same=(format, model, preamble_version)
+            == (session.format, session.model, session.preamble_version),
+            tokens=calibration.provider_at_most(shown_after.total),
+            budget=budget,
+            model=model,
+        ),
     )
+
+
+def _plan_turn(session: SessionState, *, is_same: bool, tokens: int, budget: int, model: str) -> int | None:
+    """Return the boundary of the next hard compaction's plan, or None if it plans the whole prompt.
+
+    `is_same`: the turn changes nothing else that a plan depends on.
+    """
+    if is_same and session.plan_turn is not None:
+        return session.plan_turn
+    policy = policy_of(session.policy)
+    if not is_near_hard(tokens=tokens, budget=budget, policy=policy):
+        return None
+    # Where thinking is bound to the prompt before it, an edit also changes the messages after the boundary.
+    return None if capabilities_of(model).bound_thinking else session.turn_count
 
 
 def _detected(push: Push) -> str | None:

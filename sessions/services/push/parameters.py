@@ -40,6 +40,7 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "model": turn.model,
         "first": turn.first_position,
         "count": len(turn.values),
+        "plan_turn": turn.plan_turn,
         "preamble": turn.preamble_version,
         "preamble_hash": push.preamble.hash if push.preamble is not None else session.preamble_hash,
         "idempotency_key": push.idempotency_key,

@@ -57,11 +57,12 @@ def state_from_row(row: Any) -> SessionState:
         policy=row.policy,
         fired_tokens=row.fired_tokens,
         fired_turn=row.fired_turn,
+        plan_turn=row.plan_turn,
     )
 
 
 def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
-    """Return the session's state after a push that changed no preamble and triggered nothing."""
+    """Return the session's state after a push that changed no preamble."""
     state = turn.session
     return replace(
         state,
@@ -74,4 +75,11 @@ def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
         shown=turn.shown,
         continuation=turn.continuation,
         calibration=turn.calibration,
+        plan_turn=turn.plan_turn,
     )
+
+
+def state_after_compaction(turn: NewTurn, push: Push, *, version: str, fired_tokens: int) -> SessionState:
+    """Return the session's state after a push that applied a prepared compaction."""
+    state = state_after(turn, push, version=version)
+    return replace(state, fired_tokens=fired_tokens, fired_turn=turn.index + 1)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from sessions.services.compactions.statements import EFFECTS, EFFECTS_TYPES
 from sessions.store.prepared import Prepared
 
 _STATE: LiteralString = """
 SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, s.turn_count, s.message_count,
        s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
        s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
-       s.fired_tokens, s.fired_turn,
+       s.fired_tokens, s.fired_turn, s.plan_turn,
        t.body_hash, t.answer
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
@@ -51,7 +52,8 @@ WITH session AS (
         cache_write_tokens = cache_write_tokens + coalesce(%(cache_write)s, 0),
         output_tokens = output_tokens + coalesce(%(output)s, 0),
         cost_microusd = cost_microusd + coalesce(%(cost)s, 0),
-        unpriced_turns = unpriced_turns + %(unpriced)s
+        unpriced_turns = unpriced_turns + %(unpriced)s,
+        plan_turn = %(plan_turn)s
      WHERE s.id = %(session)s AND s.project_id = %(project)s AND s.xmin::text = %(version)s
        AND EXISTS (
            SELECT FROM accounts_apikey k
@@ -59,7 +61,7 @@ WITH session AS (
        AND (%(idempotency_key)s::text IS NULL OR NOT EXISTS (
            SELECT FROM agent_sessions_turn t
             WHERE t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s))
-    RETURNING s.id
+    RETURNING s.id, s.compaction_count
 ), turn AS (
     INSERT INTO agent_sessions_turn (
         session_id, index, at, model, first_position, message_count, preamble_version, idempotency_key,
@@ -106,7 +108,8 @@ _TYPES = {
     **dict.fromkeys(("answer", "body_hash", "preamble_hash"), "bytea"),
     **dict.fromkeys(("turn", "first", "count", "preamble", "estimate", "reported", "served", "size"), "int4"),
     **dict.fromkeys(("uncached", "cache_read", "cache_write", "output"), "int4"),
-    **dict.fromkeys(("overhead", "budget", "spike", "first_token_ms", "duration_ms", "unpriced"), "int4"),
+    **dict.fromkeys(("overhead", "budget", "spike", "first_token_ms", "duration_ms"), "int4"),
+    **dict.fromkeys(("unpriced", "plan_turn"), "int4"),
     **dict.fromkeys(("context", "shown", "calibration"), "jsonb"),
     **dict.fromkeys(("positions", "tokens", "components", "blob_sizes"), "int4[]"),
     **dict.fromkeys(("roles", "tool_names", "open_calls"), "text[]"),
@@ -119,6 +122,59 @@ _TYPES = {
 }
 
 WRITE = Prepared("push", _WRITE, _TYPES)
+
+_COMPACTION: LiteralString = """
+), compaction AS (
+    INSERT INTO agent_sessions_compaction (
+        id, session_id, number, state, trigger, reason, instructions, turn_index, first_turn,
+        snapshot_position, policy, tokens_before, tokens_after, record, cost_microusd, awaits_upgrade,
+        attempts, created_at, dispatched_at, started_at, finished_at)
+    SELECT %(compaction)s, session.id, %(number)s, 'done', 'hard', '', '', %(turn)s, %(turn)s,
+           %(message_count)s, %(policy)b, %(size_before)s, %(size_after)s, %(record)s, 0, false,
+           0, now(), now(), now(), now()
+      FROM session
+), """
+
+#: Stores a turn, and the prepared compaction that it triggers, under the conditions of `WRITE`. In addition,
+#: the working memory and the newest compaction must be those of its preparation, no compaction may be in
+#: progress, and no webhook may wait for it, unless `reports` says that the caller reports it.
+WRITE_COMPACTED = Prepared(
+    "push_compacted",
+    _WRITE.replace(
+        "        plan_turn = %(plan_turn)s\n",
+        """        plan_turn = NULL,
+        compaction_count = compaction_count + 1,
+        edits_revision = edits_revision + 1,
+        snapshot_end = %(snapshot_end)s,
+        fired_tokens = %(fired_tokens)s,
+        fired_turn = %(turn)s + 1
+""",
+    )
+    .replace(
+        "    RETURNING s.id, s.compaction_count\n",
+        """       AND %(memory)s::int IS NOT DISTINCT FROM (
+           SELECT max(r.number) FROM agent_sessions_memoryrevision r WHERE r.session_id = s.id)
+       AND %(number)s = 1 + coalesce((
+           SELECT max(c.number) FROM agent_sessions_compaction c WHERE c.session_id = s.id), 0)
+       AND NOT EXISTS (
+           SELECT FROM agent_sessions_compaction c
+            WHERE c.session_id = s.id AND c.state IN ('pending', 'running'))
+       AND (%(reports)s OR NOT EXISTS (
+           SELECT FROM agent_sessions_webhook w WHERE w.project_id = s.project_id AND w.is_active))
+    RETURNING s.id, s.compaction_count
+""",
+    )
+    .replace("\n)\nSELECT pg_current", _COMPACTION + EFFECTS + "SELECT pg_current"),
+    {
+        **_TYPES,
+        **EFFECTS_TYPES,
+        **dict.fromkeys(("snapshot_end", "fired_tokens", "memory", "number", "message_count"), "int4"),
+        **dict.fromkeys(("size_before", "size_after"), "int4"),
+        "policy": "bytea",
+        "record": "jsonb",
+        "reports": "bool",
+    },
+)
 
 WRITE_PREAMBLE: LiteralString = """
 INSERT INTO agent_sessions_preamble (

@@ -11,7 +11,8 @@ that locks the session first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, LiteralString
 
 from django.db import connection, transaction
@@ -19,23 +20,41 @@ from psycopg.rows import namedtuple_row
 
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_large, contents_put
+from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
+from sessions.services.push.compacted import (
+    CompactedTurn,
+    compaction_report,
+    compaction_supersede,
+    turn_compacted,
+    turn_compacted_ready,
+    uses_boundary,
+)
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.parameters import preamble_parameters, read_parameters, write_parameters
 from sessions.services.push.session_cache import (
     state_after,
+    state_after_compaction,
     state_cached,
     state_forget,
     state_from_row,
     state_remember,
 )
 from sessions.services.push.spikes import spike_report
-from sessions.services.push.statements import LOCK, READ, WRITE, WRITE_ANSWER, WRITE_PREAMBLE
-from sessions.services.push.triggers import trigger_evaluate, trigger_possible, triggers_run
+from sessions.services.push.statements import (
+    LOCK,
+    READ,
+    WRITE,
+    WRITE_ANSWER,
+    WRITE_COMPACTED,
+    WRITE_PREAMBLE,
+)
+from sessions.services.push.triggers import Triggered, trigger_evaluate, trigger_possible, triggers_run
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
 from sessions.store.blobs import is_external
 from sessions.store.loop_connections import LoopConnections, NotConnected
 from sessions.store.postgres import execute, raw_connection
+from sessions.store.prepared import Prepared
 
 
 class SessionGone(LookupError):
@@ -88,11 +107,16 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         turn = turn_compute(_with_calibration(state, push), push)
         if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
             return None
-        if trigger_evaluate(turn) is not None:
-            return None
-        answer = answer_json(turn, push, shown=turn.shown)
-        version = _written(write_parameters(turn, push, target, answer=answer))
-    return _stored(turn, push, answer, version)
+        trigger, compacted = trigger_evaluate(turn), None
+        if trigger is not None:
+            if uses_boundary(turn, push, trigger) and turn.plan_turn is not None:
+                preparations.wait(turn.session.id, turn.plan_turn)
+            compacted = turn_compacted_ready(turn, push, trigger)
+            if compacted is None:
+                return None
+        write = _write_of(turn, push, target, compacted)
+        version = _written(write)
+    return _stored(turn, push, write, version)
 
 
 async def turn_push_direct(connections: LoopConnections, target: Target, push: Push) -> bytes | None:
@@ -109,31 +133,65 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     turn = turn_compute(state, push)
     if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
         return None
-    if trigger_possible(turn) is not None:
-        return None
-    answer = answer_json(turn, push, shown=turn.shown)
+    trigger, compacted = trigger_possible(turn), None
+    if trigger is not None:
+        compacted = turn_compacted_ready(turn, push, trigger)
+        if compacted is None:
+            return None
+    write = _write_of(turn, push, target, compacted)
     try:
-        values = WRITE.encode(write_parameters(turn, push, target, answer=answer))
-        row = await connections.fetch_row(WRITE, values)
+        row = await connections.fetch_row(write.statement, write.statement.encode(write.parameters))
     except NotConnected:
         return None
     version = row[0] if row is not None else None
-    return _stored(turn, push, answer, version.decode() if version is not None else None)
+    return _stored(turn, push, write, version.decode() if version is not None else None)
 
 
-def _written(parameters: Mapping[str, Any]) -> str | None:
-    """Execute `WRITE`. Return the version of the session's row, or None if nothing was written."""
-    row = execute(raw_connection(), WRITE.text, WRITE.wrap(parameters)).fetchone()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Write:
+    """The statement that stores a turn, with the prepared compaction that it triggers, if any."""
+
+    statement: Prepared
+    parameters: Mapping[str, Any]
+    answer: bytes
+    compacted: CompactedTurn | None
+
+
+def _write_of(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> _Write:
+    if compacted is None:
+        answer = answer_json(turn, push, shown=turn.shown)
+        parameters = write_parameters(turn, push, target, answer=answer)
+        return _Write(statement=WRITE, parameters=parameters, answer=answer, compacted=None)
+    turn = compacted.turn
+    answer = answer_json(turn, push, shown=turn.shown, compactions=[compacted.compaction])
+    parameters = {**write_parameters(turn, push, target, answer=answer), **compacted.parameters}
+    return _Write(statement=WRITE_COMPACTED, parameters=parameters, answer=answer, compacted=compacted)
+
+
+def _written(write: _Write) -> str | None:
+    """Execute the statement. Return the version of the session's row, or None if nothing was written."""
+    parameters = write.statement.wrap(write.parameters)
+    row = execute(raw_connection(), write.statement.text, parameters).fetchone()
     return row[0] if row is not None else None
 
 
-def _stored(turn: NewTurn, push: Push, answer: bytes, version: str | None) -> bytes | None:
+def _stored(turn: NewTurn, push: Push, write: _Write, version: str | None) -> bytes | None:
     """Cache the session's state after the turn, and return the answer; None if nothing was written."""
+    session_id, compacted = turn.session.id, write.compacted
     if version is None:
-        state_forget(turn.session.id)
+        state_forget(session_id)
         return None
-    state_remember(state_after(turn, push, version=version))
-    return answer
+    if compacted is None:
+        state_remember(state_after(turn, push, version=version))
+        if turn.plan_turn == turn.index:
+            preparations.request(session_id, turn.index)
+    else:
+        fired_tokens = compacted.parameters["fired_tokens"]
+        state_remember(
+            state_after_compaction(compacted.turn, push, version=version, fired_tokens=fired_tokens)
+        )
+        preparations.forget(session_id)
+    return write.answer
 
 
 def _state_read(target: Target, push: Push) -> SessionState | None:
@@ -155,9 +213,17 @@ def _store_locked(target: Target, push: Push) -> bytes | Replayed:
             if _is_stale(state, push):
                 raise StaleTurn(state.turn_count)
             turn = turn_compute(_with_calibration(state, push), push)
-            _write(turn, push, target)
+        compacted = turn_compacted(turn, push)
+        if compacted is not None:
+            compaction_supersede(turn.session.id)
+        with connection.wrap_database_errors:
+            _write(turn, push, target, compacted)
         spike_report(turn)
-        triggered = triggers_run(turn, push)
+        if compacted is not None:
+            triggered = Triggered(compactions=(compacted.compaction,), shown=compacted.turn.shown)
+            compaction_report(compacted.compaction)
+        else:
+            triggered = triggers_run(turn, push)
         answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
         if push.idempotency_key is not None:
             with connection.wrap_database_errors:
@@ -213,9 +279,11 @@ def _is_stale(state: SessionState, push: Push) -> bool:
     return push.expected_turn is not None and push.expected_turn != state.turn_count
 
 
-def _write(turn: NewTurn, push: Push, target: Target) -> None:
+def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:
     """Write a turn with the session locked. Raises `SessionGone` if the API key has been revoked."""
-    if _written(write_parameters(turn, push, target, answer=None)) is None:
+    if _written(_write_of(turn, push, target, compacted)) is None:
         raise SessionGone
+    if turn.plan_turn == turn.index:
+        transaction.on_commit(partial(preparations.request, turn.session.id, turn.index))
     if push.preamble is not None and turn.changes_preamble:
         execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))

@@ -89,6 +89,7 @@ class SessionState:
     policy: Mapping[str, Any]
     fired_tokens: int | None
     fired_turn: int | None
+    plan_turn: int | None  #: see `compaction.preparation`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class NewTurn:
     `prompt` is the breakdown that the prompt of the turn's call would have without compaction, `served` that
     of the prompt as served, `shown` that of the prompt that the next fetch returns. `context` counts the
     whole transcript. `calibration` maps estimates to the provider's tokens. `spike` is set if the turn's tool
-    outputs are far larger than usual.
+    outputs are far larger than usual. `plan_turn` is the boundary of the next hard compaction's plan.
     """
 
     session: SessionState
@@ -117,6 +118,7 @@ class NewTurn:
     continuation: Continuation
     preamble_version: int
     spike: Spike | None
+    plan_turn: int | None
 
     @property
     def changes_preamble(self) -> bool:

@@ -143,7 +143,8 @@ def session_policy_change(
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     before, locked.policy = locked.policy, _policy(locked.project_id, policy)
     if locked.policy != before:
-        locked.save(update_fields=["policy"])
+        locked.plan_turn = None
+        locked.save(update_fields=["policy", "plan_turn"])
         audit_record(
             action="session.policy_changed",
             project=Project.objects.get(pk=locked.project_id),

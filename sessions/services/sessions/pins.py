@@ -22,6 +22,7 @@ def message_pin(*, session: AgentSession, position: int, pinned: bool, actor: Ac
     flags = F("flags").bitor(bit) if pinned else F("flags").bitand(~bit)
     if not rows.update(flags=flags):
         return False
+    AgentSession.objects.filter(pk=session.pk).update(plan_turn=None)
     if pinned:
         pin = Pin(session=session, position=position, user=actor.user, api_key_id=actor.api_key_id)
         Pin.objects.bulk_create([pin], ignore_conflicts=True)

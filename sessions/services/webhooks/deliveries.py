@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache, partial
@@ -47,35 +47,44 @@ _in_progress: Counter[UUID] = Counter()
 def compaction_event_emit(*, compaction: Compaction, event: str) -> None:
     """Report a compaction to the webhooks of its project. Call it in the transaction of the change."""
     session = compaction.session
-    payload = {
-        "session": {"id": session.pk, "external_id": session.external_id},
-        "compaction": compaction_json(compaction),
-    }
-    event_emit(project_id=session.project_id, event=event, payload=payload, compaction=compaction)
+    if hooks := _webhooks(session.project_id, event):
+        payload = {
+            "session": {"id": session.pk, "external_id": session.external_id},
+            "compaction": compaction_json(compaction),
+        }
+        _deliver(hooks, event, payload, compaction)
 
 
-def event_emit(
-    *, project_id: UUID, event: str, payload: Mapping[str, Any], compaction: Compaction | None = None
-) -> None:
+def event_emit(*, project_id: UUID, event: str, payload: Mapping[str, Any]) -> None:
     """Report an event to the project's webhooks. Call it in the transaction of the change."""
+    if hooks := _webhooks(project_id, event):
+        _deliver(hooks, event, payload)
+
+
+def _webhooks(project_id: UUID, event: str) -> Sequence[Webhook]:
+    """Return the project's webhooks that receive the event."""
     active = Webhook.objects.filter(project=project_id, is_active=True, events__contains=[event])
-    hooks = list(active.select_related("project"))
-    if not hooks:
-        return
-    contents = {
-        WebhookFormat.JSON: {"event": event, "at": timezone.now(), **payload},
-        WebhookFormat.SLACK: slack_message(slug=hooks[0].project.slug, event=event, payload=payload),
-    }
-    sent = {format: bodies.json_bytes(content) for format, content in contents.items()}
+    return list(active.select_related("project"))
+
+
+def _deliver(
+    hooks: Sequence[Webhook], event: str, payload: Mapping[str, Any], compaction: Compaction | None = None
+) -> None:
+    """Store a delivery for each webhook, and send them after the commit."""
+    sent = {format: _body(format, hooks[0], event, payload) for format in {hook.format for hook in hooks}}
     rows = [
-        WebhookDelivery(
-            webhook=hook, compaction=compaction, event=event, body=sent[WebhookFormat(hook.format)]
-        )
+        WebhookDelivery(webhook=hook, compaction=compaction, event=event, body=sent[hook.format])
         for hook in hooks
     ]
     WebhookDelivery.objects.bulk_create(rows)
     for delivery in rows:
         transaction.on_commit(partial(delivery_dispatch, delivery.pk))
+
+
+def _body(format: str, hook: Webhook, event: str, payload: Mapping[str, Any]) -> bytes:
+    if format == WebhookFormat.SLACK:
+        return bodies.json_bytes(slack_message(slug=hook.project.slug, event=event, payload=payload))
+    return bodies.json_bytes({"event": event, "at": timezone.now(), **payload})
 
 
 def delivery_send(*, delivery_id: UUID) -> None:

@@ -1,0 +1,88 @@
+"""Plan a hard compaction before it is triggered.
+
+Once the prompt comes near the hard trigger, the next hard compaction is planned for the messages up to then:
+up to the *plan boundary*. The messages that follow stay unchanged, as the newest part of the tail, and the
+plan leaves room for them. It therefore does not depend on them, so it can be made before they arrive. Whether
+it was made before or only when the trigger fires does not change it.
+
+If more follows than the plan leaves room for, the whole prompt is planned instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compaction.calibration import Calibration
+from compaction.plan_request import PlanRequest
+from compaction.policy import Policy
+from compaction.record import PlanState, Record, break_even_turns
+
+#: The distance from the hard trigger at which the boundary is set, as a share of the budget.
+LEAD = 0.10
+
+#: Minimum number of messages that follow the boundary: a call and its results.
+FOLLOWING = 2
+
+
+def is_near_hard(*, tokens: int, budget: int, policy: Policy) -> bool:
+    """Return whether a prompt of this size in provider tokens sets the boundary."""
+    near = policy.hard - LEAD
+    return policy.target < near and near * budget <= tokens < policy.hard * budget
+
+
+def boundary_request(request: PlanRequest) -> PlanRequest:
+    """Return the request for the messages up to the boundary, which leaves room for those that follow.
+
+    They take what is left until the hard trigger, and on average half a turn more. So the target and the tail
+    are smaller by that much.
+    """
+    policy, budget = request.policy, request.budget.input_tokens
+    left = max(0.0, policy.hard - request.calibration.provider(request.view.tokens) / budget)
+    following = left + policy.refire_delta
+    return replace(
+        request,
+        policy=replace(
+            policy,
+            target=max(policy.target - following, policy.target / 2),
+            tail_share=max(policy.tail_share - following, 0.0),
+            tail_messages=max(policy.tail_messages - FOLLOWING, 1),
+        ),
+    )
+
+
+def leaves_room(record: Record, *, tokens: int, messages: int, policy: Policy, room: int) -> bool:
+    """Return whether a plan up to the boundary applies if this many tokens and messages follow it.
+
+    `room` are the estimated tokens that fit into the budget.
+    """
+    return (
+        record.state is PlanState.DONE
+        and messages >= FOLLOWING
+        and tokens <= policy.tail_share * room
+        and record.tokens_after + tokens <= room
+    )
+
+
+def record_extended(
+    record: Record, *, tokens: int, policy: Policy, calibration: Calibration, room: int
+) -> Record:
+    """Return the record of the whole prompt, with `tokens` of messages that follow the boundary.
+
+    `policy`, `calibration` and `room` are those that apply when the trigger fires.
+    """
+    rebilled = record.tokens_rebilled + tokens
+    return replace(
+        record,
+        steps=tuple(replace(step, tokens_after=step.tokens_after + tokens) for step in record.steps),
+        budget=room,
+        target=int(room * policy.target),
+        calibration=round(calibration.factor, 4),
+        overhead=calibration.overhead,
+        tokens_before=record.tokens_before + tokens,
+        tokens_after=record.tokens_after + tokens,
+        tail_tokens=record.tail_tokens + tokens,
+        tokens_rebilled=rebilled,
+        break_even_turns=break_even_turns(policy, rebilled, record.tokens_saved),
+        fits=True,
+        reason="",
+    )

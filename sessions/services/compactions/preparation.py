@@ -1,0 +1,191 @@
+"""Prepare the compaction that the next push may trigger, up to the plan boundary (`compaction.preparation`).
+
+A prepared compaction contains everything that its push stores, so that the push takes one statement. The push
+that sets the boundary requests it, and a thread of the same process computes it; nothing of it is stored. If
+it is not ready, the push computes the same itself. It is valid as long as the session's `plan_turn` is its
+boundary: whatever else changes the plan resets that. Only the working memory and the number of the compaction
+are compared when it is applied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, connection
+
+from compaction.breakdown import TokenBreakdown
+from compaction.calibration import Calibration
+from compaction.continuation import Continuation
+from compaction.policy import Policy
+from compaction.preparation import leaves_room
+from compaction.record import Record
+from sessions.models import AgentSession, Turn
+from sessions.selectors.token_budgets import policy_of
+from sessions.services.compactions.lifecycle import newest_number
+from sessions.services.compactions.planning import boundary_plan, view_load
+from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
+from sessions.services.compactions.statements import edit_parameters
+from sessions.store.prompt_bytes import messages_of_view
+
+log = logging.getLogger(__name__)
+
+#: Sessions whose compactions a process keeps, about 100 KB each.
+_SIZE = 100
+
+#: Seconds that a push waits for a compaction that is being prepared.
+_WAIT = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCompaction:
+    """A compaction of the messages up to the plan boundary, with the parameters of `EFFECTS` that store it.
+
+    `end` is the position after the boundary, `number` that of the compaction, `memory` the revision of the
+    working memory in it. `before` and `after` are the breakdown and the continuation state of the prompt up
+    to the boundary, without and with the compaction.
+    """
+
+    turn: int
+    end: int
+    number: int
+    memory: int | None
+    policy: Policy
+    record: Record
+    before: tuple[TokenBreakdown, Continuation]
+    after: tuple[TokenBreakdown, Continuation]
+    parameters: Mapping[str, Any]
+
+    def applies(
+        self, *, shown: TokenBreakdown, message_count: int, calibration: Calibration, budget: int
+    ) -> bool:
+        """Return whether the plan leaves room for the messages that followed the boundary.
+
+        `shown` is the breakdown of the prompt with them.
+        """
+        return leaves_room(
+            self.record,
+            tokens=shown.total - self.before[0].total,
+            messages=message_count - self.end,
+            policy=self.policy,
+            room=calibration.room(budget),
+        )
+
+    def shown(self, before: TokenBreakdown) -> TokenBreakdown:
+        """Return the breakdown of a prompt after the compaction, given that before it."""
+        old, new = self.before[0].tokens, self.after[0].tokens
+        changes = {name: new.get(name, 0) - old.get(name, 0) for name in {**old, **new}}
+        return before.set(**{name: before.tokens.get(name, 0) + by for name, by in changes.items()})
+
+
+def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompaction | None:
+    """Plan the next hard compaction of a session up to the boundary `turn`.
+
+    Returns None if it has no effect, or if the session has another boundary by now.
+    """
+    row = Turn.objects.filter(session=session, index=turn).first()
+    if row is None or session.plan_turn != turn:
+        return None
+    end = row.first_position + row.message_count
+    loaded = view_load(session, shortens=True, end=end)
+    if loaded.shortening:
+        return None
+    request, plan = boundary_plan(loaded, row)
+    if not plan.edits:
+        return None
+    messages, after = messages_of_view(plan.view, loaded.raw, session.format)
+    recap = plan.recap if plan.recap is not loaded.previous else None
+    _, before = messages_of_view(loaded.view, loaded.raw, session.format)
+    return PreparedCompaction(
+        turn=turn,
+        end=end,
+        number=newest_number(session) + 1,
+        memory=request.memory_revision,
+        policy=policy_of(session.policy),
+        record=plan.record,
+        before=(TokenBreakdown.of_view(loaded.view), before),
+        after=(TokenBreakdown.of_view(plan.view), after),
+        parameters={
+            **edit_parameters(plan.edits, loaded.view, loaded.edits, messages),
+            **recap_parameters(recap, plan.edits, RecapOrigin()),
+        },
+    )
+
+
+class Preparations:
+    """The compactions that this process prepares, in one thread. Without `start`, it prepares none."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = Lock()
+        self._futures: OrderedDict[UUID, tuple[int, Future[PreparedCompaction | None]]] = OrderedDict()
+
+    def start(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="prepare")
+
+    def stop(self) -> None:
+        """Forget all compactions, after the one in progress."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._pool = None
+        self._futures.clear()
+
+    def request(self, session_id: UUID, turn: int) -> None:
+        """Prepare the compaction of a session up to a turn. Returns at once."""
+        if self._pool is None:
+            return
+        with self._lock:
+            self._futures.pop(session_id, None)
+            self._futures[session_id] = (turn, self._pool.submit(_prepare_safely, session_id, turn))
+            if len(self._futures) > _SIZE:
+                _, (_, oldest) = self._futures.popitem(last=False)
+                oldest.cancel()
+
+    def ready(self, session_id: UUID, turn: int) -> PreparedCompaction | None:
+        """Return the compaction if it is ready."""
+        found = self._futures.get(session_id)
+        if found is None or found[0] != turn or not found[1].done() or found[1].cancelled():
+            return None
+        return found[1].result()
+
+    def wait(self, session_id: UUID, turn: int) -> None:
+        """Wait for the compaction if it is being prepared. If that has not begun, cancel it."""
+        found = self._futures.get(session_id)
+        if found is None or found[0] != turn or found[1].cancel():
+            return
+        try:
+            found[1].result(_WAIT)
+        except (TimeoutError, CancelledError):
+            log.warning("the compaction of session %s was not prepared in time", session_id)
+
+    def forget(self, session_id: UUID) -> None:
+        """Drop the compaction of a session."""
+        self._futures.pop(session_id, None)
+
+
+preparations = Preparations()
+
+
+def _prepare_safely(session_id: UUID, turn: int) -> PreparedCompaction | None:
+    """Prepare a compaction in a thread. If that fails, the push plans it and records the failure."""
+    try:
+        session = AgentSession.objects.filter(pk=session_id).first()
+        if session is None:
+            return None
+        prepared = compaction_prepare(session=session, turn=turn)
+        # What was read meanwhile may be newer than the session's row.
+        is_current = AgentSession.objects.filter(pk=session_id, plan_turn=turn).exists()
+        return prepared if is_current else None
+    except (DatabaseError, InterfaceError):
+        log.warning("the compaction of session %s was not prepared", session_id, exc_info=True)
+    except Exception:
+        log.exception("the compaction of session %s was not prepared", session_id)
+    finally:
+        connection.close()
+    return None

@@ -1,0 +1,166 @@
+"""Apply a prepared compaction with the push that triggers it, in one statement (`WRITE_COMPACTED`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+from django.utils import timezone
+from uuid_utils.compat import uuid7
+
+from compaction.continuation import Continuation
+from compaction.preparation import record_extended
+from compaction.triggers import Trigger, hard
+from sessions.models import AgentSession, Compaction, WebhookEvent
+from sessions.selectors.memory import memory_latest
+from sessions.selectors.stored_rows import messages_load
+from sessions.services.compactions.lifecycle import (
+    compaction_in_progress,
+    compaction_skip,
+    newest_number,
+)
+from sessions.services.compactions.preparation import (
+    PreparedCompaction,
+    compaction_prepare,
+    log,
+    preparations,
+)
+from sessions.services.push.triggers import trigger_possible
+from sessions.services.push.values import NewTurn, Push
+from sessions.services.webhooks.deliveries import compaction_event_emit
+from sessions.store import bodies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedTurn:
+    """A turn with the compaction that it triggers.
+
+    `turn` has the breakdown and the continuation state of the prompt after the compaction. `parameters` are
+    those of `WRITE_COMPACTED` in addition to those of `WRITE`.
+    """
+
+    turn: NewTurn
+    compaction: Compaction
+    parameters: Mapping[str, Any]
+
+
+def uses_boundary(turn: NewTurn, push: Push, trigger: Trigger | None) -> bool:
+    """Return whether the turn triggers a hard compaction that may be planned up to the boundary."""
+    return trigger is hard.TRIGGER and turn.plan_turn is not None and not push.has_provider_compaction
+
+
+def turn_compacted_ready(turn: NewTurn, push: Push, trigger: Trigger) -> CompactedTurn | None:
+    """Return the turn with a compaction that is ready in this process. Reads nothing from the database."""
+    if not uses_boundary(turn, push, trigger) or turn.plan_turn is None:
+        return None
+    prepared = preparations.ready(turn.session.id, turn.plan_turn)
+    if prepared is None or prepared.before[1] != prepared.after[1]:
+        return None  # the continuation state depends on the messages after the boundary
+    return _compacted(turn, prepared, turn.continuation, reports=False)
+
+
+def turn_compacted(turn: NewTurn, push: Push) -> CompactedTurn | None:
+    """Return the turn with the compaction up to the boundary, or None if it is to plan the whole prompt.
+
+    The caller has locked the session, and reports the compaction to webhooks.
+    """
+    if not uses_boundary(turn, push, trigger_possible(turn)) or turn.plan_turn is None:
+        return None
+    session = AgentSession.objects.get(pk=turn.session.id)
+    try:
+        prepared = _ready(session, turn.plan_turn) or compaction_prepare(session=session, turn=turn.plan_turn)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("a compaction of session %s could not be planned", session.pk)
+        return None
+    if prepared is None:
+        return None
+    following = [
+        row.value(turn.format) for row in messages_load(session.pk, [(prepared.end, turn.first_position)])
+    ]
+    continuation = prepared.after[1].after([*following, *turn.values], turn.format)
+    return _compacted(turn, prepared, continuation, reports=True)
+
+
+def _ready(session: AgentSession, turn: int) -> PreparedCompaction | None:
+    """Return the compaction that is ready in this process, if the working memory is still the same."""
+    prepared = preparations.ready(session.pk, turn)
+    if prepared is None:
+        return None
+    memory = memory_latest(session_id=session.pk)
+    is_same = (memory.number if memory is not None else None) == prepared.memory
+    return prepared if is_same and prepared.number == newest_number(session) + 1 else None
+
+
+def _compacted(
+    turn: NewTurn, prepared: PreparedCompaction, continuation: Continuation, *, reports: bool
+) -> CompactedTurn | None:
+    message_count = turn.first_position + len(turn.values)
+    if not prepared.applies(
+        shown=turn.shown, message_count=message_count, calibration=turn.calibration, budget=turn.budget
+    ):
+        return None
+    shown, now = prepared.shown(turn.shown), timezone.now()
+    record = record_extended(
+        prepared.record,
+        tokens=turn.shown.total - prepared.before[0].total,
+        policy=prepared.policy,
+        calibration=turn.calibration,
+        room=turn.calibration.room(turn.budget),
+    )
+    components = {"before": turn.shown.tokens, "after": shown.tokens}
+    compaction = Compaction(
+        pk=uuid7(),
+        session_id=turn.session.id,
+        number=prepared.number,
+        state=Compaction.State.DONE,
+        trigger=hard.TRIGGER.name,
+        turn_index=turn.index,
+        first_turn=turn.index,
+        snapshot_position=message_count,
+        policy=prepared.policy.to_json(),
+        tokens_before=record.tokens_before,
+        tokens_after=record.tokens_after,
+        record={**record.to_json(), "components": components},
+        cost_microusd=0,
+        created_at=now,
+        finished_at=now,
+    )
+    parameters = {
+        **prepared.parameters,
+        "compaction": compaction.pk,
+        "number": compaction.number,
+        "message_count": message_count,
+        "policy": bodies.pack(bodies.json_bytes(compaction.policy)),
+        "record": compaction.record,
+        "size_before": compaction.tokens_before,
+        "size_after": compaction.tokens_after,
+        "snapshot_end": prepared.end,
+        "fired_tokens": turn.calibration.provider(record.tokens_after),
+        "memory": prepared.memory,
+        "reports": reports,
+    }
+    turn = replace(turn, shown=shown, continuation=continuation, plan_turn=None)
+    return CompactedTurn(turn=turn, compaction=compaction, parameters=parameters)
+
+
+def compaction_supersede(session_id: UUID) -> None:
+    """End the session's compaction in progress, if there is one. The caller has locked the session."""
+    session = AgentSession(pk=session_id)
+    other = compaction_in_progress(session)
+    if other is not None:
+        compaction_skip(compaction=other, reason=f"superseded by the {hard.TRIGGER.name} trigger")
+
+
+def compaction_report(compaction: Compaction) -> None:
+    """Report a compaction that a push applied to webhooks, in the transaction of the push."""
+    started = copy(compaction)
+    started.state, started.record, started.tokens_after = Compaction.State.RUNNING, {}, None
+    started.finished_at = None
+    compaction_event_emit(compaction=started, event=WebhookEvent.STARTED)
+    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
