@@ -13,10 +13,12 @@ from django.db import connection
 
 from accounts.models import ApiKey
 from sessions.api.direct import LARGEST, DirectPushes
-from sessions.models import AgentSession, Message, Turn
+from sessions.models import AgentSession, Compaction, Message, Turn
+from sessions.services.compactions.preparation import preparations
 from sessions.store.bodies import unpack
 from tests.api.client import Api
-from tests.api.talk import answer, call, push, request, result, whole_turn
+from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
+from tests.background.world import eventually
 
 # Real commits: the event loop has its own connections.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
@@ -180,3 +182,32 @@ def test_pushes_continue_after_the_server_closed_the_connection(server: Server) 
     assert found[-1][0] == 201
     stored = Turn.objects.count() - 3
     assert stored == sum(each is not None and each[0] == 201 for each in found)
+
+
+def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
+    api.post("sessions/", {"id": "s2", "format": "anthropic", "budget": {"input_tokens": 4_000}})
+    push(api, whole_turn(0, lines=12), session="s2")
+    preparations.start()
+    try:
+        for number in range(1, 40):
+            pushed = server.respond({"messages": whole_turn(number, lines=12)}, name="s2")
+            state = AgentSession.objects.get(external_id="s2")
+            if pushed is None:  # the prompt grew too fast to prepare its compaction
+                pushed = (201, {}, push(api, whole_turn(number, lines=12), session="s2"))
+            elif pushed[2]["fired"]:
+                break
+            if state.plan_turn is not None:
+                boundary = state.plan_turn
+                eventually(lambda: preparations.ready(state.pk, boundary))  # noqa: B023
+    finally:
+        preparations.stop()
+    [fired] = pushed[2]["fired"]
+    row = Compaction.objects.get(session=state)
+    assert (fired["trigger"], fired["state"], fired["compaction"]) == ("hard", "done", row.number)
+    assert row.turn_index == row.first_turn == pushed[2]["turn"] == state.turn_count - 1
+    assert row.edits.exists()
+    assert pushed[2]["prompt"]["tokens"] == row.tokens_after < 0.6 * 4_000
+    shown = prompt(api, session="s2")
+    assert shown["tokens"] == row.tokens_after
+    # The cached state is current: the next push takes the direct path too.
+    assert server.respond({"messages": whole_turn(50)}, name="s2") is not None

@@ -14,7 +14,6 @@ from sessions.selectors.lookups import route_forget
 from sessions.services.compactions import preparation
 from sessions.services.compactions.preparation import preparations
 from sessions.services.sessions.lifecycle import session_delete
-from sessions.store.bodies import unpack
 from tests.api.client import Api
 from tests.api.statements import statements
 from tests.api.talk import call, output, request, result
@@ -58,6 +57,8 @@ def wait_until_ready() -> None:
     """Wait until the compaction of the session's boundary is prepared."""
     boundary = AgentSession.objects.values_list("plan_turn", flat=True).get(pk=ID)
     if boundary is not None:
+        if preparations.ready(ID, boundary) is None:
+            preparations.request(ID, boundary)  # as if the thread had been busy since the boundary
         eventually(lambda: preparations.ready(ID, boundary))
 
 
@@ -90,9 +91,7 @@ def history(api: Api, *, turns: int, ready: Ready) -> tuple[list[Any], int]:
         {name: value for name, value in row.items() if name not in {"id", "compaction_id"}}
         for row in edits.values()
     ]
-    served += [
-        unpack(row.body) for row in Recap.objects.order_by("compaction__number").exclude(body__isnull=True)
-    ]
+    served += map(bytes, Recap.objects.order_by("compaction__number").values_list("lines", flat=True))
     session_delete(session=AgentSession.objects.get())
     return served, applied
 
