@@ -71,6 +71,11 @@ edit AS (
 )
 """
 
+_EDIT_COLUMNS = (
+    *("strategy", "op", "position", "end", "part", "text", "handle", "reason", "tokens_before"),
+    *("tokens_after", "tool"),
+)
+
 EFFECTS_TYPES: Mapping[str, str] = {
     "compaction": "uuid",
     **dict.fromkeys(("strategy", "op", "handle", "reason", "tool"), "text[]"),
@@ -137,7 +142,7 @@ def edit_parameters(
     added = {ordinal: edit for ordinal, edit in enumerate(edits) if id(edit) in effective}
     text, key, ordinal = _longest_text(kept, added)
     return {
-        **{name: [row[name] for row in rows] for name in rows[0]},
+        **{name: [row[name] for row in rows] for name in _EDIT_COLUMNS},
         "kept": list(kept),
         "in_force": list(added),
         "snapshot": PromptOutline.of(messages).pack(text),
