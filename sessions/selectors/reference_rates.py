@@ -117,7 +117,7 @@ def rates_by_tool(edits: QuerySet[Edit]) -> list[Rate]:
 
 
 def rates_by_policy(edits: QuerySet[Edit]) -> list[Rate]:
-    return _rates(edits, KeyTextTransform("name", "compaction__policy"))
+    return _rates(edits, KeyTextTransform("policy", "compaction__record"))
 
 
 def _rates(edits: QuerySet[Edit], by: F | KeyTextTransform) -> list[Rate]:
