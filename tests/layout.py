@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
@@ -35,18 +36,18 @@ def sources(packages: Iterable[str]) -> list[Path]:
 
 def database_writes(source: str) -> Iterator[tuple[int, str]]:
     """Return line and text of each expression that writes to the database."""
-    tree = ast.parse(source)
-    docstrings = set(_docstrings(tree))
-    querysets = {name for node in ast.walk(tree) for name in _queryset_names(node)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = set(_docstrings(nodes))
+    querysets = {name for node in nodes for name in _queryset_names(node)}
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_write(node, querysets):
             yield node.lineno, ast.unparse(node.func)
         elif isinstance(node, ast.Constant) and node not in docstrings:
             yield from ((node.lineno, found[0]) for found in _WRITING_SQL.finditer(str(node.value)))
 
 
-def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+def _docstrings(nodes: Iterable[ast.AST]) -> Iterator[ast.Constant]:
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
 
@@ -79,24 +80,15 @@ def _is_queryset(node: ast.expr, querysets: Set[str]) -> bool:
 def package_cycles(roots: Iterable[str]) -> list[list[str]]:
     """Return the groups of sibling modules and packages that import each other, at every level."""
     graph = grimp.build_graph(*roots)
-    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
-    siblings = [set(roots), *(graph.find_children(module) for module in graph.modules)]
-    return [cycle for group in siblings for cycle in _cycles(_edges_between(group, imports))]
-
-
-def _edges_between(siblings: Set[str], imports: Mapping[str, Set[str]]) -> dict[str, set[str]]:
-    """Return which sibling imports which, where an import of a submodule counts for the sibling."""
-
-    def sibling_of(module: str) -> str | None:
-        while module and module not in siblings:
-            module = module.rpartition(".")[0]
-        return module or None
-
-    edges: dict[str, set[str]] = {sibling: set() for sibling in siblings}
-    for module, imported in imports.items():
-        if importer := sibling_of(module):
-            edges[importer] |= {name for each in imported if (name := sibling_of(each))} - {importer}
-    return edges
+    edges: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(module):
+            importer, other = module.split("."), imported.split(".")
+            depth = next((at for at, (a, b) in enumerate(zip(importer, other, strict=False)) if a != b), None)
+            if depth is not None:  # neither contains the other
+                siblings = edges[".".join(importer[:depth])]
+                siblings[".".join(importer[: depth + 1])].add(".".join(other[: depth + 1]))
+    return [cycle for group in edges.values() for cycle in _cycles(group)]
 
 
 def _cycles(edges: Mapping[str, Set[str]]) -> list[list[str]]:

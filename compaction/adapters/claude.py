@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
 import anthropic
@@ -62,11 +63,19 @@ class Claude:
         self.timeout = timeout
         self.total_timeout = total_timeout
         self.backoff = backoff
-        self.client = anthropic.Anthropic(api_key=api_key, base_url=base_url, max_retries=0)
+        self.client = anthropic.Anthropic(
+            api_key=api_key, base_url=base_url, max_retries=0, http_client=_connections()
+        )
 
     def begin(self) -> Exchange:
         """Begin an exchange; its `total_timeout` starts now."""
         return Exchange(self)
+
+
+@cache
+def _connections() -> anthropic.DefaultHttpxClient:
+    """Return the connections of this process: loading certificates for each model takes 40 ms."""
+    return anthropic.DefaultHttpxClient()
 
 
 class Exchange:

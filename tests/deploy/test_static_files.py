@@ -1,4 +1,4 @@
-"""The static files of an image have hashed names, and modules import each other under these names."""
+"""The static files of an image have hashed names only, and modules import each other under these names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the code with collected static files, as the Dockerfile creates it."""
     root = tmp_path_factory.mktemp("image")
     for name in PARTS:
-        shutil.copytree(serving.ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(serving.ROOT / name, root / name)
     shutil.copy(serving.ROOT / "manage.py", root)
     (root / "staticfiles").mkdir()
     subprocess.run(
@@ -60,10 +60,10 @@ def page(browser: Browser, image: str, transactional_db: None) -> Iterator[Page]
 
 
 def test_modules_import_each_other_under_hashed_names(collected: Path) -> None:
-    scripts = (collected / "staticfiles" / "js").rglob("*.js")
-    modules = [module for module in scripts if HASHED.search(module.name)]
+    modules = [*(collected / "staticfiles" / "js").rglob("*.js")]
     own = [*(serving.ROOT / "static" / "js").rglob("*.js")]
     assert len(modules) == len(own)
+    assert [module.name for module in modules if not HASHED.search(module.name)] == []
     imports = [(module, name) for module in modules for name in RELATIVE.findall(module.read_text())]
     assert imports
     for module, name in imports:

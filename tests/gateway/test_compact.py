@@ -44,7 +44,7 @@ class Agent:
         self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant", "x-session-id": "s"} | headers
         self.history: list[dict[str, Any]] = []
 
-    def work(self, number: int, *, lines: int = 60, thinking: bool = False) -> Response:
+    def work(self, number: int, *, lines: int = 160, thinking: bool = False) -> Response:
         """Read a file: a call, its output, the next call."""
         call = tool_use(f"toolu_{number}", command=f"cat file_{number}.py")
         response = self.say(
@@ -113,7 +113,7 @@ def plain(message: Any) -> str:
 def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
     agent: Agent, provider: Provider
 ) -> None:
-    responses = [agent.work(number) for number in range(40)]
+    responses = [agent.work(number) for number in range(20)]
     session = AgentSession.objects.get()
     bodies = list(forwarded(provider))
     stored = [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
@@ -130,7 +130,7 @@ def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
         for r in responses
         if "tokens_after" in str(r.headers)
     ]
-    assert len(sizes) >= 38
+    assert len(sizes) >= len(responses) - 2
     assert max(sizes) <= BUDGET
     for body in bodies:
         assert validate(body["messages"], "anthropic", capabilities=capabilities_of(MODEL)) == ()
@@ -138,7 +138,7 @@ def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
 
 
 def test_only_the_messages_change_and_others_keep_their_bytes(agent: Agent, provider: Provider) -> None:
-    for number in range(20):
+    for number in range(10):
         agent.work(number)
     before, after = agent.history[-1], provider.received[-1].body
     assert AgentSession.objects.get().compaction_count
@@ -156,7 +156,7 @@ def test_thinking_is_never_sent_with_a_prompt_that_it_is_not_bound_to(
     agent: Agent, provider: Provider
 ) -> None:
     """The provider rejects thinking whose signature is not that of the messages before it (rule A11)."""
-    for number in range(20):
+    for number in range(12):
         agent.work(number, thinking=True)
     assert AgentSession.objects.get().compaction_count
     assert sum(b"thinking" in received.body for received in provider.received) > 10
@@ -170,7 +170,7 @@ def test_a_chat_session_is_compacted_too(
         {"role": "user", "content": "Read."},
     ]
     sent = {"x-contextapp-key": api_key, "authorization": "Bearer sk"}
-    for number in range(25):
+    for number in range(12):
         name = f"call_{number}"
         call = {
             "id": name,
@@ -181,7 +181,7 @@ def test_a_chat_session_is_compacted_too(
         provider.script = [chat_stream(answer, prompt=len(json.dumps(history)) // 4)]
         body = json.dumps({"model": "gpt-5", "stream": True, "messages": history}).encode()
         assert gateway.call("/openai/v1/chat/completions", body, sent).status == 200
-        output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(90))
+        output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(180))
         history += [answer, {"role": "tool", "tool_call_id": name, "content": output}]
         gateway.settle()
     last = json.loads(provider.received[-1].body)["messages"]
@@ -202,7 +202,7 @@ class TestPassthrough:
         )  # fmt: skip
 
     def test_a_rewritten_history_is_forwarded_unchanged(self, agent: Agent) -> None:
-        for number in range(20):
+        for number in range(10):
             agent.work(number)
         del agent.history[6:]
         assert agent.say(text("Hi.")).headers["x-contextapp"] == "passthrough; reason=history"
@@ -211,18 +211,18 @@ class TestPassthrough:
         self, gateway: Running, provider: Provider, api_key: str, project: Project
     ) -> None:
         agent = Agent(gateway, provider, api_key, authorization="Bearer sk-ant-oat01-x")
-        for number in range(20):
+        for number in range(10):
             response = agent.work(number)
         assert response.headers["x-contextapp"] == "passthrough; reason=subscription"
 
     def test_a_request_in_observe_mode_is_forwarded_unchanged(self, agent: Agent) -> None:
         agent.headers["x-contextapp-mode"] = "observe"
-        for number in range(20):
+        for number in range(10):
             response = agent.work(number)
         assert response.headers["x-contextapp"] == "observe"
         assert AgentSession.objects.get().compaction_count == 0
         agent.headers["x-contextapp-mode"] = "compact"
-        for number in range(20, 24):
+        for number in range(10, 14):
             response = agent.work(number)
         assert "compact" in response.headers["x-contextapp"]
         assert AgentSession.objects.get().compaction_count > 0
@@ -234,13 +234,13 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
     def down(*_: object) -> None:
         raise OperationalError("the connection is closed")
 
-    for number in range(20):
+    for number in range(10):
         agent.work(number)
     assert AgentSession.objects.get().compaction_count
     old = provider.received[-1]
     with monkeypatch.context() as patched:
         patched.setattr(compact, "_load", down)
-        response = agent.work(20)
+        response = agent.work(10)
     assert response.headers["x-contextapp"].startswith("compact; ")
     new = provider.received[-1]
     assert shared(messages(old), messages(new)) == len(messages(old))

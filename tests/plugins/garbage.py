@@ -7,3 +7,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # pytest collects once more before the process ends

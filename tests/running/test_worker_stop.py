@@ -27,12 +27,14 @@ def test_a_worker_with_a_long_task_stops_without_being_killed(
         "PYTHONPATH": str(Path.cwd()),
     }
     command = (*worker.command, "--include=tests.running.long_task", "--queues=stopping")
-    child = Child(replace(worker, command=command, environment=environment, log=tmp_path / "log"))
+    log = tmp_path / "log"
+    # With its usual niceness, the worker would starve next to other tests.
+    child = Child(replace(worker, command=command, environment=environment, log=log, nice=0))
     started = tmp_path / "started"
     try:
         current_app.send_task("tests.long_task", args=[str(started)], queue="stopping")
         eventually(started.exists)
     finally:
         child.stop()
-    assert child.process.returncode == 0, (tmp_path / "log").read_text()
+    assert child.process.returncode == 0, log.read_text()
     assert "did not stop" not in capsys.readouterr().err
