@@ -56,7 +56,7 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
         return []
     time.sleep(_START_SECONDS)
     for _ in range(rounds):
-        pids = list(_processes(instance.pid))
+        pids = list(processes(instance.pid))
         background = [pid for pid in pids if b"celery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         before = sum(map(_cpu_seconds, background))
         time.sleep(seconds)
@@ -65,12 +65,12 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
     return [cpu, memory]
 
 
-def _processes(pid: int) -> Iterator[int]:
+def processes(pid: int) -> Iterator[int]:
     """Yield a process and its descendants."""
     yield pid
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in children.read_text().split():
-            yield from _processes(int(child))
+            yield from processes(int(child))
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -39,13 +39,16 @@ def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> l
     system prompt during a session. The hash is keyed, so that it does not reveal secrets in the message.
     """
     hashes = []
+    keyed = hashlib.blake2b(digest_size=HASH_BYTES, key=key[:64])
     leading = after == 0
     for message in messages:
         leading = leading and isinstance(message, Mapping) and message.get("role") in _SYSTEM
         if isinstance(message, Mapping) and message.get("type") == "reasoning":
             hashes.append(REASONING)
         else:
-            hashes.append(_hash(b"system" if leading else canonical(message), key))
+            hasher = keyed.copy()
+            hasher.update(b"system" if leading else canonical(message))
+            hashes.append(hasher.digest())
     return hashes
 
 
@@ -123,7 +126,3 @@ def _dumps(value: Any) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # an integer over 64 bits
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("utf-8", "surrogatepass")
-
-
-def _hash(data: bytes, key: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=HASH_BYTES, key=key[:64]).digest()

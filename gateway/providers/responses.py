@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from gateway.providers.base import Answer, items, mapping, text
-from sessions.store.rawjson import element_ends, list_start
+from sessions.store.rawjson import element_spans, list_start
 
 #: Events that end a stream. Each contains the whole response.
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -43,10 +43,10 @@ def _input(body: bytes, fields: Mapping[str, Any]) -> bytes:
     if isinstance(sent, str):
         return orjson.dumps({"role": "user", "content": sent})
     start = list_start(body, "input")
-    ends = element_ends(body, start) if start is not None else []
-    if start is None or not isinstance(sent, list) or len(ends) != len(sent):
+    spans = element_spans(body, start) if start is not None else []
+    if not isinstance(sent, list) or len(spans) != len(sent):
         return b",".join(map(orjson.dumps, items(sent)))
-    return body[start : ends[-1]] if ends else b""
+    return body[start : spans[-1][1]] if spans else b""
 
 
 def answer(response: Mapping[str, Any]) -> Answer:

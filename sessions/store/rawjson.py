@@ -103,18 +103,47 @@ def with_field(body: bytes, name: str, value: bytes) -> bytes:
     return body[:at] + quoted + b":" + value + separator + body[at:]
 
 
-def element_ends(body: bytes, start: int) -> list[int]:
-    """Return the offset after each element of the list whose first element is at `start`."""
-    ends, depth = [], 0
-    for token in _TOKEN.finditer(body, start):
-        kind = body[token.start()]
-        if kind in b"{[":
-            depth += 1
-        elif kind in b"}]" and depth:
-            depth -= 1
-        elif not depth and kind in b",]":
-            if kind == ord(",") or body[start : token.start()].strip():
-                ends.append(token.start())
-            if kind == ord("]"):
-                break
-    return ends
+def read_list(body: bytes, name: str, start: int) -> tuple[dict[str, Any], Any, list[tuple[int, int]]]:
+    """Parse like `read_object`. Return the other fields, the field `name`, and its `element_spans`.
+
+    `list_start` returned `start`.
+    """
+    try:
+        fields = dict(_fields.decode(body))
+        spans = _spans(body, start, bytes(fields.pop(name)))
+        values = [orjson.loads(body[begin:end]) for begin, end in spans]
+        others = {each: orjson.loads(field) for each, field in fields.items()}
+    except (msgspec.MsgspecError, orjson.JSONDecodeError):
+        spans = []
+    if not spans:  # an empty list, a name that occurs twice, or an error, which `read_object` reports
+        others = read_object(body)
+        return others, others.pop(name), []
+    if depth_exceeds(others) or any(
+        body.count(b"{", begin, end) + body.count(b"[", begin, end) >= MAX_DEPTH
+        and depth_exceeds(value, MAX_DEPTH - 2)
+        for value, (begin, end) in zip(values, spans, strict=True)
+    ):
+        raise _too_deep()
+    return others, values, spans
+
+
+def element_spans(body: bytes, start: int) -> list[tuple[int, int]]:
+    """Return the offsets of the beginning and end of each element of a field's list.
+
+    `body` is valid JSON, and `list_start` returned `start`. Returns an empty list if the name of the field
+    occurs again, with another list.
+    """
+    lists = (bytes(field) for field in _fields.decode(body).values())
+    return next((spans for data in lists if (spans := _spans(body, start, data))), [])
+
+
+def _spans(body: bytes, start: int, data: bytes) -> list[tuple[int, int]]:
+    """Return the spans of the elements of the list `data` if it begins before `start`."""
+    if not data.startswith(b"[") or not body.startswith(data, start - 1):
+        return []
+    spans, at = [], start
+    for element in _elements.decode(data):
+        begin = body.index(bytes(element)[:1], at)  # only whitespace and a comma are in between
+        at = begin + len(bytes(element))
+        spans.append((begin, at))
+    return spans

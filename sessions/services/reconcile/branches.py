@@ -44,12 +44,22 @@ SELECT %(child)s, index, at, model, first_position, least(message_count, %(end)s
   FROM agent_sessions_turn WHERE session_id = %(parent)s AND first_position < %(end)s
 """
 
+#: The working memory as of the last shared turn, with its history.
+_COPY_MEMORY: LiteralString = """
+INSERT INTO agent_sessions_memoryrevision (
+    session_id, number, turn_index, author, reason, body, origins, tokens, created_at)
+SELECT %(child)s, number, turn_index, author, reason, body, origins, tokens, created_at
+  FROM agent_sessions_memoryrevision
+ WHERE session_id = %(parent)s
+   AND turn_index <= (SELECT max(index) FROM agent_sessions_turn WHERE session_id = %(child)s)
+"""
+
 
 def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentSession:
-    """Return a new session with the first `at` messages of the locked `parent`, and their compactions.
+    """Return a new session with the first `at` messages of the locked `parent`.
 
-    The calls of the shared turns remain billed to the parent. Takes time in proportion to the shared
-    messages.
+    It has the compactions and the working memory that the parent had at that point. The calls of the shared
+    turns remain billed to the parent. Takes time in proportion to the shared messages.
     """
     child = _child(parent, forked_at=at, title=parent.title)
     child.context_start = min(context_start, at)
@@ -59,6 +69,7 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
     with connection.wrap_database_errors:
         execute(raw_connection(), _COPY_MESSAGES, shared)
         execute(raw_connection(), _COPY_TURNS, shared)
+        execute(raw_connection(), _COPY_MEMORY, {"child": child.pk, "parent": parent.pk})
     compacted = _copy_compactions(parent, child, at)
     _count(child, at)
     if compacted:

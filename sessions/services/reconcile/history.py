@@ -39,6 +39,9 @@ from sessions.services.reconcile.stored import hashes_write, positions
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
 from sessions.store import bodies
 
+#: A plain query, because Django takes half a millisecond to build one.
+_LOCK = "SELECT * FROM agent_sessions_agentsession WHERE id = %s AND project_id = %s FOR UPDATE"
+
 
 @transaction.atomic
 def history_reconcile(target: Target, request: Request) -> Reconciled:
@@ -46,8 +49,8 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
 
     Raises `SessionGone`, `InvalidHistory`, `BadJson` or the errors of `request.read`; nothing is stored then.
     """
-    rows = AgentSession.objects.select_for_update().filter(project_id=target.project_id)
-    root = rows.filter(pk=target.session_id).first()
+    rows = AgentSession.objects.raw(_LOCK, [target.session_id, target.project_id])
+    root = next(iter(rows), None)
     if root is None:
         raise SessionGone
     histories = histories_of(root)

@@ -13,7 +13,7 @@ from redaction import Redaction
 from sessions.models import ClientHistory
 from sessions.services.reconcile.values import InvalidHistory
 from sessions.store.bodies import json_bytes
-from sessions.store.rawjson import element_ends, list_start, read_object
+from sessions.store.rawjson import list_start, read_list
 
 _BREAKPOINT = b'"cache_control"'
 
@@ -39,7 +39,7 @@ class Reading:
     start: int = 0
     ends: Sequence[int] = ()
     body: bytes = b""
-    prefix: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
+    prefix: Any = field(default_factory=hashlib.sha256)
 
     @property
     def count(self) -> int:
@@ -81,7 +81,7 @@ class Reading:
         return {
             "prefix_count": self.first + stable,
             "prefix_bytes": end - self.start,
-            "prefix_hash": hasher.digest(),
+            "prefix_hash": _prefix_hash(hasher),
             "prefix_digest": self.digests[stable],
         }
 
@@ -100,7 +100,7 @@ def history_read(
             skipped = len(body) - len(rest) + rest.startswith(b",")
             if rest[:1] in {b",", b"]"}:
                 return _read(body, start, skipped, base.prefix_count, base, hasher, redaction, field)
-    return _read(body, start, start, 0, None, hashlib.blake2b(digest_size=16), redaction, field)
+    return _read(body, start, start, 0, None, hashlib.sha256(), redaction, field)
 
 
 def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
@@ -108,8 +108,14 @@ def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
     end = start + base.prefix_bytes
     if end >= len(body):
         return None
-    hasher = hashlib.blake2b(memoryview(body)[start:end], digest_size=16)
-    return hasher if hasher.digest() == bytes(base.prefix_hash) else None
+    hasher = hashlib.sha256(memoryview(body)[start:end])
+    return hasher if _prefix_hash(hasher) == bytes(base.prefix_hash) else None
+
+
+def _prefix_hash(hasher: Any) -> bytes:
+    """Return the hash as it is stored. Most processors have instructions for SHA-256."""
+    digest: bytes = hasher.digest()
+    return digest[:16]
 
 
 def _read(
@@ -122,15 +128,12 @@ def _read(
     redaction: Redaction,
     field: str,
 ) -> Reading:
-    fields = read_object(body if at == start else body[:start] + body[at:])
-    values = fields.pop(field)
+    new = body if at == start else body[:start] + body[at:]
+    fields, values, spans = read_list(new, field, start)
     if not isinstance(values, list):
         raise InvalidHistory(None, f"`{field}` must be an array.")
-    ends = element_ends(body, at)
-    starts = [at, *(end + 1 for end in ends)]
-    elements = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=False)]
-    if len(elements) != len(values):  # the key occurs twice
-        elements, ends = [json_bytes(value) for value in values], []
+    # Without spans, the key occurs twice.
+    elements = [new[begin:end] for begin, end in spans] or list(map(json_bytes, values))
     return Reading(
         redaction=redaction,
         fields=fields,
@@ -139,7 +142,7 @@ def _read(
         first=first,
         base=base,
         start=start,
-        ends=ends,
+        ends=[end + at - start for _, end in spans],
         body=body,
         prefix=hasher,
     )

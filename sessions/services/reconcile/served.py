@@ -36,7 +36,7 @@ from sessions.services.reconcile.stored import is_current, positions
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_snapshots import Generated, PromptOutline
-from sessions.store.rawjson import element_ends, list_start, with_field
+from sessions.store.rawjson import element_spans, list_start, with_field
 
 #: The policy of a session that is only observed: nothing is compacted.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
@@ -244,12 +244,13 @@ def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
     """Return the body with other messages, every other byte unchanged, and the messages."""
     start = list_start(body, field)
     assert start is not None  # the body was read
-    ends = element_ends(body, start)
-    starts = [start, *(end + 1 for end in ends)]
-    own = [body[begin:end].strip() for begin, end in zip(starts, ends, strict=False)]
+    spans = element_spans(body, start)
+    if not spans:
+        raise NotServable("unreadable")
+    own = [body[begin:end] for begin, end in spans]
     messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
     messages += own[edits.count :]
-    return body[:start] + b",".join(messages) + body[ends[-1] :], messages
+    return body[:start] + b",".join(messages) + body[spans[-1][1] :], messages
 
 
 def _edited(pieces: Sequence[int | bytes], messages: Sequence[bytes]) -> range:

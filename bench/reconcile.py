@@ -1,0 +1,116 @@
+"""Measure the reconciliation of a long history, over HTTP.
+
+    python -m bench.reconcile [--messages 10000] [--requests 15]
+
+Starts an instance in a temporary folder, and sends a growing history until it has the given number of
+messages. Then prints, for each kind of request, the median of its wall time and of the CPU time that the web
+server and Postgres took, in milliseconds:
+
+- unchanged: the same history again
+- append: two more messages
+- rewritten: two more messages, and the client serializes all of them differently, so that all are compared
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.footprint import processes
+from bench.http import Http
+from bench.instance import Instance, started
+
+#: Messages that are added with one request until the history has its length.
+_STEP = 1_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=15)
+    parser.add_argument("--port", type=int, default=18_420)
+    options = parser.parse_args()
+    with started(options.port) as instance:
+        client = Client(instance)
+        client.grow(1)
+        while len(client.messages) < options.messages:
+            client.grow(_STEP)
+            client.send()
+        client.find_processes()
+        print(f"{len(client.messages):,} messages, {len(client.body()) / 1e6:.1f} MB")
+        for name, grows, indent in (
+            ("unchanged", 0, [None]),
+            ("append", 2, [None]),
+            ("rewritten", 2, [1, 2]),
+        ):
+            for number in range(2):  # both web processes have seen the session
+                client.send(indent=indent[number % len(indent)])
+            figures = []
+            for number in range(options.requests):
+                client.grow(grows)
+                figures.append(client.send(indent=indent[number % len(indent)]))
+            wall, web, postgres = (median(values) for values in zip(*figures, strict=True))
+            print(f"{name}: {wall:.1f} ms, of CPU: web server {web:.1f} ms, Postgres {postgres:.1f} ms")
+
+
+class Client:
+    """An agent that sends its whole history with each call."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.http, self.messages = Http(instance.port, instance.key), list[dict[str, Any]]()
+        self.instance, self.web, self.postgres = instance, list[int](), list[int]()
+        status, answer = self.http.request("POST", "/api/v1/sessions/", b'{"id": "long"}')
+        assert status == 201, answer
+
+    def find_processes(self) -> None:
+        pids = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes(self.instance.pid)}
+        self.web = [pid for pid, command in pids.items() if b"http_server\0web" in command]
+        self.postgres = [pid for pid, command in pids.items() if command.startswith(b"postgres:")]
+
+    def grow(self, count: int) -> None:
+        for at in range(len(self.messages), len(self.messages) + count):
+            self.messages.append(message(at))
+
+    def body(self, indent: int | None = None) -> bytes:
+        return json.dumps({"messages": self.messages}, indent=indent).encode()
+
+    def send(self, indent: int | None = None) -> tuple[float, float, float]:
+        """Reconcile the history. Return the wall time, and the CPU time of the web server and of Postgres."""
+        body = self.body(indent)
+        web, postgres, at = _cpu_ms(self.web), _cpu_ms(self.postgres), time.perf_counter()
+        status, answer = self.http.request("POST", "/api/v1/sessions/long/reconcile/", body)
+        wall = (time.perf_counter() - at) * 1000
+        assert status == 200, answer
+        return wall, _cpu_ms(self.web) - web, _cpu_ms(self.postgres) - postgres
+
+
+def message(at: int) -> dict[str, Any]:
+    """Return a user request, and after it calls of a tool and their results in turn."""
+    if at == 0:
+        return {"role": "user", "content": "Fix the tests of the parser."}
+    if at % 2:
+        call = {"type": "tool_use", "id": f"toolu_{at}", "name": "Read", "input": {"path": f"src/m{at}.py"}}
+        return {"role": "assistant", "content": [{"type": "text", "text": f"I read file {at}."}, call]}
+    lines = "".join(f"{at}.{line} def handler_{line}(): return {at * line}\n" for line in range(4))
+    result = {"type": "tool_result", "tool_use_id": f"toolu_{at - 1}", "content": lines}
+    return {"role": "user", "content": [result]}
+
+
+def _cpu_ms(pids: list[int]) -> float:
+    return sum(_nanoseconds(pid) for pid in pids) / 1e6
+
+
+def _nanoseconds(pid: int) -> int:
+    """Return the CPU time of all threads of a process."""
+    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(file.read_text().split()[0]) for file in files)
+
+
+if __name__ == "__main__":
+    main()
