@@ -113,7 +113,7 @@ def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
 
 
 def _prefix_hash(hasher: Any) -> bytes:
-    """Return the hash as it is stored. Most processors have instructions for SHA-256."""
+    """Return the stored part of the hash. Most processors have instructions for SHA-256."""
     digest: bytes = hasher.digest()
     return digest[:16]
 
