@@ -66,8 +66,8 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
         "lines": len(content.text.splitlines()),
         "characters": len(content.text),
     }
+    around = int_param(call, "context", default=0, maximum=20)
     if pattern := call.query.get("grep"):
-        around = int_param(call, "context", default=0, maximum=20)
         try:
             matches, count = contents.grep(content.text, pattern, context=around)
         except BadPattern as error:

@@ -78,6 +78,7 @@ def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
     common = {
         "number": None,
         "trigger": "user",
+        "engine": "own",
         "instructions": "",
         "turn": max(session.turn_count - 1, 0),
         "cost_microusd": 0,

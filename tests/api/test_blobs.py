@@ -90,6 +90,7 @@ class TestExpanding:
             "limit=0",
             "unit=words",
             "grep=a&context=21",
+            "context=-1",
             "offset=9999999999999",
         ],
     )

@@ -73,7 +73,7 @@ class TestCompacting:
         before = api.get(PROMPT)
         row = AgentSession.objects.values().get()
         shown = compact(api, preview=True)
-        assert (shown["number"], shown["state"]) == (None, "preview")
+        assert (shown["number"], shown["state"], shown["engine"]) == (None, "preview", "own")
         assert AgentSession.objects.values().get() == row
         for model in (Compaction, Edit, Recap, PromptSnapshot):
             assert not model.objects.exists()
