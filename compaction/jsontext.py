@@ -24,6 +24,14 @@ def dumps(value: JSON) -> str:
         return json.dumps(value, separators=(",", ":"), default=str)
 
 
+def dumps_bytes(value: JSON) -> bytes:
+    """Return JSON bytes. The standard library serializes integers over 64 bits, which orjson rejects."""
+    try:
+        return orjson.dumps(value)
+    except (orjson.JSONEncodeError, TypeError):
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+
+
 def loads(text: str) -> JSON:
     """Parse JSON text with exact numbers. Raises `ValueError`, also for NaN, Infinity and deep nesting."""
     try:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
-import orjson
-
+from compaction.jsontext import dumps_bytes
 from redaction.credentials import named_secret
 from redaction.engine import redact_text, replaced, rules_to_apply
 from redaction.placeholders import Finding
@@ -55,7 +54,7 @@ def redact_bytes(raw: bytes, *, redaction: Redaction) -> tuple[bytes, tuple[Find
 
 def redact(value: JSON, *, redaction: Redaction) -> tuple[JSON, tuple[Finding, ...]]:
     """Return parsed JSON without secrets, and the findings. Redacts all strings, including keys."""
-    raw, findings = redact_bytes(_json_bytes(value), redaction=redaction)
+    raw, findings = redact_bytes(dumps_bytes(value), redaction=redaction)
     if not findings:
         return value, ()
     return json.loads(raw), findings
@@ -161,11 +160,3 @@ def _encoded(text: str) -> str:
     except UnicodeEncodeError:
         return json.dumps(text)[1:-1]
     return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _json_bytes(value: JSON) -> bytes:
-    """Return `value` as JSON. The standard library accepts integers over 64 bits, which orjson rejects."""
-    try:
-        return orjson.dumps(value)
-    except (orjson.JSONEncodeError, TypeError):
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import orjson
 import zstandard
+
+from compaction.jsontext import dumps_bytes, loads_bytes
 
 #: Larger bodies are stored in a `Blob`, once per project (bytes of JSON).
 BLOB_BYTES = 16_384
@@ -29,27 +30,16 @@ DICTIONARIES = {
     int(path.stem): path for path in sorted(Path(__file__).with_name("dictionaries").glob("*.zdict"))
 }
 
+#: Bodies and other stored values as JSON bytes, and back.
+json_bytes = dumps_bytes
+json_value = loads_bytes
+
 # A zstd context must not be shared by threads, and creating one takes longer than using it.
 _local = threading.local()
 
 
 class UnknownDictionary(ValueError):
     """The data was compressed with a dictionary of a newer version, or by `pack_after`."""
-
-
-def json_bytes(value: Any) -> bytes:
-    """Return `value` as JSON. The standard library accepts integers over 64 bits, which orjson rejects."""
-    try:
-        return orjson.dumps(value)
-    except (orjson.JSONEncodeError, TypeError):
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
-
-
-def json_value(data: bytes) -> Any:
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return json.loads(data)
 
 
 def json_pretty(value: Any) -> str:
