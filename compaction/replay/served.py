@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.components import Components
 from compaction.edits import Op
@@ -12,6 +13,7 @@ from compaction.errors import SummaryError
 from compaction.messages import Usage
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy
+from compaction.preparation import boundary_request, is_near_hard, leaves_room, record_extended
 from compaction.provider_engine import NAME, is_compacted_by_provider
 from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
@@ -20,7 +22,7 @@ from compaction.references import references
 from compaction.replay.provider import provider_plan
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.tokens import TokenCounter
-from compaction.triggers import TriggerState, evaluate
+from compaction.triggers import TriggerState, evaluate, hard
 from compaction.view import Entry, View
 
 _EMPTY = View(entries=())
@@ -55,6 +57,7 @@ class Served:
         self._recap: Recap | None = None
         self._compacted_tokens: int | None = None
         self._recoverable: frozenset[str] | None = None
+        self._boundary: View | None = None  #: see `compaction.preparation`
         self._summarizer, self._memory_text = summarizer, memory_text
         self._capabilities = capabilities_of(transcript.model)
         self._begin(0)
@@ -78,8 +81,12 @@ class Served:
             turns_since_compaction=self._calls,
         )
         trigger = evaluate(state, self._policy)
-        if trigger:
+        if trigger and not (trigger is hard.TRIGGER and self._compact_to_boundary()):
             self._compact(trigger.name)
+        elif self._boundary is None and is_near_hard(
+            tokens=state.tokens, budget=state.budget, policy=self._policy
+        ):
+            self._boundary = self._view
         return self._view
 
     def recoverable(self) -> frozenset[str]:
@@ -91,7 +98,7 @@ class Served:
     def _begin(self, start: int) -> None:
         self._start, self._until, self._calls = start, start, 0
         self._view = _EMPTY
-        self._recap = self._compacted_tokens = self._recoverable = None
+        self._recap = self._compacted_tokens = self._recoverable = self._boundary = None
 
     def _append(self, call: RecordedCall) -> None:
         new = self._transcript.messages[self._until : call.answer]
@@ -111,6 +118,33 @@ class Served:
             made = self._plan(trigger, summary)
         self._apply(made)
 
+    def _compact_to_boundary(self) -> bool:
+        """Compact the messages up to the plan boundary, as production does in advance, if that leaves room.
+
+        A model's summary is never prepared in advance.
+        """
+        boundary = self._boundary
+        if boundary is None or self._summarizer is not None or self._capabilities.bound_thinking:
+            return False
+        made = plan(boundary_request(replace(self._request(hard.TRIGGER.name, None), view=boundary)))
+        following = self._view.entries[len(boundary.entries) :]
+        tokens, room = self._view.tokens - boundary.tokens, self._budget.input_tokens
+        if not leaves_room(
+            made.record, tokens=tokens, messages=len(following), policy=self._policy, room=room
+        ):
+            return False
+        record = record_extended(
+            made.record, tokens=tokens, policy=self._policy, calibration=Calibration(), room=room
+        )
+        view = View(
+            entries=(*made.view.entries, *following),
+            edits=made.view.edits,
+            all_components=self._view.all_components,
+            transcript=self._view.transcript,
+        )
+        self._apply(replace(made, view=view, record=record))
+        return True
+
     def _compact_by_provider(self) -> None:
         request = self._request(NAME, None)
         made = provider_plan(request, format=self._transcript.format)
@@ -121,6 +155,7 @@ class Served:
         self.records.append(made.record)
         self._view, self._recap, self._recoverable = made.view, made.recap, None
         self._compacted_tokens, self._calls = made.view.tokens, 0
+        self._boundary = None
 
     def _plan(self, trigger: str, summary: Summary | None) -> Plan:
         return plan(self._request(trigger, summary))
