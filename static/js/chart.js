@@ -38,6 +38,7 @@ function chart(host, first) {
   let whole = first;
   const place = element("div", "chart-plot");
   const below = element("div");
+  const hidden = new Set(); // tools that the legend has switched off
   let [data, plot, isLog, view] = [whole, null, false, "lines"];
   const zoomOut = document.querySelector("[data-zoom-out]");
 
@@ -49,8 +50,11 @@ function chart(host, first) {
   };
   const draw = () => {
     plot?.destroy();
-    plot = plotMake(place, data, { isLog, view, colour: colours(host), onSelect, onClick });
-    below.replaceChildren(legend(data, view));
+    plot = plotMake(place, data, { isLog, view, hidden, colour: colours(host), onSelect, onClick });
+  };
+  const drawAll = () => {
+    draw();
+    below.replaceChildren(legend(data, view, hidden, draw));
   };
   const show = async (range) => {
     try {
@@ -61,7 +65,7 @@ function chart(host, first) {
       return;
     }
     zoomOut.hidden = data === whole;
-    draw();
+    drawAll();
   };
   const onSelect = (from, to) => show({ from, to });
 
@@ -72,7 +76,7 @@ function chart(host, first) {
     describe();
     if (isZoomed) return;
     data = whole;
-    draw();
+    drawAll();
   });
 
   // Screen readers get this sentence and the data table; the canvas has nothing to focus.
@@ -80,23 +84,24 @@ function chart(host, first) {
   const describe = () => place.setAttribute("aria-label", `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`);
   describe();
   host.replaceChildren(place, below);
-  draw();
-  document.addEventListener("theme", draw);
+  drawAll();
+  document.addEventListener("theme", drawAll);
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
   place.addEventListener("dblclick", () => data !== whole && show(null));
   zoomOut.addEventListener("click", () => show(null));
   toggleGroup("[data-scale]", (value) => {
     isLog = value === "log";
-    draw();
+    drawAll();
   });
   if (!canStack(whole) && !canPrice(whole)) return;
   document.querySelector('[data-view] [data-value="stacked"]').hidden = !canStack(whole);
+  document.querySelector('[data-view] [data-value="tools"]').hidden = !Object.keys(whole.tools).length;
   document.querySelector('[data-view] [data-value="cost"]').hidden = !canPrice(whole);
   toggleGroup("[data-view]", (value) => {
     view = value;
     document.querySelector("[data-scale]").hidden = view !== "lines"; // stacks and shares have no log scale
     if (view !== "lines") isLog = false;
-    draw();
+    drawAll();
   });
 }
 

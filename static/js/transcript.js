@@ -76,3 +76,6 @@ document.addEventListener("htmx:afterSettle", () => {
   if (shift) scrollBy(0, shift);
   anchor = null;
 });
+
+// Write at once: the field of a new comment. Browsers ignore `autofocus` in loaded fragments.
+document.addEventListener("htmx:load", ({ target }) => target.querySelector?.("[data-focus]")?.focus());

@@ -15,6 +15,7 @@ from sessions.charts.prompt_sizes import PromptSize, idle_gaps
 from sessions.selectors import chart_samples
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
+from sessions.services.tools.counting import session_tools_count
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.markup import one_line
@@ -143,6 +144,35 @@ def test_the_chart_has_cost_cache_hits_and_misses(member_client, project, monkey
     assert "Cost and cache" in page
     monkeypatch.setattr(chart_samples, "LONG", 0)  # Postgres selects the turns of long sessions
     assert chart(member_client, session) == drawn
+
+
+@pytest.mark.django_db
+def test_tool_outputs_by_turn_follow_compactions(member_client, project):
+    texts = [reading_turn(n, "some words " * 50) for n in range(6)]
+    imported = make_session(project, texts, name="imported")
+    compacted = compacted_session(project, name="compacted")
+    for session in (imported, compacted):
+        session_tools_count(session_id=session.pk)
+        drawn = chart(member_client, session)
+        outputs = drawn["components"]["tool_outputs"]
+        [(_, sizes)] = drawn["tools"].items()
+        assert sizes == outputs
+        assert max(sizes) > 0
+    output = {"type": "tool_result", "tool_use_id": "run", "content": "other words " * 50}
+    run = {"type": "tool_use", "id": "run", "name": "Run", "input": {}}
+    turns = [reading_turn(0), reading_turn(1, "some words " * 50)]
+    turns.append(turn(2, [message("user", "Run it.", "u2"), message("assistant", [run], "a2")]))
+    turns.append(turn(3, [message("user", [output], "u3"), message("assistant", "Done.", "a3")]))
+    shrunk = replace(
+        turn(4, [message("user", "Summary", "u4"), message("assistant", "Yes.", "a4")]),
+        client_compaction=ClientCompaction(trigger="auto", tokens_before=900),
+    )
+    two = make_session(project, [*turns, shrunk], name="two")
+    session_tools_count(session_id=two.pk)
+    drawn = chart(member_client, two)
+    assert set(drawn["tools"]) == {"Read", "Run"}
+    assert [bool(size) for size in drawn["tools"]["Run"]] == [False, False, False, True, False]
+    assert drawn["tools"]["Read"][4] == 0
 
 
 def call(turn, *, read=0, write=1_000, **facts):

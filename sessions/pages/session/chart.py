@@ -16,6 +16,7 @@ from sessions.selectors.chart_samples import chart_sample
 from sessions.selectors.charts import chart_components, compaction_markers, own_compactions
 from sessions.selectors.comments import session_comments
 from sessions.selectors.token_budgets import limit_of
+from sessions.selectors.tools.by_turn import tool_tokens_by_turn
 
 #: Row limit of the table: enough to follow the shape, few enough for a screen reader.
 TABLE_ROWS = 200
@@ -47,12 +48,18 @@ def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict
     )
     points = sample.points
     within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
-    limit = limit_of(session)
+    turns, limit = [point.turn for point in points], limit_of(session)
+    components = chart_components(session=session, turns=turns)
+    tools = tool_tokens_by_turn(
+        session=session,
+        turns=turns,
+        totals=[sizes.get("tool_outputs", 0) for sizes in components],
+        cleared=[point.turn for point in points if point.client_compaction is not None],
+    )
     return {
         **columns(points, [marker for marker in compactions if marker.turn in within]),
-        "components": component_columns(
-            chart_components(session=session, turns=[point.turn for point in points])
-        ),
+        "components": component_columns(components),
+        "tools": tools,
         "idle": sample.idle,
         "comments": [_comment(comment) for comment in comments if comment.turn in within],
         "misses": [{"turn": miss.turn, "tokens": miss.tokens, "cause": miss.text} for miss in sample.misses],

@@ -12,7 +12,7 @@ from django.db.models import F, QuerySet, Sum
 
 from accounts.models import Project
 from compaction.tool_usage import server_of
-from sessions.models import AgentSession, ToolFile, ToolOutput, ToolRollup
+from sessions.models import AgentSession, ToolFile, ToolRollup
 
 #: Files that a session reads repeatedly, per page.
 FILES_SHOWN = 10
@@ -96,14 +96,6 @@ def repeated_files(*, session: AgentSession) -> Sequence[ToolFile]:
     """Return the files that the session read more than once, by the tokens of all outputs."""
     found = ToolFile.objects.filter(session=session, reads__gt=1)
     return list(found.order_by("-tokens", "path")[:FILES_SHOWN])
-
-
-def output_tokens_by_turn(*, session: AgentSession, turns: Sequence[int]) -> list[tuple[int, str, int]]:
-    """Return the tokens of the outputs in these turns as (turn, tool, tokens)."""
-    rows = ToolOutput.objects.filter(session=session)
-    if turns and len(turns) < session.turn_count:
-        rows = rows.filter(turn__in=turns)
-    return list(rows.values("turn", "tool").annotate(sum=Sum("tokens")).values_list("turn", "tool", "sum"))
 
 
 def is_counting(*, session: AgentSession) -> bool:

@@ -45,6 +45,9 @@ export const COMPONENTS = {
   tool_outputs: "tool outputs",
 };
 
+// Colors for series without a meaning of their own; the last one is for "other tools".
+const SERIES = 8;
+
 // Resolve light-dark() colors: only computed styles of an element are resolved, custom properties are not.
 export function resolved(host, values) {
   const probe = element("i");
@@ -72,6 +75,7 @@ export function colours(host) {
     text: "var(--muted)",
     line: "var(--line)",
   };
+  for (let index = 0; index < SERIES; index += 1) values[`tool${index}`] = `var(--series-${index})`;
   for (const name of Object.keys(COMPONENTS)) values[name] = `var(--component-${name})`;
   const names = Object.keys(values);
   const found = resolved(host, Object.values(values));

@@ -10,12 +10,30 @@ function lineKeys(data) {
   return keys;
 }
 
-export function legend(data, view) {
-  const [isStacked, isCost] = [view === "stacked", view === "cost"];
+// The names of tools are buttons that show or hide them.
+function toolKeys(data, hidden, onToggle) {
+  return Object.keys(data.tools).map((name, index) => {
+    const item = element("li", `key-area series-${index}`);
+    const button = element("button", "", name);
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(!hidden.has(name)));
+    button.addEventListener("click", () => {
+      if (!hidden.delete(name)) hidden.add(name);
+      button.setAttribute("aria-pressed", String(!hidden.has(name)));
+      onToggle();
+    });
+    item.append(button);
+    return item;
+  });
+}
+
+export function legend(data, view, hidden, onToggle) {
+  const [isStacked, isCost, isTools] = [view === "stacked", view === "cost", view === "tools"];
   const list = element("ul", "chart-legend");
   const areas = Object.keys(data.components).map((name) => [`area component-${name}`, COMPONENTS[name]]);
   const costs = [["area cost", "Cost per call"], ["served", "Cache hits"]];
-  const keys = isCost ? costs : isStacked ? areas.reverse() : lineKeys(data);
+  const keys = isCost ? costs : isTools ? [] : isStacked ? areas.reverse() : lineKeys(data);
+  if (isTools) list.append(...toolKeys(data, hidden, onToggle));
   if (isCost && data.misses.length) keys.push(["spike", "Cache miss"]);
   if (!isCost && data.budget) keys.push(["budget", `Budget (${exact(data.budget)})`]);
   if (!isCost && windowShown(data)) keys.push(["window", `Context window (${exact(data.window)})`]);
@@ -25,6 +43,7 @@ export function legend(data, view) {
   if (data.comments.length) keys.push(["comment", "Comment"]);
   if (data.idle.length) keys.push(["idle", "Idle for more than 5 minutes"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
+  if (isTools) list.append(element("li", "key-none", "Tool outputs in the prompt (estimate)"));
   if (isStacked) list.append(element("li", "key-none", has(data.served) ? "Served prompt (estimate)" : "Estimate"));
   if (data.is_sampled) {
     list.append(element("li", "key-none", `${exact(data.turns.length)} of ${exact(data.turn_count)} turns shown, including all peaks; drag to zoom in`));

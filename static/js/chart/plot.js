@@ -9,10 +9,10 @@ export const HEIGHT = 320;
 const LINES = ["estimate", "served", "reported"];
 
 // uPlot fills areas from zero: draw the largest sum first and the smaller ones over it.
-function stacked(data) {
-  const names = Object.keys(data.components);
+function stacked(data, parts) {
+  const names = Object.keys(parts);
   const sums = data.turns.map(() => 0);
-  const columns = names.map((name) => data.components[name].map((size, index) => (size == null ? null : (sums[index] += size))));
+  const columns = names.map((name) => parts[name].map((size, index) => (size == null ? null : (sums[index] += size))));
   return { names: names.reverse(), columns: columns.reverse() };
 }
 
@@ -43,8 +43,18 @@ function priced(data, colour) {
   };
 }
 
-export function plotMake(place, data, { isLog, view, colour, onSelect, onClick }) {
-  const stack = view === "stacked" ? stacked(data) : null;
+// The parts that a view stacks, and their colors.
+function partsOf(data, view, hidden, colour) {
+  if (view === "stacked") return [data.components, colour];
+  if (view !== "tools") return [null, colour];
+  const names = Object.keys(data.tools);
+  const shown = names.filter((name) => !hidden.has(name)).map((name) => [name, data.tools[name]]);
+  return [Object.fromEntries(shown), Object.fromEntries(names.map((name, index) => [name, colour[`tool${index}`]]))];
+}
+
+export function plotMake(place, data, { isLog, view, hidden, colour, onSelect, onClick }) {
+  const [parts, fills] = partsOf(data, view, hidden, colour);
+  const stack = parts ? stacked(data, parts) : null;
   const cost = view === "cost" ? priced(data, colour) : null;
   const positive = (sizes) => (isLog ? sizes.map((size) => size || null) : sizes);
   const columns = cost?.columns ?? stack?.columns ?? LINES.map((name) => positive(data[name]));
@@ -52,7 +62,7 @@ export function plotMake(place, data, { isLog, view, colour, onSelect, onClick }
   // Some downsampled points are kept for their estimate only: a missing reported size there is not a gap.
   const base = { spanGaps: data.is_sampled, width: 2 };
   const sizes = stack
-    ? stack.names.map((name) => ({ ...base, label: name, stroke: colour[name], fill: colour[name], width: 0, points: { show: false } }))
+    ? stack.names.map((name) => ({ ...base, label: name, stroke: fills[name], fill: fills[name], width: 0, points: { show: false } }))
     : LINES.map((name) => ({ ...base, label: name, stroke: colour[name], points }));
   return new window.uPlot(
     {

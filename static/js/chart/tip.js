@@ -47,16 +47,17 @@ function lines(data, index) {
   return rows;
 }
 
-function areas(data, index) {
-  return Object.entries(data.components)
+function areas(data, index, view) {
+  const parts = { stacked: data.components, tools: data.tools }[view] ?? {};
+  const rows = Object.entries(parts)
     .filter(([, sizes]) => sizes[index])
-    .map(([name, sizes]) => [COMPONENTS[name], `${exact(sizes[index])} tokens`])
-    .reverse();
+    .map(([name, sizes]) => [view === "stacked" ? COMPONENTS[name] : name, `${exact(sizes[index])} tokens`]);
+  return view === "stacked" ? rows.reverse() : rows;
 }
 
 function fill(tip, plot, data, index, view, left) {
   const rows = element("dl");
-  for (const [name, value] of [...lines(data, index), ...(view === "stacked" ? areas(data, index) : [])]) {
+  for (const [name, value] of [...lines(data, index), ...areas(data, index, view)]) {
     rows.append(element("dt", "", name), element("dd", "", value));
   }
   tip.replaceChildren(element("b", "", `Turn ${data.turns[index]}`), rows);
