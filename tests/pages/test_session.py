@@ -243,7 +243,7 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
     short = make_session(project, name="short")
     long = make_session(project, [reading_turn(index) for index in range(100)], name="long")
     for session in (short, long):
-        with django_assert_num_queries(16):
+        with django_assert_num_queries(17):
             page_of(member_client, session)
         with django_assert_num_queries(8):
             member_client.get(reverse("session_chart", args=[project.slug, session.pk]))
