@@ -18,7 +18,8 @@ from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.recap import Summarizer
 from compaction.replay.mentions import PromptMentions
-from compaction.replay.result import MAX_LOST, Lost, References, Result, Series
+from compaction.replay.reference_count import ReferenceCount
+from compaction.replay.result import Result, Series
 from compaction.replay.scale import Scale, reported, scale_of
 from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall, Transcript
@@ -70,22 +71,18 @@ class _Run:
     validity: Validity
     scale: Scale = field(init=False)
     mentions: PromptMentions = field(init=False)
-    start: int = 0
-    scanned: int = 0
-    last_seen: dict[str, int] = field(default_factory=dict)
     last_at: datetime | None = None
     last_reported: int | None = None
     columns: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     compacted: list[int] = field(default_factory=list)
     valid: int = 0
     fits: int = 0
-    references: References = field(default_factory=References)
-    first_lost: Lost | None = None
-    examples: list[Lost] = field(default_factory=list)
+    references: ReferenceCount = field(init=False)
 
     def __post_init__(self) -> None:
         self.scale = scale_of(self.transcript)
         self.mentions = PromptMentions(self.transcript.messages, self.transcript.references)
+        self.references = ReferenceCount(self.transcript, self.served)
 
     def step(self, call: RecordedCall, *, check: bool) -> None:
         compactions = len(self.served.records)
@@ -98,7 +95,7 @@ class _Run:
         fits = view.tokens <= self.budget
         self.valid += valid
         self.fits += fits
-        lost = self._count_references(call, usable=valid and fits)
+        lost = self.references.count(call, self.mentions, usable=valid and fits)
         self._measure(call, view, shared, lost)
 
     def result(self, policy: str) -> Result:
@@ -115,9 +112,9 @@ class _Run:
             fits=self.fits,
             compacted=tuple(self.compacted),
             rebilled=sum(record.tokens_rebilled for record in self.served.records),
-            references=self.references,
-            first_lost=self.first_lost,
-            examples=tuple(self.examples),
+            references=self.references.total,
+            first_lost=self.references.first_lost,
+            examples=tuple(self.references.examples),
             summaries=tuple(self.served.summary_calls),
             failures=self.served.summary_failures,
         )
@@ -144,35 +141,6 @@ class _Run:
         if idle > self.transcript.cache_seconds:
             return True
         return count is not None and self.last_reported is not None and count < _SHRUNK * self.last_reported
-
-    def _count_references(self, call: RecordedCall, *, usable: bool) -> int:
-        """Count the references of the answer. Return the number of lost ones."""
-        if call.start != self.start:
-            self.start = self.scanned = call.start
-            self.last_seen.clear()
-        for position in range(self.scanned, call.answer):
-            self.last_seen.update(dict.fromkeys(self.transcript.references[position], position))
-        self.scanned = call.answer
-        used = [name for name in self.transcript.references[call.answer] if name in self.last_seen]
-        missing = sorted(name for name in used if not usable or name not in self.mentions)
-        hidden = [name for name in missing if usable and name in self.served.recoverable()]
-        lost = [name for name in missing if name not in set(hidden)]
-        self.references += References(
-            used=len(used), kept=len(used) - len(missing), recoverable=len(hidden), lost=len(lost)
-        )
-        for name in lost + hidden:
-            why = "hidden" if name in hidden else "evicted" if usable else "over"
-            self._note(call, name, why)
-        return len(lost)
-
-    def _note(self, call: RecordedCall, name: str, why: str) -> None:
-        position = self.last_seen[name]
-        seen_turn = self.transcript.messages[position].turn
-        lost = Lost(turn=call.turn, name=name, position=position, seen_turn=seen_turn, why=why)
-        if self.first_lost is None and why != "hidden":
-            self.first_lost = lost
-        if len(self.examples) < MAX_LOST:
-            self.examples.append(lost)
 
 
 def _tokens(messages: tuple[Message, ...]) -> int:

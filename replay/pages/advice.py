@@ -1,26 +1,57 @@
-"""Adopting a recommended policy as the project's default."""
+"""Make a policy of a replay the project's default."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
 
-from replay.services.advice import NoSuchChoice, advice_apply
-from sessions.pages.access import actor_of, owner_of
+from replay.selectors.advice import Advice, advice_of, basis_of, policy_changes_of
+from replay.selectors.results import ResultRow
+from replay.services.advice import NoSuchChoice, TooFewSessions, advice_apply, advice_choice
+from sessions.pages.access import actor_of, owner_of, private
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
-    """Make the chosen policy the project's default. Only owners can do this."""
+    """Show what the chosen policy changes; a POST makes it the default. Only owners can do this."""
     viewer = owner_of(request, slug)
     try:
-        run, setting = UUID(request.POST.get("run", "")), int(request.POST.get("setting", ""))
-        policy = advice_apply(project=viewer.project, run_id=run, setting=setting, actor=actor_of(request))
-    except (NoSuchChoice, ValueError):
-        raise Http404("Policy not found in this replay") from None
-    messages.success(request, f"New sessions use {policy.name}. Existing sessions keep their policy.")
-    return redirect("replay", slug=slug)
+        if request.method == "POST":
+            run_id, setting = _choice(request.POST)
+            policy = advice_apply(
+                project=viewer.project, run_id=run_id, setting=setting, actor=actor_of(request)
+            )
+            messages.success(request, f"New sessions use {policy.name}. Existing sessions keep their policy.")
+            return redirect("replay", slug=slug)
+        run_id, setting = _choice(request.GET)
+        run, row, policy = advice_choice(project=viewer.project, run_id=run_id, setting=setting)
+    except (NoSuchChoice, ValueError) as error:
+        if not isinstance(error, TooFewSessions):
+            raise Http404("Policy not found in this replay") from None
+        messages.error(request, f"A recommendation needs {error.needed} more replayed sessions.")
+        return redirect("replay", slug=slug)
+    context = {
+        "viewer": viewer,
+        "run": run,
+        "row": row,
+        "policy": policy,
+        "basis": basis_of(run),
+        "changes": policy_changes_of(viewer.project, policy),
+        "now": _current_row(advice_of(viewer.project), run.pk),
+    }
+    return private(render(request, "replay/advice.html", context))
+
+
+def _choice(data: QueryDict) -> tuple[UUID, int]:
+    return UUID(data.get("run", "")), int(data.get("setting", ""))
+
+
+def _current_row(advice: Advice | None, run_id: UUID) -> ResultRow | None:
+    """Return the result of the project's current policy in the run, if it was replayed."""
+    if advice is None or advice.run.pk != run_id:
+        return None
+    return next((row for row in advice.choices if row.setting.policy.name == advice.current), None)

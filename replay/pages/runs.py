@@ -10,7 +10,7 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ProjectReplayForm
-from replay.selectors.advice import advice_of
+from replay.selectors.advice import MIN_SESSIONS, advice_of
 from replay.selectors.results import runs_newest, sessions_newest
 from sessions.pages.access import Viewer, actor_of, viewer_of, writer_of
 from sessions.selectors.sessions import sessions_facets
@@ -44,6 +44,7 @@ def _page(
         "form": form,
         "runs": runs_newest(project_id=viewer.project.pk, limit=_MAX_RUNS),
         "advice": advice_of(viewer.project),
+        "min_sessions": MIN_SESSIONS,
         "agents": sessions_facets(project=viewer.project).agents,
         "model_missing": summarizer_missing(viewer.project),
     }

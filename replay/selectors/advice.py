@@ -4,14 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Max, Min
 
 from accounts.models import Project
 from compaction.policy import Policy
 from replay.models import ReplayRun
 from replay.selectors.results import ResultRow, result_rows
+from replay.selectors.run_settings import settings_of
+from sessions.selectors.samples import sample_sessions
 
 #: Number of latest runs to consider.
 _RECENT = 20
+
+#: Sessions that a recommendation needs. With fewer, one unusual session decides.
+MIN_SESSIONS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """The sessions that a run replayed without error, except those of the sample, and the run's budgets."""
+
+    sessions: int
+    first: datetime | None
+    last: datetime | None
+    limits: Sequence[str]
+
+    @property
+    def needed(self) -> int:
+        """The number of sessions that are missing for a recommendation."""
+        return max(0, MIN_SESSIONS - self.sessions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A setting that a policy changes."""
+
+    name: str
+    before: object
+    after: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +54,7 @@ class Advice:
     """
 
     run: ReplayRun
+    basis: Basis
     limit: str
     front: Sequence[ResultRow]
     others: Sequence[ResultRow]
@@ -36,13 +69,34 @@ class Advice:
 
 
 def advice_of(project: Project) -> Advice | None:
-    """Return advice from the newest completed run, preferably of several sessions, or None without a run."""
+    """Return advice from the newest completed run, preferably of enough sessions, or None without a run."""
     recent = ReplayRun.objects.filter(project=project, state=ReplayRun.State.DONE).order_by("-pk")[:_RECENT]
-    run = max(recent, key=lambda run: (run.sessions > 1, run.pk), default=None)
-    return _advice(run, project) if run is not None else None
+    found = [(basis_of(run), run) for run in recent if run.sessions >= MIN_SESSIONS] or [
+        (basis_of(run), run) for run in recent[:1]
+    ]
+    basis, run = max(found, key=lambda pair: (not pair[0].needed, pair[1].pk), default=(None, None))
+    return _advice(run, project, basis) if run is not None and basis is not None else None
 
 
-def _advice(run: ReplayRun, project: Project) -> Advice | None:
+def basis_of(run: ReplayRun) -> Basis:
+    """Return what a recommendation from this run is based on."""
+    targets = run.targets.filter(error="").exclude(session__in=sample_sessions(run.project_id))
+    span = targets.aggregate(first=Min("session__started_at"), last=Max("session__last_active_at"))
+    limits = dict.fromkeys(setting.limit.label for setting in settings_of(run))
+    return Basis(sessions=targets.count(), limits=list(limits), **span)
+
+
+def policy_changes_of(project: Project, chosen: Policy) -> list[Change]:
+    """Return the settings in which a policy differs from the project's current one."""
+    before, after = _policy(project).to_json(), chosen.to_json()
+    return [
+        Change(name=name, before=before[name], after=value)
+        for name, value in after.items()
+        if value != before[name]
+    ]
+
+
+def _advice(run: ReplayRun, project: Project, basis: Basis) -> Advice | None:
     rows = result_rows(run)
     limit = _most_selective_limit(rows)
     candidates = [row for row in rows if row.setting.limit.label == limit]
@@ -51,12 +105,13 @@ def _advice(run: ReplayRun, project: Project) -> Advice | None:
         return None
     return Advice(
         run=run,
+        basis=basis,
         limit=limit,
         front=best,
         others=[row for row in candidates if not row.on_limit_front and row.fits_share == 1],
         advised=min(best, key=_weighted_cost),
         off=next((row for row in candidates if row.setting.policy.name == "off"), None),
-        current=_current(project),
+        current=_policy(project).name,
     )
 
 
@@ -77,5 +132,5 @@ def _weighted_cost(row: ResultRow) -> float:
     return row.cost * (1 + 10 * row.lost)
 
 
-def _current(project: Project) -> str:
-    return Policy.from_json(project.default_policy or {"preset": "balanced"}).name
+def _policy(project: Project) -> Policy:
+    return Policy.from_json(project.default_policy or {"preset": "balanced"})

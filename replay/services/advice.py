@@ -10,23 +10,43 @@ from accounts.actors import Actor
 from accounts.models import Project
 from accounts.services import audit_record, project_update
 from compaction.policy import PRESETS, Policy
-from replay.selectors.results import result_rows, run_find
+from replay.models import ReplayRun
+from replay.selectors.advice import basis_of
+from replay.selectors.results import ResultRow, result_rows, run_find
 
 
 class NoSuchChoice(ValueError):
     """The run has no such setting, or its prompts do not all fit."""
 
 
-@transaction.atomic
-def advice_apply(*, project: Project, run_id: UUID, setting: int, actor: Actor) -> Policy:
-    """Set the policy of a setting as the project's default for new sessions. Raises `NoSuchChoice`."""
+class TooFewSessions(ValueError):
+    """The run has too few sessions for a recommendation. `needed` is the number of missing ones."""
+
+    def __init__(self, needed: int) -> None:
+        super().__init__(f"{needed} more sessions are needed")
+        self.needed = needed
+
+
+def advice_choice(*, project: Project, run_id: UUID, setting: int) -> tuple[ReplayRun, ResultRow, Policy]:
+    """Return the run, the row and the policy of a setting. Raises `NoSuchChoice` or `TooFewSessions`."""
     run = run_find(project_id=project.pk, id=run_id)
     rows = result_rows(run) if run is not None else []
     row = next((row for row in rows if row.number == setting and row.fits_share == 1), None)
     if run is None or row is None:
         raise NoSuchChoice("the run has no such choice")
+    if needed := basis_of(run).needed:
+        raise TooFewSessions(needed)
     name = row.setting.policy.name
-    chosen = Policy.from_json(next(stored for stored in run.policies if stored["name"] == name))
+    return run, row, Policy.from_json(next(stored for stored in run.policies if stored["name"] == name))
+
+
+@transaction.atomic
+def advice_apply(*, project: Project, run_id: UUID, setting: int, actor: Actor) -> Policy:
+    """Set the policy of a setting as the project's default for new sessions.
+
+    Raises `NoSuchChoice` or `TooFewSessions`.
+    """
+    run, row, chosen = advice_choice(project=project, run_id=run_id, setting=setting)
     project_update(project=project, changes={"default_policy": _settings(chosen)}, actor=actor)
     audit_record(
         action="policy.advised",

@@ -36,6 +36,16 @@ def budget_label(label: str) -> str:
 
 
 @register.filter
+def setting_value(value: object) -> str:
+    """Format the value of a policy's setting."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(setting_value, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {each}" for name, each in value.items() if each is not None)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+@register.filter
 def reaction(how: str) -> str:
     """Return how the agent reacted to missing content, for example, “re-read it”."""
     return REACTIONS.get(how, how)

@@ -140,9 +140,9 @@ def sessions_metadata_keys(*, project: Project) -> list[str]:
     return sorted({key for each in newest.values_list("metadata", flat=True)[:_MAX_TAGGED] for key in each})
 
 
-def saved_views(*, project: Project, user: Any) -> list[SavedView]:
+def saved_views(*, project: Project, user: Any, page: str = SavedView.Page.SESSIONS) -> list[SavedView]:
     """Return the user's saved views of the project."""
-    return list(SavedView.objects.filter(project=project, user=user).order_by("name"))
+    return list(SavedView.objects.filter(project=project, user=user, page=page).order_by("name"))
 
 
 def sessions_newer(*, project: Project, filters: SessionFilter, since: datetime) -> int:

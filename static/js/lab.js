@@ -1,4 +1,4 @@
-// The lab: slider values and the chart of prompt sizes under each policy.
+// The lab: sliders and the chart of prompt sizes under each policy.
 
 import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
@@ -64,15 +64,13 @@ function chartDraw() {
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
 }
 
-function outputsShow() {
-  for (const output of document.querySelectorAll("output[data-of]")) {
-    output.textContent = exact(Number(document.getElementById(output.dataset.of).value));
-  }
-}
+// A slider and its number show the same value. Only the number is sent: it need not be one of the slider's steps.
+document.querySelector(".sliders").addEventListener("input", ({ target }) => {
+  if (target.dataset.of) document.getElementById(target.dataset.of).value = target.value;
+  else document.querySelector(`[data-of="${target.id}"]`).value = target.value;
+}, { capture: true });
 
-outputsShow();
 chartDraw();
-document.addEventListener("input", outputsShow);
 document.addEventListener("theme", chartDraw);
 // Keep the URL in sync with the sliders, without adding a history entry for every move.
 document.addEventListener("htmx:afterSwap", () => {

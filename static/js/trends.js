@@ -1,6 +1,7 @@
 // Stacked bars per day, week or month. The server sums; this script draws the bars and their tooltips.
 
 import { axisStyle } from "./chart/axes.js";
+import { bucketLabel } from "./chart/buckets.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { dollars, element, exact, resolved } from "./chart/format.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
@@ -14,15 +15,6 @@ const COLORS = [
 ];
 
 const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
-
-// The first day of a bucket: "Nov 22", "Nov 22, 2026" or, for months, "Nov 2026".
-function bucketLabel(data, index, isLong) {
-  if (!data.buckets[index]) return "";
-  const day = new Date(`${data.buckets[index]}T00:00`);
-  if (data.bucket === "month") return day.toLocaleDateString("en-US", { month: "short", year: "numeric" });
-  const text = day.toLocaleDateString("en-US", { month: "short", day: "numeric", year: isLong ? "numeric" : undefined });
-  return data.bucket === "week" && isLong ? `Week of ${text}` : text;
-}
 
 function short(value, unit) {
   const size = unit === "tokens" ? value : value / 1e6;

@@ -186,12 +186,36 @@ def test_viewers_have_read_only_access(viewer_client: Client, run: ReplayRun) ->
     assert viewer_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "cancel"}).status_code == 403
 
 
-def test_adopting_a_recommended_policy_is_audited(
+def test_a_recommendation_needs_enough_sessions(owner_client: Client, run: ReplayRun) -> None:
+    page = owner_client.get("/p/alpha/replay/").content.decode()
+    assert "No recommendation yet" in page
+    assert "at least 5 sessions" in page
+    assert "replay 4 more" in page
+    choice = {"run": str(run.pk), "setting": "4"}
+    refused = owner_client.post("/p/alpha/replay/advice/", choice, follow=True).content.decode()
+    assert "needs 4 more replayed sessions" in refused
+    assert not AuditEvent.objects.filter(action="policy.advised").exists()
+
+
+@pytest.fixture
+def one_session_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("replay.selectors.advice.MIN_SESSIONS", 1)
+
+
+@pytest.mark.usefixtures("one_session_is_enough")
+def test_adopting_a_recommended_policy_is_confirmed_and_audited(
     owner_client: Client, member_client: Client, project: Project, run: ReplayRun
 ) -> None:
     page = owner_client.get("/p/alpha/replay/").content.decode()
     assert "Recommended policy:" in page
+    assert "1 session of" in page
     choice = {"run": str(run.pk), "setting": "4"}
+    for client, status in ((member_client, 403), (owner_client, 200)):
+        assert client.get("/p/alpha/replay/advice/", choice).status_code == status
+    asked = owner_client.get("/p/alpha/replay/advice/", choice).content.decode()
+    assert "Use baseline for new sessions?" in asked
+    assert "<code>target</code>" in asked
+    assert not AuditEvent.objects.filter(action="policy.advised").exists()
     assert member_client.post("/p/alpha/replay/advice/", choice).status_code == 403
     assert owner_client.post("/p/alpha/replay/advice/", choice).status_code == 302
     project.refresh_from_db()
@@ -203,6 +227,7 @@ def test_adopting_a_recommended_policy_is_audited(
     assert evidence["sessions"] == 1
 
 
+@pytest.mark.usefixtures("one_session_is_enough")
 def test_trends_mark_policy_changes(owner_client: Client, run: ReplayRun) -> None:
     choice = {"run": str(run.pk), "setting": "4"}
     owner_client.post("/p/alpha/replay/advice/", choice)

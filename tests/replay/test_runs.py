@@ -207,8 +207,9 @@ def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: Agen
 
 
 def test_custom_policies_are_stored_as_differences_from_their_preset(
-    project: Project, make: Callable[..., ReplayRun], owner: User
+    project: Project, make: Callable[..., ReplayRun], owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("replay.selectors.advice.MIN_SESSIONS", 1)
     own = Policy.from_json({"preset": "balanced", "name": "deeper", "target": 0.3, "tail_messages": 2})
     run = finish(make(policies=[get_policy("off"), own], limits=[Limit(ratio=0.5)]))
     assert advice_apply(project=project, run_id=run.pk, setting=1, actor=Actor(user=owner)) == own

@@ -42,7 +42,7 @@ def address(name: str) -> str:
 
 
 def expect_chart(page: Page) -> None:
-    expect(page.locator(".chart canvas")).to_be_visible()
+    expect(page.locator(".chart:not([data-prompt-sizes]) canvas")).to_be_visible()
 
 
 def test_from_the_home_page_to_the_most_expensive_agent(window):
@@ -74,11 +74,19 @@ def test_a_bar_narrows_the_period_and_the_legend_hides_a_group(window):
     expect(fixer).to_have_attribute("aria-pressed", "false")
     today = window.get_by_label("To", exact=True).input_value()
     assert window.get_by_label("From", exact=True).input_value() < today
-    plot = window.locator(".chart .u-over")
+    plot = window.locator("[data-trend] .u-over")
     box = plot.bounding_box()
     plot.click(position={"x": box["width"] * 29.6 / 30, "y": box["height"] / 2})
     window.wait_for_url(re.compile(f"first={today}"))
     expect_chart(window)
+
+
+def test_the_prompt_sizes_are_drawn(window):
+    window.goto(address("trends"))
+    chart = window.locator("[data-prompt-sizes]")
+    expect(chart.locator("canvas")).to_be_visible()
+    expect(chart).to_contain_text("p99")
+    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("99th percentile"))
 
 
 def test_the_time_zone_is_that_of_the_browser(browser, served_url, logged_in, owner, used):
@@ -96,11 +104,16 @@ def test_the_lab_by_keyboard(window):
     window.goto(f"{address('lab')}?turns=10&window=60000")
     expect_chart(window)
     expect(window.get_by_text("All 10 turns fit")).to_be_visible()
-    slider = window.get_by_label("Tool output per turn")
+    number = window.get_by_label("Tool output per turn", exact=True)
+    slider = window.get_by_label("Tool output per turn, slider")
     slider.focus()
     window.keyboard.press("End")
     expect(window.get_by_text("the prompt overflows at turn")).to_be_visible()
-    window.wait_for_url(re.compile("result=12000"))
+    expect(number).to_have_value("12000")
+    number.fill("110")
+    expect(window.get_by_text("All 10 turns fit")).to_be_visible()
+    expect(slider).to_have_value("100")
+    window.wait_for_url(re.compile("result=110"))
 
 
 def test_a_key_is_created_and_revoked(window):

@@ -57,6 +57,21 @@ def test_the_components_add_up_to_the_last_prompt():
         assert ("recap" in one.components) == (name in {"baseline", "masking", "balanced", "aggressive"})
 
 
+def test_names_that_the_model_uses_again_are_kept_retrievable_or_lost():
+    found = by_policy(Scenario(window=60_000, output=10_000, turns=80))
+    used = {one.references.used for one in found.values()}
+    assert len(used) == 1
+    assert used.pop() > 5
+    off, baseline, balanced = (found[name] for name in ("off", "baseline", "balanced"))
+    assert off.references.lost
+    assert {each.why for each in off.missing} == {"over"}
+    assert all(each.turn >= off.overflow for each in off.missing)
+    assert baseline.references.lost > balanced.references.lost
+    assert balanced.references.kept > off.references.kept
+    roomy = by_policy(Scenario(window=400_000, turns=20))
+    assert not any(one.missing for one in roomy.values())
+
+
 def test_costs_are_proportional_to_the_price():
     one, two = (by_policy(Scenario(turns=10, price=price))["off"].cost_microusd for price in (3.0, 6.0))
     assert two == pytest.approx(2 * one, abs=1)
@@ -92,6 +107,14 @@ class TestPage:
         response = self.ask(viewer_client)
         assert b"Simulating" in response.content
         assert all(f'id="{slider.name}"'.encode() in response.content for slider in SLIDERS)
+
+    def test_the_results_show_what_is_missing(self, viewer_client):
+        page = self.ask(viewer_client, window=60_000, output=10_000, turns=40, figures=1).content.decode()
+        one = by_policy(Scenario(window=60_000, output=10_000, turns=40))["baseline"]
+        lost = next(each for each in one.missing if each.why == "evicted")
+        assert f"Turn {lost.turn} uses <code>{lost.name}</code>" in page
+        page = self.ask(viewer_client, window=400_000, turns=5, figures=1).content.decode()
+        assert "under every policy" in page
 
     def test_the_results_warn_about_an_overflow(self, viewer_client):
         query = {"window": 40_000, "output": 8_000, "turns": 30, "figures": 1}

@@ -14,7 +14,9 @@ from compaction.breakdown import TokenBreakdown
 from compaction.dialects import DEFAULT
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
-from compaction.replay import Prices, transcript_of
+from compaction.replay import Lost, Prices, References, transcript_of
+from compaction.replay.mentions import PromptMentions
+from compaction.replay.reference_count import ReferenceCount
 from compaction.replay.served import Served, without_model
 from compaction.replay.transcript import RecordedTurn, Transcript
 from compaction.tokens import CharacterCounter, message_tokens
@@ -77,7 +79,8 @@ class Scenario:
 class Outcome:
     """The result of one policy. `overflow` is the first turn whose prompt exceeds the budget.
 
-    `components` are the tokens of the last prompt by component.
+    `components` are the tokens of the last prompt by component. `references` counts the names that the model
+    uses again; `missing` are the first ones that are not in the prompt.
     """
 
     policy: str
@@ -88,6 +91,8 @@ class Outcome:
     cost_microusd: int
     uncached_microusd: int
     components: Mapping[str, int]
+    references: References
+    missing: tuple[Lost, ...]
 
     @property
     def peak(self) -> int:
@@ -141,7 +146,7 @@ def _message(position: int, turn: int, role: Role, *parts: Text | ToolCall | Too
 
 def _path(turn: int) -> str:
     """Return the file that a step reads. Every third step reads an earlier file again."""
-    return f"src/module_{turn if turn % 3 else turn // 2}.py"
+    return f"module_{turn if turn % 3 else turn // 2}.py"
 
 
 def _result(turn: int, tokens: int) -> str:
@@ -160,10 +165,14 @@ def _text(first_line: str, tokens: int) -> str:
 def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
     served = Served(transcript, policy_for(scenario, name), _COUNTER, budget=scenario.budget)
     tally, view = _Tally(), View(entries=())
+    references = ReferenceCount(transcript, served)
+    prompt = PromptMentions(transcript.messages, transcript.references)
     for call in transcript.calls:
         before = len(served.records)
         view = served.prompt(call)
         tally.add(view, compacted=len(served.records) > before)
+        prompt.show(view.prompt_messages)
+        references.count(call, prompt, usable=view.tokens <= scenario.budget)
     return Outcome(
         policy=name,
         prompts=tuple(tally.prompts),
@@ -173,6 +182,8 @@ def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
         cost_microusd=tally.cost(scenario, cached=True),
         uncached_microusd=tally.cost(scenario, cached=False),
         components=_components(scenario, view),
+        references=references.total,
+        missing=tuple(references.examples),
     )
 
 

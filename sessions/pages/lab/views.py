@@ -108,6 +108,7 @@ def _figures(scenario: Scenario) -> dict[str, Any]:
         "outcomes": outcomes,
         "max_cost": max(one.cost_microusd for one in outcomes),
         "overflow": next((one.overflow for one in outcomes if one.policy == "off"), None),
+        "has_missing": any(one.missing for one in outcomes),
         "series": _series(outcomes, scenario),
         "is_too_small": scenario.fixed_tokens >= scenario.budget,
         "bars": [_bar(one, scenario) for one in outcomes],

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Project
 from sessions.pages.access import private, viewer_of
-from sessions.pages.manual.library import sections_search
+from sessions.pages.manual.library import headings_search
 from sessions.pages.manual.markup import page_address
 from sessions.pages.search.hits import hit_address
 from sessions.pages.settings.common import SECTIONS
@@ -59,6 +59,6 @@ def _messages(project: Project, text: str, zone: tzinfo) -> Iterator[dict[str, s
 
 
 def _docs(text: str) -> Iterator[dict[str, str]]:
-    for section in sections_search(text, limit=_DOCS):
+    for section in headings_search(text, limit=_DOCS):
         label = section.title if section.heading == section.title else f"{section.title} › {section.heading}"
         yield {"label": label, "kind": "docs", "href": f"{page_address(section.page)}#{section.anchor}"}

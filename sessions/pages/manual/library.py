@@ -108,6 +108,18 @@ def glossary() -> Mapping[str, str]:
     }
 
 
+def headings_search(text: str, *, limit: int) -> list[Section]:
+    """Return the sections in whose headings each of the words begins a word."""
+    words = [re.compile(rf"\b{re.escape(word)}", re.IGNORECASE) for word in text.split()]
+    found = [
+        section
+        for name in sorted(page_names())
+        for section in page_load(name).sections
+        if words and all(word.search(f"{section.title} {section.heading}") for word in words)
+    ]
+    return found[:limit]
+
+
 def sections_search(text: str, *, limit: int) -> list[Section]:
     """Return the sections that contain all words, those with a matching heading first."""
     words = text.lower().split()

@@ -39,6 +39,7 @@ class TrendsForm(forms.Form):
 
     first = forms.DateField(required=False, widget=_DAY, label="From")
     last = forms.DateField(required=False, widget=_DAY, label="To")
+    days = forms.IntegerField(required=False, min_value=1, max_value=_MAX_DAYS, label="Days")
     bucket = forms.ChoiceField(required=False, choices=_choices(BUCKETS), label="Interval")
     group = forms.ChoiceField(required=False, choices=_choices(GROUPS), label="Group by")
     split = forms.ChoiceField(required=False, choices=_choices(SPLITS), label="Then by")
@@ -62,11 +63,13 @@ class Parameters:
     """`current` is the requested period; `previous` is the one of equal length that it is compared to.
 
     `other` is the first day of `previous` if the viewer chose it; None if it directly precedes `current`.
+    `days` is the length of a period that ends today, as in saved presets; None if the period has fixed dates.
     """
 
     current: TrendQuery
     previous: TrendQuery
     other: date | None
+    days: int | None
     bucket: str
     group: str
     split: str
@@ -95,8 +98,7 @@ class Parameters:
         """Return the query string for these parameters with changes; "" removes a parameter."""
         span = self.current.span
         values = {
-            "first": span.first.isoformat(),
-            "last": span.last.isoformat(),
+            **_period(span, self.days if "first" not in changes else None),
             "bucket": self.bucket,
             "group": self.group,
             "split": self.split,
@@ -132,6 +134,7 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
         current=current,
         previous=replace(current, span=previous),
         other=data.get("other"),
+        days=data.get("days") if not (data.get("first") or data.get("last")) else None,
         bucket=_chosen_bucket(form, span),
         group=group,
         split=split if split != group else "",
@@ -161,9 +164,15 @@ def today_of(zone: ZoneInfo) -> date:
     return datetime.now(UTC).astimezone(zone).date()
 
 
+def _period(span: Span, days: int | None) -> dict[str, str]:
+    """Return the parameters of a period: its number of days until today, or its dates."""
+    return {"days": str(days)} if days else {"first": span.first.isoformat(), "last": span.last.isoformat()}
+
+
 def _span(data: dict[str, Any], zone: ZoneInfo) -> Span:
     last = data.get("last") or today_of(zone)
-    first = data.get("first") or max(last - timedelta(days=_DEFAULT_DAYS - 1), _FIRST)
+    days = data.get("days") or _DEFAULT_DAYS
+    first = data.get("first") or max(last - timedelta(days=days - 1), _FIRST)
     if first > last:
         first, last = last, first
     return Span(first=max(first, last - timedelta(days=_MAX_DAYS - 1)), last=last, zone=zone)

@@ -13,7 +13,7 @@ from accounts.models import Project
 from accounts.selectors import policy_changes
 from sessions.models import AgentSession
 from sessions.pages.trends.parameters import Parameters
-from sessions.selectors.trends import SEPARATOR, Sums, TrendRow, group_names
+from sessions.selectors.trends import SEPARATOR, PromptSizes, Sums, TrendRow, group_names
 from sessions.selectors.usage import Span
 
 #: The number of series in the chart. The last one combines all smaller groups.
@@ -106,6 +106,23 @@ def series_json(project: Project, rows: Sequence[TrendRow], parameters: Paramete
         "unit": "tokens" if parameters.measure == "tokens" else "microusd",
         "series": series,
         "marks": _policy_marks(project, positions, parameters),
+    }
+
+
+def prompt_sizes_json(sizes: Sequence[PromptSizes], parameters: Parameters) -> dict[str, Any]:
+    """Return the data of the chart of prompt sizes. Buckets without calls have None."""
+    buckets = buckets_of(parameters.current.span, parameters.bucket)
+    found = {each.bucket: each for each in sizes}
+    return {
+        "bucket": parameters.bucket,
+        "buckets": [day.isoformat() for day in buckets],
+        "series": [
+            {
+                "name": name,
+                "values": [getattr(found[day], name) if day in found else None for day in buckets],
+            }
+            for name in ("p50", "p90", "p99")
+        ],
     }
 
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.trends import views
+from sessions.pages.trends import saved, views
 
 urlpatterns = [
     path("p/<slug:slug>/trends/", views.trends, name="trends"),
     path("p/<slug:slug>/trends/series/", views.trends_series, name="trends_series"),
+    path("p/<slug:slug>/trends/prompts/", views.trends_prompts, name="trends_prompts"),
+    path("p/<slug:slug>/trends/presets/", saved.trends_preset_create, name="trends_preset_create"),
+    path(
+        "p/<slug:slug>/trends/presets/<int:number>/delete/",
+        saved.trends_preset_delete,
+        name="trends_preset_delete",
+    ),
     path("p/<slug:slug>/trends/csv/", views.trends_csv, name="trends_csv"),
 ]

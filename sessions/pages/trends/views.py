@@ -13,11 +13,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Project
+from sessions.models import SavedView
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.parameters import Parameters, parameters_of, presets, today_of
-from sessions.pages.trends.series import joined, names_of, ranked, series_json
+from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, ranked, series_json
+from sessions.selectors.sessions import saved_views
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends import (
     SEPARATOR,
@@ -30,6 +32,7 @@ from sessions.selectors.trends import (
     latency_rows,
     latency_total,
     month_project,
+    prompt_sizes,
     savings_of,
     top_sessions,
     trend_groups,
@@ -64,6 +67,7 @@ def trends(request: HttpRequest, slug: str) -> HttpResponse:
         "viewer": viewer,
         "parameters": parameters,
         "form": form,
+        "saved": saved_views(project=viewer.project, user=request.user, page=SavedView.Page.TRENDS),
         "budgets": [] if wants_fragment(request) else budgets_spent(project_id=viewer.project.pk),
         **_figures(viewer.project, parameters),
     }
@@ -76,6 +80,21 @@ def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     parameters, _ = parameters_of(request)
     return private(JsonResponse(series_json(viewer.project, _rows(viewer.project, parameters), parameters)))
+
+
+@require_safe
+def trends_prompts(request: HttpRequest, slug: str) -> HttpResponse:
+    """Render percentiles of the prompt size by bucket: data for the chart, and a table."""
+    viewer = viewer_of(request, slug)
+    parameters, _ = parameters_of(request)
+    sizes = prompt_sizes(project_id=viewer.project.pk, query=parameters.current, bucket=parameters.bucket)
+    context = {
+        "viewer": viewer,
+        "parameters": parameters,
+        "sizes": sizes,
+        "series": prompt_sizes_json(sizes, parameters),
+    }
+    return page_or_fragment(request, "trends/prompts.html", "trends/_prompts.html", context)
 
 
 @require_safe

@@ -2,6 +2,7 @@
 
 from sessions.selectors.trends.latency import Latency, latency_groups, latency_rows, latency_total
 from sessions.selectors.trends.projection import Projection, month_project
+from sessions.selectors.trends.prompt_sizes import PromptSizes, prompt_sizes
 from sessions.selectors.trends.savings import Savings, savings_of
 from sessions.selectors.trends.sums import (
     BUCKETS,
@@ -25,6 +26,7 @@ __all__ = [
     "SEPARATOR",
     "Latency",
     "Projection",
+    "PromptSizes",
     "Savings",
     "Sums",
     "TopSession",
@@ -36,6 +38,7 @@ __all__ = [
     "latency_rows",
     "latency_total",
     "month_project",
+    "prompt_sizes",
     "savings_of",
     "top_sessions",
     "trend_groups",

@@ -1,8 +1,4 @@
-"""Percentiles of the latency of model calls in a period, by bucket and group.
-
-Reads histograms (`CallHistogram`), so that percentiles of any period and group can be computed from stored
-counts.
-"""
+"""Percentiles of the latency of model calls in a period, by bucket and group."""
 
 from __future__ import annotations
 
@@ -10,21 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from sessions.models import CallHistogram
+from sessions.selectors.trends.histograms import histogram_rows, percentile
+from sessions.selectors.trends.sums import TrendQuery, group_key, group_names
 
-from sessions.models import AgentSession, CallHistogram
-from sessions.selectors.trends.sums import (
-    BUCKETS,
-    GROUP_KEYS,
-    TrendQuery,
-    filter_conditions,
-    group_key,
-    group_names,
-    query_parameters,
-)
+_MEASURES = (CallHistogram.Measure.FIRST, CallHistogram.Measure.DURATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +59,9 @@ def _latencies(
     key: str, project_id: UUID, query: TrendQuery, *, tags: bool = False, bucket: str = ""
 ) -> dict[tuple[date | None, str], Latency]:
     histograms: dict[tuple[date | None, str], dict[str, Counter[int]]] = {}
-    for day, name, measure, slot, calls in _rows(key, project_id, query, tags=tags, bucket=bucket):
+    for day, name, measure, slot, calls in histogram_rows(
+        key, project_id, query, measures=_MEASURES, tags=tags, bucket=bucket
+    ):
         histograms.setdefault((day, name), {}).setdefault(measure, Counter())[slot] += calls
     return {
         place: Latency(**{measure: _percentiles(counts) for measure, counts in found.items()})
@@ -81,35 +71,4 @@ def _latencies(
 
 def _percentiles(counts: Counter[int]) -> Percentiles:
     calls = counts.total()
-    return Percentiles(p50=_percentile(counts, 0.50), p95=_percentile(counts, 0.95), calls=calls)
-
-
-def _percentile(counts: Counter[int], share: float) -> int:
-    """Return the middle of the slot in which this share of the calls is reached."""
-    left = share * counts.total()
-    for slot in sorted(counts):
-        left -= counts[slot]
-        if left <= 0:
-            break
-    return round(2 ** ((slot + 0.5) / 4))
-
-
-def _rows(key: str, project_id: UUID, query: TrendQuery, *, tags: bool, bucket: str) -> list[Any]:
-    assert bucket in {"", *BUCKETS}
-    begins = f"date_trunc('{bucket}', at AT TIME ZONE %(zone)s)::date" if bucket else "NULL::date"
-    unnested = "LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if tags else ""
-    sql = f"""
-        SELECT r.bucket, {key} AS key, r.measure, r.slot, sum(r.calls)::bigint
-          FROM (SELECT session_id, model, {begins} AS bucket, measure, slot, sum(calls) AS calls
-                  FROM {CallHistogram._meta.db_table}
-                 WHERE project_id = %(project)s AND at >= %(start)s AND at < %(end)s
-                   AND measure IN ('{CallHistogram.Measure.FIRST}', '{CallHistogram.Measure.DURATION}')
-                 GROUP BY 1, 2, 3, 4, 5) r
-          JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
-          {unnested}
-         WHERE true{filter_conditions(query, model=GROUP_KEYS["model"])}
-         GROUP BY 1, 2, 3, 4
-    """  # noqa: S608  every interpolated value is a constant of this package
-    with connection.cursor() as cursor:
-        cursor.execute(sql, query_parameters(project_id, query))
-        return list(cursor.fetchall())
+    return Percentiles(p50=percentile(counts, 0.50), p95=percentile(counts, 0.95), calls=calls)

@@ -1,0 +1,59 @@
+// Percentiles of the prompt size over time.
+
+import { axisStyle } from "./chart/axes.js";
+import { bucketLabel } from "./chart/buckets.js";
+import { cursorTip } from "./chart/cursor_tip.js";
+import { element, exact, resolved, short } from "./chart/format.js";
+import { swatchLegend, swatchTable } from "./chart/swatches.js";
+
+const HEIGHT = 240;
+const COLORS = ["light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#b0251d, #ff918a)"];
+const NAMES = { p50: "p50 (median)", p90: "p90", p99: "p99" };
+
+function tipPlugin(data, strokes) {
+  const fill = (tip, index) => {
+    const rows = data.series.map(({ name, values }, at) => [strokes[at], name, values[index] == null ? "–" : `${exact(values[index])} tokens`]);
+    tip.replaceChildren(element("b", "", bucketLabel(data, index, true)), swatchTable(rows));
+  };
+  return cursorTip("trend-tip", fill, 0);
+}
+
+function options(data, width, strokes, [text, grid]) {
+  const most = Math.max(1, ...data.series.flatMap(({ values }) => values));
+  const axis = axisStyle(text, grid);
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
+    scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
+    axes: [
+      { ...axis, grid: { show: false }, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
+      { ...axis, label: "Tokens", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map(short) },
+    ],
+    series: [{}, ...strokes.map((stroke) => ({ stroke, width: 2, points: { show: true, size: 5, fill: stroke } }))],
+    plugins: [tipPlugin(data, strokes)],
+  };
+}
+
+function chartDraw() {
+  const host = document.querySelector("[data-prompt-sizes]");
+  const source = document.getElementById("prompt-sizes-series");
+  if (!host || !source) return;
+  const data = JSON.parse(source.textContent);
+  const place = element("div", "chart-plot");
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", `Prompt size by ${data.bucket}: median, 90th and 99th percentile. The same data follows as a table.`);
+  const all = resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);
+  const strokes = all.slice(0, COLORS.length);
+  host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => NAMES[name]), strokes));
+  const columns = [data.buckets.map((_, index) => index), ...data.series.map(({ values }) => values)];
+  const plot = new window.uPlot(options(data, place.clientWidth, strokes, all.slice(-2)), columns, place);
+  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+}
+
+chartDraw();
+document.addEventListener("theme", chartDraw);
+document.addEventListener("htmx:load", (event) => {
+  if (event.target.querySelector("[data-prompt-sizes]")) chartDraw();
+});
