@@ -92,7 +92,7 @@ def policy_changes_of(project: Project, chosen: Policy) -> list[Change]:
     return [
         Change(name=name, before=before[name], after=value)
         for name, value in after.items()
-        if value != before[name]
+        if name != "name" and value != before[name]
     ]
 
 

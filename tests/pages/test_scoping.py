@@ -35,7 +35,7 @@ WITHOUT_PROJECT = {
     "invitation": (404, 404),
 }
 #: Pages that prepare a change, which viewers may not make.
-FOR_WRITERS = {"session_revert", "sessions_delete"}
+FOR_WRITERS = {"session_revert", "sessions_delete", "replay_advice"}
 #: Pages of content that the session of these tests does not have.
 WITHOUT_CONTENT = {"session_image", "shared_transcript", "invitation"}
 #: URLs that are not pages; their access is tested elsewhere.
