@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
@@ -36,7 +36,7 @@ class Recorder:
     """A queue of calls, limited in number and bytes. Calls that do not fit are written to the spool.
 
     Calls are recorded in the order in which they ended, so that a session receives its turns in order: while
-    calls are on disk, new ones are also written to disk.
+    calls are on disk, new ones are also written to disk. If the disk is full, they wait in memory.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Recorder:
         self._queue: deque[Call] = deque()
         self._bytes = 0
         self._spooled = not spool.is_empty
+        self._is_disk_older = False  # than the queue, which has calls that did not fit on the disk
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="recorder")
@@ -63,12 +64,10 @@ class Recorder:
 
     async def add(self, call: Call) -> None:
         """Add a call. Returns when it is in the queue or on disk."""
-        most_calls, most_bytes = self._limits
-        if self._spooled or len(self._queue) >= most_calls or self._bytes + call.size > most_bytes:
-            await self._to_disk([call])
+        if (self._spooled and not self._is_disk_older) or not self._has_room(call):
+            self._keep(await self._to_disk([call]))
         else:
-            self._queue.append(call)
-            self._bytes += call.size
+            self._keep([call])
         self._arrived.set()
 
     async def stop(self) -> None:
@@ -76,7 +75,8 @@ class Recorder:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._to_disk(self._drain())
+        for call in await self._to_disk(self._drain()):
+            _report_lost(call, "the disk is full")
         if (stop := getattr(self._write, "stop", None)) is not None:
             await self._in_thread(stop)
         self._threads.shutdown()
@@ -94,7 +94,7 @@ class Recorder:
 
     async def _run(self) -> None:
         while True:
-            if self._queue:
+            if self._queue and not self._is_disk_older:
                 await self._record_next()
             elif self._spooled:
                 await self._record_oldest()
@@ -108,11 +108,15 @@ class Recorder:
             await self._in_thread(self._write, call)
         except StoreUnavailable as error:
             log.warning("The store is unavailable (%s). Calls are stored on disk.", error)
-            await self._to_disk(self._drain())
+            calls = self._drain()
+            left = await self._to_disk(calls)
+            self._is_disk_older = 0 < len(left) < len(calls)
+            self._queue.extendleft(reversed(left))
+            self._bytes += sum(call.size for call in left)
             await self._wait()
             return
         except Exception as error:
-            _report_lost(call, error)
+            _report_lost(call, type(error).__name__)
         if self._queue and self._queue[0] is call:
             self._queue.popleft()
             self._bytes -= call.size
@@ -126,7 +130,7 @@ class Recorder:
             await self._wait()
             return
         if found is None:
-            self._spooled = False
+            self._spooled = self._is_disk_older = False
             return
         file, call = found
         try:
@@ -135,20 +139,36 @@ class Recorder:
             await self._wait()
             return
         except Exception as error:
-            _report_lost(call, error)
+            _report_lost(call, type(error).__name__)
             await self._in_thread(self._spool.reject, file)
             return
         await self._in_thread(self._spool.remove, file)
         self._pause = _FIRST_PAUSE
 
-    async def _to_disk(self, calls: list[Call]) -> None:
+    def _has_room(self, call: Call) -> bool:
+        most_calls, most_bytes = self._limits
+        return len(self._queue) < most_calls and self._bytes + call.size <= most_bytes
+
+    def _keep(self, calls: Sequence[Call]) -> None:
+        """Append calls to the queue. Those that do not fit are lost."""
         for call in calls:
+            if self._has_room(call):
+                self._queue.append(call)
+                self._bytes += call.size
+            else:
+                _report_lost(call, "neither the disk nor the memory has room for it")
+
+    async def _to_disk(self, calls: Sequence[Call]) -> Sequence[Call]:
+        """Write calls to disk in order. Return those that it has no room for."""
+        for index, call in enumerate(calls):
             try:
                 await self._in_thread(self._spool.add, call)
-                self._spooled = True
-                metrics().spooled.inc()
             except OSError as error:
-                _report_lost(call, error)
+                log.warning("A call cannot be stored on disk: %s.", error)
+                return calls[index:]
+            self._spooled = True
+            metrics().spooled.inc()
+        return ()
 
     async def _wait(self) -> None:
         await asyncio.sleep(self._pause)
@@ -158,7 +178,7 @@ class Recorder:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
 
-def _report_lost(call: Call, error: Exception) -> None:
-    """Count a call that could not be recorded. The log names its id and the kind of error, no contents."""
+def _report_lost(call: Call, reason: str) -> None:
+    """Count a call that could not be recorded. The log names its id and the reason, no contents."""
     metrics().lost.inc()
-    log.error("Call %s could not be recorded (%s).", call.id, type(error).__name__)
+    log.error("Call %s could not be recorded (%s).", call.id, reason)

@@ -156,25 +156,33 @@ def test_a_call_that_cannot_be_recorded_is_set_aside(store: Store, tmp_path: Pat
     assert sorted(file.suffix for file in tmp_path.iterdir()) == [".rejected", ".rejected"]
 
 
-def test_a_full_disk_loses_calls_but_stops_nothing(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [0, 2])
+def test_on_a_full_disk_calls_wait_in_memory_and_keep_their_order(
+    store: Store, tmp_path: Path, room: int
+) -> None:
     class FullDisk(Spool):
         def add(self, call: Call) -> None:
-            raise OSError(28, "No space left on device")
+            if len(list(tmp_path.glob("*.call"))) >= room:
+                raise OSError(28, "No space left on device")
+            super().add(call)
 
     async def work() -> None:
         store.is_up = False
-        recorder = Recorder(FullDisk(tmp_path), store.write)
+        recorder = Recorder(FullDisk(tmp_path), store.write, most_calls=5)
+        for number in range(4):
+            await recorder.add(call(number))
         recorder.start()
-        await recorder.add(call(0))
-        while recorder.waiting:
+        while recorder.waiting > 4 - room:
             await asyncio.sleep(0.01)
+        for number in range(4, 5 + room + 1):  # the last one fits nowhere
+            await recorder.add(call(number))
+        assert recorder.waiting == 5
         store.is_up = True
-        await recorder.add(call(1))
         await recorder.settle()
         await recorder.stop()
 
     run(work)
-    assert store.numbers == [1]
+    assert store.numbers == list(range(5 + room))
 
 
 def test_a_call_is_packed_and_unpacked() -> None:
