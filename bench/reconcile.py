@@ -78,7 +78,8 @@ class Client:
             self.messages.append(message(at))
 
     def body(self, indent: int | None = None) -> bytes:
-        return json.dumps({"messages": self.messages}, indent=indent).encode()
+        fields = {"system": "Fix bugs.", "messages": self.messages}
+        return json.dumps(fields, indent=indent).encode()
 
     def send(self, indent: int | None = None) -> tuple[float, float, float]:
         """Reconcile the history. Return the wall time, and the CPU time of the web server and of Postgres."""

@@ -112,14 +112,14 @@ def read_list(body: bytes, name: str, start: int) -> tuple[dict[str, Any], Any, 
         fields = dict(_fields.decode(body))
         spans = _spans(body, start, bytes(fields.pop(name)))
         values = [orjson.loads(body[begin:end]) for begin, end in spans]
-        others = {each: orjson.loads(field) for each, field in fields.items()}
+        others = {each: orjson.loads(bytes(field)) for each, field in fields.items()}
     except (msgspec.MsgspecError, orjson.JSONDecodeError):
         spans = []
     if not spans:  # an empty list, a name that occurs twice, or an error, which `read_object` reports
         others = read_object(body)
         return others, others.pop(name), []
     if depth_exceeds(others) or any(
-        body.count(b"{", begin, end) + body.count(b"[", begin, end) >= MAX_DEPTH
+        body.count(b"{", begin, end) + body.count(b"[", begin, end) > MAX_DEPTH - 2
         and depth_exceeds(value, MAX_DEPTH - 2)
         for value, (begin, end) in zip(values, spans, strict=True)
     ):
