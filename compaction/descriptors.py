@@ -17,6 +17,7 @@ from compaction.failures import Lines, failing_lines
 from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
+from compaction.text_cache import once_per_text
 from compaction.text_names import name_counts, names_of
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
@@ -141,6 +142,7 @@ def _exit(text: str) -> str:
     return "" if code is None else f"exit code {code}"
 
 
+@once_per_text(1 << 12)
 def _shape(text: str) -> str:
     start = text.lstrip()[:1]
     if start in ("{", "["):

@@ -30,9 +30,10 @@ _REMEMBERED = 1 << 14
 @once_per_text(_REMEMBERED)
 def exit_code(text: str) -> int | None:
     """Return the exit code at the beginning or end of an output, or None."""
-    for end in (text[:_ENDS], text[-_ENDS:]):
-        words = end.lower()  # cheaper than the pattern, and most outputs have no exit code
-        if ("code" in words or "status" in words) and (found := _EXIT_CODE.search(end)):
+    ends = (text,) if len(text) <= _ENDS else (text[:_ENDS], text[-_ENDS:])
+    words = " ".join(ends).lower()  # cheaper than the pattern, and most outputs have no exit code
+    for end in ends if "code" in words or "status" in words else ():
+        if found := _EXIT_CODE.search(end):
             return int(found[1] or found[2])
     return None
 

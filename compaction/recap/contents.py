@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import re2
@@ -17,6 +17,7 @@ from compaction.recap.values import Item, Recap, Status
 from compaction.references import contains_handle, mentions
 from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of
+from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind, action_of
 
 #: Sentences that state a choice, a cause or a rule.
@@ -48,13 +49,14 @@ class Contents:
 
     files: dict[str, Item] = field(default_factory=dict)
     commands: dict[str, Item] = field(default_factory=dict)
-    decisions: dict[str, Item] = field(default_factory=dict)
+    decisions: dict[str, Item] = field(default_factory=dict)  #: of earlier recaps
     requests: dict[str, Item] = field(default_factory=dict)
     statements: dict[str, Item] = field(default_factory=dict)  #: of a conversation without tools
     names: NameTally = field(default_factory=NameTally)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)  #: the keys of open requests
+    _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
     def fold(self, previous: Recap) -> None:
         """Add the contents of an earlier recap."""
@@ -94,13 +96,29 @@ class Contents:
         elif message.role is Role.ASSISTANT:
             if not message.tool_calls:
                 self._close_requests(message.position)
-            for sentence in _decisions(text):
-                key = f"t{message.turn}: {sentence}"
-                self.decisions[key] = Item(text=key, sources=(message.position,))
+            self._said.append((message.position, message.turn, text))
         if self.is_prose:
             for sentence in statements(text):
                 key = f"{message.role} t{message.turn}: {sentence}"
                 self.statements[key] = Item(text=key, sources=(message.position,))
+
+    def newest_decisions(self, cap_tokens: int, counter: TokenCounter) -> Iterable[Item]:
+        """Return the decisions of earlier recaps, and at least as many of the newest others as fit the cap.
+
+        Most texts are thus never searched for decisions.
+        """
+        newest: dict[str, Item] = {}
+        latest = -1
+        for position, turn, text in reversed(self._said):
+            if cap_tokens < 0 and position != latest:
+                break
+            latest = position
+            for sentence in reversed(_decisions(text)):
+                key = f"t{turn}: {sentence}"
+                if key not in newest:
+                    newest[key] = item = Item(text=key, sources=(position,))
+                    cap_tokens -= counter.count(item.render()) + 1
+        return {**self.decisions, **dict(reversed(newest.items()))}.values()
 
     def _observe_request(self, text: str, message: Message) -> None:
         words = " ".join(text.split())

@@ -58,12 +58,13 @@ def extract(
     small for the headings.
     """
     contents = _contents(evicted, previous)
+    decision_cap = int(cap_tokens * DECISION_SHARE)
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
         last_turn=max([*turns, previous.last_turn if previous else 0]),
         open_items=_requests(contents, int(cap_tokens * REQUEST_SHARE), counter),
-        decisions=_newest(contents.decisions.values(), int(cap_tokens * DECISION_SHARE), counter),
+        decisions=_newest(contents.newest_decisions(decision_cap, counter), decision_cap, counter),
         facts=_newest(contents.commands.values(), int(cap_tokens * FACT_SHARE), counter),
     )
     if contents.is_prose:
