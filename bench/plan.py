@@ -1,8 +1,8 @@
 """Measure the CPU time of a compaction plan, and of an additional message in short and long sessions.
 
-    python -m bench.plan [--tokens 200000] [--messages 600] [--runs 15] [--json figures.json]
+    python -m bench.plan [--tokens 200000 30000] [--runs 15] [--json figures.json]
 
-Builds a session of the given size from this project's files: an agent reads, edits and searches them, runs
+Builds sessions of the given sizes from this project's files: an agent reads, edits and searches them, runs
 commands and thinks. Prints the CPU milliseconds of a plan of the hard trigger, in total and by step (median
 of the runs): in a process that has seen nothing yet, in one that knows the session's identifiers but not its
 texts, and in one that has planned the session before. Then prints the CPU time of adding one message at
@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from compaction import dialects, references, text_names
+from compaction import dialects, references, text_cache, text_names
 from compaction.adapters import tiktoken_counter
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.continuation import Continuation
@@ -30,6 +30,7 @@ from compaction.messages import JSON, Message, Role
 from compaction.pipeline import PlanRequest, plan
 from compaction.policy import Budget, get_policy
 from compaction.strategies import STRATEGIES
+from compaction.tokens import name_sizes
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
 
@@ -38,33 +39,41 @@ FORMAT = "anthropic"
 COUNTER = TiktokenCounter()
 POLICY = get_policy("balanced")
 
+#: Tokens of a message, on average.
+_MESSAGE_TOKENS = 333
+
 
 def main() -> None:
     arguments = _arguments()
-    messages = session(arguments.tokens, arguments.messages)
-    tokens = sum(message.tokens for message in messages)
+    sessions = [session(tokens, max(1, tokens // _MESSAGE_TOKENS)) for tokens in arguments.tokens]
     gc.collect()
     gc.freeze()  # exclude loaded modules from garbage collection, as workers do
-    figures = {
-        "messages": len(messages),
-        "tokens": tokens,
-        "names forgotten": _median_ms(lambda: _plan(messages, tokens), arguments.runs, _forget_all),
-        "names known": _median_ms(lambda: _plan(messages, tokens), arguments.runs, text_names.forget),
-        "texts known": _median_ms(lambda: _plan(messages, tokens), arguments.runs),
-        **_steps(messages, tokens, arguments.runs),
-    }
-    early, late = (_message_ms(messages, position) for position in (100, 10_000))
-    figures |= {"a message at 100": early, "a message at 10,000": late, "ratio": late / early}
-    for name, figure in figures.items():
-        print(f"{name:20} {figure:>10,.3f}" if isinstance(figure, float) else f"{name:20} {figure:>10,}")
+    figures = [_figures(messages, arguments.runs) for messages in sessions]
+    early, late = (_message_ms(sessions[0], position) for position in (100, 10_000))
+    figures.append({"a message at 100": early, "a message at 10,000": late, "ratio": late / early})
+    for group in figures:
+        for name, figure in group.items():
+            print(f"{name:20} {figure:>10,.3f}" if isinstance(figure, float) else f"{name:20} {figure:>10,}")
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
 
 
+def _figures(messages: tuple[Message, ...], runs: int) -> dict[str, float]:
+    """Return the figures of a session."""
+    tokens = sum(message.tokens for message in messages)
+    return {
+        "messages": len(messages),
+        "tokens": tokens,
+        "nothing known": _median_ms(lambda: _plan(messages, tokens), runs, _forget_all),
+        "names known": _median_ms(lambda: _plan(messages, tokens), runs, _forget_texts),
+        "texts known": _median_ms(lambda: _plan(messages, tokens), runs),
+        **_steps(messages, tokens, runs),
+    }
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.plan", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--tokens", type=int, default=200_000)
-    parser.add_argument("--messages", type=int, default=600)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[200_000, 30_000])
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser.parse_args()
@@ -142,9 +151,15 @@ def _request(messages: tuple[Message, ...], tokens: int) -> PlanRequest:
 
 
 def _forget_all() -> None:
+    _forget_texts()
     references.forget()
-    text_names.forget()
     tiktoken_counter.forget()
+    name_sizes.cache_clear()
+
+
+def _forget_texts() -> None:
+    text_names.forget()
+    text_cache.forget()
 
 
 def _median_ms(work: Callable[[], None], runs: int, before: Callable[[], None] = lambda: None) -> float:
