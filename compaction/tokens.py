@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from compaction.jsontext import dumps
 from compaction.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
@@ -31,13 +31,48 @@ class TokenCounter(Protocol):
     def __hash__(self) -> int: ...
 
 
-@lru_cache(8)
-def name_sizes(counter: TokenCounter) -> Callable[[str], int]:
-    """Return a function that counts the tokens of an identifier in a list.
+@runtime_checkable
+class LineCounter(TokenCounter, Protocol):
+    """A counter that counts many short strings at once."""
 
-    A plan needs thousands, most of which an earlier one needed too.
-    """
-    return lru_cache(1 << 15)(lambda name: counter.count(f" {name}"))
+    def count_lines(self, lines: Sequence[str]) -> list[int]:
+        """Return the tokens of each line. Lines begin with a space and end with a letter or digit."""
+        ...
+
+
+#: Number of names whose tokens a process remembers. A plan needs thousands, most of which others need too.
+_REMEMBERED_NAMES = 1 << 15
+
+
+class NameSizes(dict[str, int]):
+    """The tokens of identifiers in a list, by identifier, counted on first use."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        super().__init__()
+        self._counter = counter
+
+    def __missing__(self, name: str) -> int:
+        self._make_room()
+        self[name] = size = self._counter.count(f" {name}")
+        return size
+
+    def count(self, names: Iterable[str]) -> None:
+        """Count those of the names that are unknown. With some counters, this is faster than one by one."""
+        if isinstance(self._counter, LineCounter):
+            self._make_room()
+            unknown = [name for name in names if name not in self and name[-1].isalnum()]
+            sizes = self._counter.count_lines([f" {name}" for name in unknown])
+            self.update(zip(unknown, sizes, strict=True))
+
+    def _make_room(self) -> None:
+        if len(self) >= _REMEMBERED_NAMES:
+            self.clear()
+
+
+@lru_cache(8)
+def name_sizes(counter: TokenCounter) -> NameSizes:
+    """Return the sizes that plans with this counter share."""
+    return NameSizes(counter)
 
 
 class CharacterCounter:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import gzip
 import threading
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 import tiktoken
 
@@ -35,6 +37,9 @@ _CHUNK = 32_768
 #: repeatedly.
 _REMEMBERED = 1 << 17
 
+#: The token of a single line break.
+_LINE_BREAK = 198
+
 _loading = threading.Lock()
 _loaded: tiktoken.Encoding | None = None
 
@@ -54,6 +59,17 @@ class TiktokenCounter:
                 forget()
             tokens = _known[key] = _count(text)
         return tokens
+
+    def count_lines(self, lines: Sequence[str]) -> list[int]:
+        """Return the tokens of each line. Lines begin with a space and end with a letter or digit.
+
+        The vocabulary then never joins the line break between two lines with either of them.
+        """
+        ids = _encoding().encode_ordinary("\n".join(lines))
+        ends = [index for index, token in enumerate(ids) if token == _LINE_BREAK] if lines else []
+        if len(ends) + 1 != len(lines):
+            return [self.count(line) for line in lines]
+        return [end - start - 1 for start, end in pairwise((-1, *ends, len(ids)))]
 
 
 def forget() -> None:

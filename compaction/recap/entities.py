@@ -17,6 +17,7 @@ from typing import NamedTuple
 from compaction.recap.contents import Contents
 from compaction.recap.values import Group, Item, Mention, group_of
 from compaction.references import forms
+from compaction.tokens import NameSizes
 
 OTHER_NAMES = "other names"
 
@@ -42,10 +43,10 @@ _ROUND = 0.8
 _TOKENS_MIN = 2
 
 
-def rank(contents: Contents, end: int, *, room: int, size: Count) -> dict[str, int]:
+def rank(contents: Contents, end: int, *, room: int, sizes: NameSizes) -> dict[str, int]:
     """Return all names, the best use of `room` tokens first, with their tokens, or 0 if not counted.
 
-    `end` is the position after the evicted messages. `size` counts the tokens of a name.
+    `end` is the position after the evicted messages. `sizes` are the tokens of names.
     """
     names, log = list(contents.names.newest), math.log
     needs, prices = _needs(contents, _last_end(contents, end))
@@ -56,10 +57,12 @@ def rank(contents: Contents, end: int, *, room: int, size: Count) -> dict[str, i
     order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
     best, others = order[:listed], order[listed:]
-    sizes = [size(names[index]) for index in best]
-    scores = [needs[index] - prices[index] * log(tokens) for index, tokens in zip(best, sizes, strict=True)]
+    listed_names = [names[index] for index in best]
+    sizes.count(listed_names)
+    tokens = [sizes[name] for name in listed_names]
+    scores = [needs[index] - prices[index] * log(size) for index, size in zip(best, tokens, strict=True)]
     places = sorted(range(len(best)), key=scores.__getitem__, reverse=True)
-    ranked = {names[best[place]]: sizes[place] for place in places}
+    ranked = {listed_names[place]: tokens[place] for place in places}
     ranked.update((names[index], 0) for index in others)
     return ranked
 
@@ -132,7 +135,7 @@ class Packing:
     """As many names as fit, on the lines of their files, in the order of a ranking.
 
     `ranked` is the result of `rank`, `shown` are names that the prompt shows elsewhere. `count` counts the
-    tokens of a string, `size` those of a name. `lines` are the texts of existing items. The tokens of the
+    tokens of a string, `sizes` are those of names. `lines` are the texts of existing items. The tokens of the
     parts do not add up exactly to those of the whole recap, so `shorten` can reduce the room afterwards: that
     removes the names that were added last.
     """
@@ -145,12 +148,11 @@ class Packing:
         shown: Collection[str],
         room: int,
         count: Count,
-        size: Count,
+        sizes: NameSizes,
         lines: Collection[str] = (),
     ) -> None:
         self._contents, self._ranked, self._shown = contents, list(ranked), shown
-        self._sizes = ranked
-        self._count, self._size, self._existing = count, size, lines
+        self._count, self._sizes, self._existing = count, sizes, lines
         self._listed: dict[str, _Line] = {}  #: by name, the line that contains it
         self._lines: dict[str, _Line] = {}
         self._added: list[_Added] = []
@@ -239,10 +241,10 @@ class Packing:
         # A name with one form is not listed and therefore includes no listed name.
         covered = self._covered(own_forms) if len(own_forms) > 1 else ()
         for short in covered:
-            used -= self._size(short)
+            used -= self._sizes[short]
         is_shown = name not in line.known
         if is_shown:
-            used += self._sizes[name] or self._size(name)
+            used += self._sizes[name]
             group = group_of(name, self._contents.names.own.get(name, -1))
             if group not in line.groups:
                 line.groups.add(group)

@@ -142,10 +142,10 @@ def _with_entities(
     """Add as many names to the recap as its cap allows."""
     shown = references(recap.render()).union(visible)
     room = cap_tokens - recap.tokens(counter) - _TITLE_TOKENS
-    size = name_sizes(counter)
-    ranked = rank(contents, end, room=room, size=size)
+    sizes = name_sizes(counter)
+    ranked = rank(contents, end, room=room, sizes=sizes)
     lines = {item.text for item in recap.entities}
-    packing = Packing(contents, ranked, shown=shown, room=room, count=counter.count, size=size, lines=lines)
+    packing = Packing(contents, ranked, shown=shown, room=room, count=counter.count, sizes=sizes, lines=lines)
     while True:
         entities = packing.items()
         full = replace(recap, entities=_joined(recap.entities, entities))

@@ -6,7 +6,7 @@ import pytest
 
 from compaction.adapters.tiktoken_counter import TiktokenCounter, forget
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
-from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, message_tokens
+from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, NameSizes, message_tokens
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,21 @@ def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
 def test_a_run_of_millions_of_characters_is_counted(counter: TiktokenCounter, character: str) -> None:
     """The splitting pattern fails on runs of whitespace of this length."""
     assert 0 < counter.count(character * 3_000_000) <= 3_000_000
+
+
+def test_many_lines_have_the_counts_of_each(counter: TiktokenCounter) -> None:
+    lines = [" src/pool.py", " max_connections", " naïve_größe", " 变量2", " --flag", " x²", " HTTPServer_v2"]
+    assert counter.count_lines(lines) == [counter.count(line) for line in lines]
+    assert counter.count_lines(["  a//", "/b "]) == [counter.count("  a//"), counter.count("/b ")]
+    assert counter.count_lines([]) == []
+
+
+def test_sizes_of_names_are_the_counts_in_a_list(counter: TiktokenCounter) -> None:
+    names = ["src/pool.py", "__init__", "evict_idle", "变量2"]
+    for each in (counter, CharacterCounter()):
+        sizes = NameSizes(each)
+        sizes.count(names)
+        assert [sizes[name] for name in names] == [each.count(f" {name}") for name in names]
 
 
 def test_a_cached_count_is_the_same(counter: TiktokenCounter) -> None:
