@@ -15,6 +15,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
+from accounts.models import Project
+from sessions.services.samples.log import log_import
 from tests import serving
 from tests.browsing import record_complaints
 
@@ -71,7 +73,8 @@ def test_modules_import_each_other_under_hashed_names(collected: Path) -> None:
         assert (module.parent / name).is_file(), (module.name, name)
 
 
-def test_pages_load_only_hashed_names(page: Page, owner: User) -> None:
+def test_pages_load_only_hashed_names(page: Page, owner: User, project: Project) -> None:
+    session = log_import(project=project)
     complaints: list[str] = []
     requested: set[str] = set()
     record_complaints(page, complaints)
@@ -81,7 +84,7 @@ def test_pages_load_only_hashed_names(page: Page, owner: User) -> None:
     page.get_by_label("Username").fill(owner.username)
     page.get_by_label("Password").fill("correct horse battery")
     page.get_by_role("button", name="Log in").click()
-    page.get_by_role("button", name="Load sample session").click()
+    page.get_by_role("link", name=session.title).first.click()
     expect(page.locator("canvas").first).to_be_visible()
     page.get_by_role("link", name="Lab", exact=True).click()
     expect(page.locator("canvas").first).to_be_visible()

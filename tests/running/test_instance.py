@@ -20,6 +20,8 @@ WORKER = "contextapp.celery worker"
 WEB = "http_server web"
 
 pytestmark = pytest.mark.processes
+#: For tests that wait for a worker. With its usual niceness, it would starve next to other tests.
+NOT_NICE = {"CONTEXTAPP_WORKER_NICE": "0"}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
@@ -82,7 +84,7 @@ def test_it_keeps_its_data_after_a_kill_in_a_folder_whose_path_is_too_long_for_a
 
 @linux
 def test_it_restarts_a_child_that_died(tmp_path):
-    with running(Instance(tmp_path / "home", tmp_path / "out")) as instance:
+    with running(Instance(tmp_path / "home", tmp_path / "out", **NOT_NICE)) as instance:
         for name, command in (("Valkey", "valkey-server"), ("The scheduler", "contextapp.scheduler")):
             [first] = pids(instance, command)
             os.kill(first, signal.SIGKILL)
@@ -97,7 +99,7 @@ def test_it_restarts_a_child_that_died(tmp_path):
 
 @linux
 def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tmp_path):
-    instance = Instance(tmp_path / "home", tmp_path / "out")
+    instance = Instance(tmp_path / "home", tmp_path / "out", **NOT_NICE)
     try:
         assert eventually(lambda: pids(instance, WORKER))
     finally:
