@@ -155,7 +155,7 @@ def _conversation(name: str, value: dict[str, Any]) -> tuple[ImportedSession, di
         for line in lines
     ]
     positions = {line["dia_id"]: position for position, line in enumerate(lines)}
-    return ImportedSession(external_id=name, format="openai", turns=turns), positions
+    return ImportedSession(external_id=name, agent="bench", format="openai", turns=turns), positions
 
 
 # -- Speed ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from search.query import Group, Query, QueryTerm
-from search.scoring import identifier_weight, inverse_frequency, weight
+from search.scoring import identifier_weight, inverse_frequency, weights
 from search.segments import Header, Postings
 
 #: Shares of the scores of the previous and the next message.
@@ -85,7 +85,7 @@ def _term_scores(
     factor, lengths = term.weight * frequency[term.key], segment.header.lengths
     if term.is_identifier:
         return [(p, factor * 2 * identifier_weight(c)) for p, c in zip(places, counts, strict=True)]
-    return [(p, factor * weight(c, lengths[p])) for p, c in zip(places, counts, strict=True)]
+    return [(p, factor * weights(c)[lengths[p]]) for p, c in zip(places, counts, strict=True)]
 
 
 def _share_with_neighbours(header: Header, found: dict[int, float]) -> None:

@@ -7,6 +7,8 @@ long output as in a short message, and its repetitions add little, so its weight
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import cache
 
 #: Saturation of repetitions, and influence of the length (from 0 to 1).
 SATURATION, LENGTH_SHARE = 1.2, 0.6
@@ -30,6 +32,12 @@ _NORMS = [SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / AVERAGE_LENGT
 def weight(count: int, code: int) -> float:
     """Return the weight of a word that occurs `count` times in a message of a length code, below 2.2."""
     return count * (SATURATION + 1) / (count + _NORMS[code])
+
+
+@cache
+def weights(count: int) -> Sequence[float]:
+    """Return the weights of a word that occurs `count` times by the length code of the message."""
+    return [weight(count, code) for code in range(256)]
 
 
 def identifier_weight(count: int) -> float:

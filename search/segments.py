@@ -11,11 +11,13 @@ counts if one of them is not 1 (the lowest bit of the length).
 
 from __future__ import annotations
 
+import threading
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import orjson
 import zstandard
@@ -26,6 +28,8 @@ MOST_MESSAGES = 256
 #: Bytes of terms and postings in a block, before compression.
 _BLOCK_BYTES = 6_000
 _LEVEL = 9
+#: A decompressor can be reused, but not by two threads at once.
+_local = threading.local()
 #: Bytes of postings by the recorded length, whose lowest bit says that they have counts.
 _SIZES = [(length >> 1) << (length & 1) for length in range(2 * MOST_MESSAGES + 2)]
 
@@ -67,13 +71,16 @@ class Header:
 
     @classmethod
     def unpack(cls, data: bytes) -> Header:
-        value = orjson.loads(zstandard.decompress(data))
-        names, errors = value["names"], set(value["errors"])
+        value = orjson.loads(_decompress(data))
+        names, lengths = value["names"], bytes(value["lengths"])
+        errors = [False] * len(lengths)
+        for place in value["errors"]:
+            errors[place] = True
         return cls(
             roles=[names[code] for code in value["roles"]],
             tools=[names[code] for code in value["tools"]],
-            errors=[place in errors for place in range(len(value["lengths"]))],
-            lengths=bytes(value["lengths"]),
+            errors=errors,
+            lengths=lengths,
         )
 
 
@@ -170,20 +177,25 @@ def _block(terms: Sequence[bytes], postings: Mapping[bytes, Postings]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    terms: Sequence[bytes]
-    lengths: Sequence[int]
+    """A block. `names` are its terms separated by line breaks."""
+
+    names: bytes
+    lengths: array[int]
     data: bytes
 
     @classmethod
     def read(cls, packed: bytes) -> _Block:
-        raw = zstandard.decompress(packed)
+        raw = _decompress(packed)
         count, size = array("I", raw[:8])
         start = 8 + 2 * count
         return cls(
-            terms=raw[start : start + size].split(b"\n"),
+            names=raw[start : start + size],
             lengths=array("H", raw[8:start]),
             data=raw[start + size :],
         )
+
+    def offset(self, index: int) -> int:
+        return sum(map(_SIZES.__getitem__, self.lengths[:index]))
 
     def postings(self, index: int, offset: int) -> Postings:
         number = self.lengths[index] >> 1
@@ -192,26 +204,41 @@ class _Block:
             return places, self.data[offset + number : offset + 2 * number]
         return places, b"\1" * number
 
+    def items(self, first: int = 0) -> Iterator[tuple[bytes, Postings]]:
+        """Yield the terms from an index on, with their postings."""
+        offset = self.offset(first)
+        for index, name in enumerate(self.names.split(b"\n")[first:], first):
+            yield name, self.postings(index, offset)
+            offset += _SIZES[self.lengths[index]]
+
 
 def block_items(packed: bytes) -> Iterator[tuple[bytes, Postings]]:
     """Yield the terms of a block with their postings, in order."""
-    yield from _from(_Block.read(packed), 0)
+    return _Block.read(packed).items()
 
 
-def block_find(packed: bytes, term: bytes, *, prefix: bool = False) -> dict[bytes, Postings]:
-    """Return the postings of a term in a block; with `prefix`, of all terms that begin with it."""
+def block_find(packed: bytes, term: bytes) -> Postings | None:
+    """Return the postings of a term in a block, or None if the block does not contain it."""
     block = _Block.read(packed)
-    first = bisect_left(block.terms, term)
-    found: dict[bytes, Postings] = {}
-    for name, postings in _from(block, first):
-        if name != term and not (prefix and name.startswith(term)):
-            break
-        found[name] = postings
-    return found
+    names = b"\n%b\n" % block.names
+    at = names.find(b"\n%b\n" % term)
+    if at < 0:
+        return None
+    index = names.count(b"\n", 0, at)
+    return block.postings(index, block.offset(index))
 
 
-def _from(block: _Block, first: int) -> Iterator[tuple[bytes, Postings]]:
-    offset = sum(map(_SIZES.__getitem__, block.lengths[:first]))
-    for index in range(first, len(block.terms)):
-        yield block.terms[index], block.postings(index, offset)
-        offset += _SIZES[block.lengths[index]]
+def block_find_prefix(packed: bytes, prefix: bytes) -> list[Postings]:
+    """Return the postings of all terms of a block that begin with a prefix."""
+    block = _Block.read(packed)
+    terms = block.names.split(b"\n")
+    first = bisect_left(terms, prefix)
+    found = takewhile(lambda item: item[0].startswith(prefix), block.items(first))
+    return [postings for _, postings in found]
+
+
+def _decompress(data: bytes) -> bytes:
+    if not hasattr(_local, "decompressor"):
+        _local.decompressor = zstandard.ZstdDecompressor()
+    raw: bytes = _local.decompressor.decompress(data)
+    return raw

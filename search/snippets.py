@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from search.query import Query
@@ -77,13 +77,40 @@ def _matches(text: str, query: Query) -> list[_Match]:
     ]
     found: list[_Match] = []
     runs: dict[str, int | None] = {}
-    for match in _RUN.finditer(text):
-        run = match[0]
+    for start, run in _runs(text, [*wanted, *(prefix for prefix, _ in prefixes)]):
         if run not in runs:
             runs[run] = _group_of(run, wanted, prefixes)
         if (group := runs[run]) is not None:
-            found.append(_Match(match.start(), match.end(), 2 * group))
+            found.append(_Match(start, start + len(run), 2 * group))
     return sorted(found + _names(text, query), key=lambda match: (match.start, -match.end))
+
+
+def _runs(text: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the runs of letters and digits that can match one of the terms, with their positions.
+
+    A stem is the beginning of its words except for a last `e` or `i`, so most runs need no analysis.
+    """
+    if not (text.isascii() and all(map(str.isascii, terms))):
+        yield from ((match.start(), match[0]) for match in _RUN.finditer(text))
+        return
+    beginnings = {term[:-1] if len(term) > 3 and term[-1] in "ei" else term for term in terms}
+    if not beginnings:
+        return
+    pattern = re.compile("|".join(map(re.escape, sorted(beginnings))))
+    end = -1
+    for match in pattern.finditer(text.lower()):
+        if match.start() < end:
+            continue
+        start, end = _ends_of_run(text, match.start())
+        yield start, text[start:end]
+
+
+def _ends_of_run(text: str, at: int) -> tuple[int, int]:
+    match = _RUN.match(text, at)
+    end = match.end() if match else at
+    while at and text[at - 1].isalnum():
+        at -= 1
+    return at, end
 
 
 def _group_of(run: str, wanted: Mapping[str, int], prefixes: Sequence[tuple[str, int]]) -> int | None:

@@ -1545,6 +1545,9 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
+        migrations.RunSQL(
+            "ALTER TABLE agent_sessions_searchsegment SET (toast_tuple_target = 128)", migrations.RunSQL.noop
+        ),
         migrations.AddIndex(
             model_name="searchsegment",
             index=models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),

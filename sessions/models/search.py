@@ -27,6 +27,8 @@ class SearchSegment(models.Model):
     """The index of the messages of one session from `first` up to, not including, `end`.
 
     `keys` are the keys of its terms, with which a query finds it. `files` are the files that tools touched.
+    The migration moves wide columns out of the rows, because a query visits the rows of all segments that
+    contain one of its terms, and reads the wide columns of the best only.
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)

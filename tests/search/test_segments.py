@@ -13,6 +13,7 @@ from search.segments import (
     Postings,
     Segment,
     block_find,
+    block_find_prefix,
     block_items,
     segment_build,
     segment_merge,
@@ -68,8 +69,8 @@ def test_a_term_is_in_the_block_that_begins_before_it() -> None:
     assert len(segment.blocks) > 3
     for name in ("term00000", "term02500", "term04999"):
         data = [data for first, data in segment.blocks if first <= name.encode()][-1]
-        assert list(block_find(data, name.encode())) == [name.encode()]
-    assert block_find(segment.blocks[0][1], b"term") == {}
-    assert list(block_find(segment.blocks[0][1], b"term0000", prefix=True)) == [
-        f"term{number:05}".encode() for number in range(10)
-    ]
+        assert block_find(data, name.encode()) == (b"\0", bytes([counts[name]]))
+    first = segment.blocks[0][1]
+    assert block_find(first, b"term") is None
+    assert block_find(first, b"term0000") is None
+    assert block_find_prefix(first, b"term0000") == [(b"\0", bytes([1 + number % 3])) for number in range(10)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,9 +27,12 @@ MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
 MOST_NOT_INDEXED = 128
 #: Bonus of a strong match in the rank of a segment.
 _STRONG = 0.8
+#: Projects with more segments are not counted again for this many seconds.
+_MANY_SEGMENTS, _TOTALS_SECONDS = 500, 30.0
+_known_totals: dict[UUID, tuple[float, int, int]] = {}
 
 _IN_SESSION: LiteralString = """
-SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json, NULL::bigint, NULL::bigint
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
   FROM agent_sessions_searchsegment s
  WHERE s.session_id = %(session)s AND s.project_id = %(project)s AND s.first < %(before)s
    AND s.keys @> %(required)s::int[]
@@ -36,7 +40,7 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json, N
 """
 
 _NEWEST: LiteralString = """
-SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json, NULL::bigint, NULL::bigint
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
   FROM agent_sessions_searchsegment s
  WHERE s.project_id = %(project)s AND s.keys @> %(required)s::int[]
    AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[]))
@@ -48,29 +52,39 @@ _RANKED: LiteralString = """
 WITH key AS (
     SELECT * FROM unnest(%(keys)s::int[], %(weights)s::float8[]) WITH ORDINALITY AS key (key, weight, number)
 ), hit AS MATERIALIZED (
-    SELECT key.number, key.weight, s.id
+    SELECT key.number, key.weight, s.id, s.ended_at
       FROM key CROSS JOIN LATERAL (
-          SELECT s.id FROM agent_sessions_searchsegment s
+          SELECT s.id, s.ended_at FROM agent_sessions_searchsegment s
            WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s) s
-), total AS (
-    SELECT count(*) AS segments, coalesce(sum("end" - first), 0) AS messages
-      FROM agent_sessions_searchsegment WHERE project_id = %(project)s
 ), frequency AS MATERIALIZED (
-    SELECT found.number, found.segments,
-           ln(1 + (total.segments - found.segments + 0.5::float8) / (found.segments + 0.5::float8)) AS value
-      FROM total CROSS JOIN (SELECT number, count(*) AS segments FROM hit GROUP BY number) found
+    SELECT number, count(*) AS segments,
+           ln(1 + greatest(%(total)s - count(*) + 0.5::float8, 0) / (count(*) + 0.5::float8)) AS value
+      FROM hit GROUP BY number
 ), ranked AS (
-    SELECT hit.id, sum(hit.weight * f.value) AS value
+    SELECT hit.id, hit.ended_at, sum(hit.weight * f.value) AS value
       FROM hit JOIN frequency f USING (number)
-     GROUP BY hit.id
+     GROUP BY hit.id, hit.ended_at
+), best AS (
+    SELECT id, ended_at, value FROM ranked
+    {condition}
+     ORDER BY value DESC, ended_at DESC LIMIT %(limit)s
 )
 SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header,
-       (SELECT json_object_agg(number, segments) FROM frequency),
-       (SELECT segments FROM total), (SELECT messages FROM total)
-  FROM ranked JOIN agent_sessions_searchsegment s USING (id)
- WHERE (%(required)s::int[] = '{}' OR s.keys @> %(required)s::int[])
-   AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[]))
- ORDER BY ranked.value DESC, s.ended_at DESC LIMIT %(limit)s
+       (SELECT json_object_agg(number, segments) FROM frequency)
+  FROM best JOIN agent_sessions_searchsegment s USING (id)
+ ORDER BY best.value DESC, best.ended_at DESC
+"""
+
+_MEETS_CONDITIONS: LiteralString = """
+     WHERE EXISTS (
+         SELECT FROM agent_sessions_searchsegment s
+          WHERE s.id = ranked.id AND s.keys @> %(required)s::int[]
+            AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[])))
+"""
+
+_TOTALS: LiteralString = """
+SELECT count(*), coalesce(sum("end" - first), 0)::bigint
+  FROM agent_sessions_searchsegment WHERE project_id = %(project)s
 """
 
 
@@ -114,25 +128,47 @@ def candidates_find(request: SearchRequest) -> Candidates:
         rows = rows_fetch(_IN_SESSION, {**parameters, "session": request.session_id, "before": Int4(before)})
         new = _not_indexed(request.project_id, request.session_id)
         return Candidates(segments=[*new, *_read(rows, terms).segments], shares={})
+    has_conditions = bool(parameters["required"]) or request.sessions.is_set
+    parameters["sessions"] = _sessions(request)
     if not terms:
-        rows = rows_fetch(_NEWEST, {**parameters, "sessions": _sessions(request)})
-    else:
-        keys, weights = _keys(salt, terms)
-        parameters |= {"keys": keys, "weights": weights, "sessions": _sessions(request)}
-        rows = rows_fetch(_RANKED, parameters)
-    return _read(rows, terms)
+        return _read(rows_fetch(_NEWEST, parameters), terms)
+    keys, weights = _keys(salt, terms)
+    segments, messages = _totals(request.project_id)
+    parameters |= {"keys": keys, "weights": weights, "total": Float8(segments)}
+    condition = _MEETS_CONDITIONS if has_conditions else ""
+    rows = rows_fetch(_RANKED.format(condition=condition), parameters)
+    return _read(rows, terms, segments=segments, messages=messages)
 
 
-def _read(rows: Sequence[Any], terms: Sequence[QueryTerm]) -> Candidates:
-    segments = [
-        Candidate(id=id, session_id=session, first=first, end=end, ended_at=at, header=Header.unpack(header))
-        for id, session, first, end, at, header, *_ in rows
-    ]
-    if not rows or rows[0][-3] is None:
-        return Candidates(segments=segments, shares={})
-    found, total, messages = rows[0][-3:]
-    shares = {term.key: found.get(str(2 * at + 1), 0) / total for at, term in enumerate(terms)}
-    return Candidates(segments=segments, shares=shares, messages=int(messages))
+def _read(
+    rows: Sequence[Any], terms: Sequence[QueryTerm], *, segments: int = 0, messages: int | None = None
+) -> Candidates:
+    found = rows[0][-1] if rows and messages is not None else {}
+    return Candidates(
+        segments=[
+            Candidate(
+                id=id, session_id=session, first=first, end=end, ended_at=at, header=Header.unpack(header)
+            )
+            for id, session, first, end, at, header, _ in rows
+        ],
+        shares={term.key: found.get(str(2 * at + 1), 0) / max(segments, 1) for at, term in enumerate(terms)},
+        messages=messages,
+    )
+
+
+def _totals(project_id: UUID) -> tuple[int, int]:
+    """Return the numbers of segments and of indexed messages of a project.
+
+    Where there are many, counting takes long and does not change the weights of terms, so the numbers may be
+    `_TOTALS_SECONDS` old.
+    """
+    known = _known_totals.get(project_id)
+    if known is not None and known[0] > time.monotonic():
+        return known[1:]
+    [(segments, messages)] = rows_fetch(_TOTALS, {"project": project_id})
+    if segments >= _MANY_SEGMENTS:
+        _known_totals[project_id] = (time.monotonic() + _TOTALS_SECONDS, segments, messages)
+    return segments, messages
 
 
 def _keys(salt: int, terms: Sequence[QueryTerm]) -> tuple[list[Int4], list[Float8]]:

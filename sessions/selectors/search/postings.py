@@ -9,7 +9,7 @@ from typing import LiteralString
 from psycopg.types.numeric import Int8
 
 from search.query import QueryTerm
-from search.segments import Document, Postings, block_find
+from search.segments import Document, Postings, block_find, block_find_prefix
 from sessions.store.postgres import rows_fetch
 
 _BLOCKS: LiteralString = """
@@ -56,9 +56,16 @@ def _collect(
     }
     for segment, number, data in rows_fetch(statement, parameters):
         term = terms[number - 1]
-        for postings in block_find(data, term.term.encode(), prefix=term.is_prefix).values():
+        for postings in _found(data, term):
             known = found[segment].get(term.key)
             found[segment][term.key] = postings if known is None else _united(known, postings)
+
+
+def _found(data: bytes, term: QueryTerm) -> Sequence[Postings]:
+    if term.is_prefix:
+        return block_find_prefix(data, term.term.encode())
+    postings = block_find(data, term.term.encode())
+    return () if postings is None else (postings,)
 
 
 def _united(one: Postings, other: Postings) -> Postings:

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from operator import itemgetter
 
 from search.query import terms_of
 from search.ranking import LoadedSegment, frequencies, places_of, scores
@@ -65,9 +64,7 @@ def search(request: SearchRequest, *, offset: int = 0, limit: int = 20) -> Searc
     candidates = candidates_find(request)
     loaded = _load(request, candidates)
     frequency = _frequency(request, candidates, loaded)
-    best = heapq.nlargest(
-        MOST_HITS, _ranked(request, candidates, loaded, frequency), key=lambda one: (one.score, one.place[1])
-    )
+    best = _best(request, candidates, loaded, frequency)
     ranked, texts, snippets = _ranked_by_text(request, best, frequency)
     page = ranked[offset : offset + limit]
     missing = [one.place for one in page if one.place not in texts]
@@ -120,27 +117,38 @@ def _frequency(
     return frequencies(request.query, counts, max(candidates.messages or messages, 1))
 
 
-def _ranked(
+def _best(
     request: SearchRequest,
     candidates: Candidates,
     loaded: Sequence[LoadedSegment],
     frequency: Mapping[str, float],
-) -> Iterator[_Ranked]:
+) -> list[_Ranked]:
+    """Return the messages with the best scores, best first, the newer one of equals first."""
     keys = (*request.query.required, *(term.key for term in request.messages.file_terms))
-    for candidate, segment in zip(candidates.segments, loaded, strict=True):
+    most = MOST_HITS if request.session_id is not None else _MOST_OF_SEGMENT
+    best: list[tuple[float, int, int, int]] = []
+    for number, (candidate, segment) in enumerate(zip(candidates.segments, loaded, strict=True)):
         found = _found(request, segment, frequency)
         if _has_conditions(request):
             allowed = _allowed(request, candidate, segment, keys)
             found = {place: score for place, score in found.items() if place in allowed}
-        most = MOST_HITS if request.session_id is not None else _MOST_OF_SEGMENT
-        for place, score in heapq.nlargest(most, found.items(), key=itemgetter(1)):
-            yield _Ranked(
-                score=score,
-                place=(candidate.session_id, candidate.first + place),
-                role=segment.header.roles[place],
-                tool=segment.header.tools[place],
-                is_error=segment.header.errors[place],
+        # Most messages of later segments score less than those found already.
+        least = best[-1][0] if len(best) == MOST_HITS else 0.0
+        new = [(score, candidate.first + at, number, at) for at, score in found.items() if score >= least]
+        if new:
+            best = heapq.nlargest(
+                MOST_HITS, [*best, *(new if len(new) <= most else heapq.nlargest(most, new))]
             )
+    return [
+        _Ranked(
+            score=score,
+            place=(candidates.segments[number].session_id, position),
+            role=loaded[number].header.roles[at],
+            tool=loaded[number].header.tools[at],
+            is_error=loaded[number].header.errors[at],
+        )
+        for score, position, number, at in best
+    ]
 
 
 def _found(
