@@ -8,6 +8,7 @@ Pure functions: nothing here reads a store or calls a model, unless a summarizer
 from compaction.replay.costs import actual_cost, cost
 from compaction.replay.pareto import front
 from compaction.replay.prices import Prices, Tier
+from compaction.replay.reference_count import Search
 from compaction.replay.result import Lost, References, Result, Totals, totals
 from compaction.replay.scale import Scale, scale_of
 from compaction.replay.setting import Limit, Setting
@@ -22,6 +23,7 @@ __all__ = [
     "References",
     "Result",
     "Scale",
+    "Search",
     "Setting",
     "Tier",
     "Totals",

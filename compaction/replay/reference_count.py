@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from compaction.replay.mentions import PromptMentions
 from compaction.replay.result import MAX_LOST, Lost, References
 from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall, Transcript
 
+#: Whether the first hits of a search for a name, before a position, contain the message at another position.
+Search = Callable[[str, int, int], bool]
+
+#: Maximum number of lost references of a session that are searched for. A search takes milliseconds.
+MOST_SEARCHES = 40
+
 
 class ReferenceCount:
     """The references so far: identifiers that an answer uses and that an earlier message mentions.
 
-    `first_lost` is the first one that no handle retrieves, `examples` are the first missing ones.
+    `first_lost` is the first one that no handle retrieves, `examples` are the first missing ones. The first
+    lost ones of usable prompts are searched for with `search`.
     """
 
-    def __init__(self, transcript: Transcript, served: Served) -> None:
-        self._transcript, self._served = transcript, served
+    def __init__(self, transcript: Transcript, served: Served, *, search: Search | None = None) -> None:
+        self._transcript, self._served, self._search = transcript, served, search
         self._start = self._scanned = 0
         self._last_seen: dict[str, int] = {}
         self.total = References()
@@ -38,10 +47,19 @@ class ReferenceCount:
         self.total += References(
             used=len(used), kept=len(used) - len(missing), recoverable=len(hidden), lost=len(lost)
         )
+        if usable:
+            self._search_for(lost, call)
         for name in lost + hidden:
             why = "hidden" if name in hidden else "evicted" if usable else "over"
             self._note(call, name, why)
         return len(lost)
+
+    def _search_for(self, lost: Sequence[str], call: RecordedCall) -> None:
+        if self._search is None:
+            return
+        for name in lost[: MOST_SEARCHES - self.total.searched]:
+            found = self._search(name, call.answer, self._last_seen[name])
+            self.total += References(searched=1, found=int(found))
 
     def _note(self, call: RecordedCall, name: str, why: str) -> None:
         position = self._last_seen[name]

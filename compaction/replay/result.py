@@ -33,13 +33,16 @@ class References:
     """Counts of identifiers that the model's answers used and the recorded prompt had mentioned.
 
     Under the policy, they were in the prompt (`kept`), retrievable by a handle (`recoverable`), or `lost`:
-    `kept + recoverable + lost = used`.
+    `kept + recoverable + lost = used`. Of the lost ones, `searched` were looked up with the agent's search,
+    and `found` are those for which it returned the message that mentioned them last.
     """
 
     used: int = 0
     kept: int = 0
     recoverable: int = 0
     lost: int = 0
+    searched: int = 0
+    found: int = 0
 
     def __add__(self, other: References) -> References:
         return References(
@@ -47,6 +50,8 @@ class References:
             kept=self.kept + other.kept,
             recoverable=self.recoverable + other.recoverable,
             lost=self.lost + other.lost,
+            searched=self.searched + other.searched,
+            found=self.found + other.found,
         )
 
 

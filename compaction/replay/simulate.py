@@ -4,7 +4,8 @@
 reports (`replay.scale`). **Cached**: the leading messages shared with the last prompt, if the provider still
 caches them (`cache_seconds`); for the first call, the reported value. **References**: the identifiers that
 the answer uses and that an earlier message of the client's prompt mentions. For a prompt that is invalid or
-over the budget, all of them count as lost.
+over the budget, all of them count as lost. **Found**: the lost references that the agent's search brings back
+if it searches for the name that the answer uses.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.recap import Summarizer
 from compaction.replay.mentions import PromptMentions
-from compaction.replay.reference_count import ReferenceCount
+from compaction.replay.reference_count import ReferenceCount, Search
 from compaction.replay.result import Result, Series
 from compaction.replay.scale import Scale, reported, scale_of
 from compaction.replay.served import Served
@@ -42,20 +43,21 @@ def replay(
     *,
     budget: int,
     summarizer: Summarizer | None = None,
+    search: Search | None = None,
     check: bool = True,
 ) -> Result:
     """Return the result of one session under one policy.
 
     `budget` is in estimated tokens of the logged content (`Limit.budget`). A `summarizer` is called
-    during the replay; if it fails, the deterministic recap is used. With `check`, each prompt is
-    validated; without, all count as valid.
+    during the replay; if it fails, the deterministic recap is used. `search` is called with the first
+    `MOST_SEARCHES` lost references. With `check`, each prompt is validated; without, all count as valid.
     """
     served = Served(transcript, policy, counter, budget=budget, summarizer=summarizer)
     capabilities = capabilities_of(transcript.model)
     if is_compacted_by_provider(policy, transcript.format):
         capabilities = replace(capabilities, bound_thinking=False)  # the provider keeps thinking valid
     validity = Validity(transcript.format, capabilities)
-    run = _Run(transcript=transcript, budget=budget, served=served, validity=validity)
+    run = _Run(transcript=transcript, budget=budget, served=served, validity=validity, search=search)
     for call in transcript.calls:
         run.step(call, check=check)
     return run.result(policy.name)
@@ -69,6 +71,7 @@ class _Run:
     budget: int
     served: Served
     validity: Validity
+    search: Search | None = None
     scale: Scale = field(init=False)
     mentions: PromptMentions = field(init=False)
     last_at: datetime | None = None
@@ -82,7 +85,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.scale = scale_of(self.transcript)
         self.mentions = PromptMentions(self.transcript.messages, self.transcript.references)
-        self.references = ReferenceCount(self.transcript, self.served)
+        self.references = ReferenceCount(self.transcript, self.served, search=self.search)
 
     def step(self, call: RecordedCall, *, check: bool) -> None:
         compactions = len(self.served.records)

@@ -93,6 +93,12 @@ class ReplayRefs(serializers.Serializer):
         help_text="Of those, identifiers that a handle in the prompt retrieves."
     )
     lost = serializers.IntegerField(help_text="Of those, identifiers that were neither.")
+    searched = serializers.IntegerField(
+        help_text="Lost identifiers that were searched for with `search_history`: up to 40 of each session."
+    )
+    found = serializers.IntegerField(
+        help_text="Of those, identifiers whose last message was among the first five hits."
+    )
 
 
 class ReplayRow(serializers.Serializer):

@@ -48,6 +48,12 @@ class ResultRow:
         return self.total.references.recoverable / max(1, self.total.references.used)
 
     @property
+    def found_share(self) -> float | None:
+        """The share of the lost references that a search finds, or None if none was searched for."""
+        references = self.total.references
+        return references.found / references.searched if references.searched else None
+
+    @property
     def valid_share(self) -> float:
         return self.total.valid / max(1, self.total.calls)
 

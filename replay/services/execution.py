@@ -20,11 +20,22 @@ from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.recap import Summarizer
-from compaction.replay import Prices, Result, Setting, Totals, Transcript, actual_cost, cost, replay
+from compaction.replay import (
+    Prices,
+    Result,
+    Search,
+    Setting,
+    Totals,
+    Transcript,
+    actual_cost,
+    cost,
+    replay,
+)
 from compaction.replay.transcript import HOUR
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
 from replay.selectors.price_tables import transcript_prices
 from replay.selectors.run_settings import settings_of
+from replay.selectors.searches import session_search
 from replay.selectors.transcripts import session_transcript
 from replay.services.dispatch import replay_dispatch
 from replay.services.summarizers import (
@@ -35,6 +46,7 @@ from replay.services.summarizers import (
     summaries_cost,
 )
 from sessions.services.claims import claim, is_free, release, renew, still_own
+from sessions.services.search.indexing import session_index
 from sessions.store import bodies
 from sessions.store.postgres import constraint_name
 
@@ -125,12 +137,14 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
     done = set(target.results.values_list("setting", flat=True))
     left = [pair for pair in enumerate(settings_of(claimed.run)) if pair[0] not in done]
     prices = transcript_prices(transcript)
+    session_index(session_id=target.session_id)  # the index of an imported session may not be complete yet
+    search = session_search(target.session)
     for index, (number, setting) in enumerate(left):
         if index and time.monotonic() > until:
             return False  # checked after the first result, so that slow sessions make progress too
         claimed.renew()
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
-        result = _replayed(transcript, setting, summarizer)
+        result = _replayed(transcript, setting, summarizer, search)
         _store(claimed.run, target, number, _Priced.of(result, transcript, prices, claimed))
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
     target.finished_at = timezone.now()
@@ -138,9 +152,11 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
     return True
 
 
-def _replayed(transcript: Transcript, setting: Setting, summarizer: Summarizer | None) -> Result:
+def _replayed(
+    transcript: Transcript, setting: Setting, summarizer: Summarizer | None, search: Search | None = None
+) -> Result:
     budget = setting.limit.budget(transcript)
-    return replay(transcript, setting.policy, counter(), budget=budget, summarizer=summarizer)
+    return replay(transcript, setting.policy, counter(), budget=budget, summarizer=summarizer, search=search)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,7 @@ def test_a_run_shows_its_results_its_chart_and_the_first_loss(
     assert "hx-trigger" not in page.split('id="run"')[1].split(">")[0]
     assert "A long one" in page
     assert "the prompt does not fit" in page
+    assert "Found by search" in page
     assert f"/p/alpha/sessions/{session.pk}/?turn=" in page
     data = member_client.get(f"/p/alpha/replay/{run.pk}/sessions/{session.pk}/?budget=0.50").json()
     assert [policy["name"] for policy in data["policies"]] == ["off", "baseline", "balanced"]

@@ -18,7 +18,7 @@ from replay.selectors.transcripts import session_transcript
 from replay.services import execution, runs
 from replay.services.advice import advice_apply
 from sessions.models import AgentSession
-from tests.pages.transcripts import make_session
+from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider
 
@@ -76,6 +76,21 @@ def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -
     assert len(founds) == 6
     assert founds[0].lost_turn is None
     assert founds[3].lost_turn is not None
+
+
+def test_lost_references_are_searched_for(project: Project, sent: list[object]) -> None:
+    turns = [reading_turn(n, f"sets limit_of_{n} " + f"plain words {n} " * 200) for n in range(30)]
+    result = {"type": "tool_result", "tool_use_id": "call-29", "content": "done"}
+    answer = message("assistant", "Now I change limit_of_2, limit_of_4 and limit_of_6.", "a30")
+    turns.append(turn(30, [message("user", [result], "u30"), answer]))
+    session = make_session(project, turns, name="looks back")
+    run = runs.run_create(
+        project=project, sessions=[session], policies=[get_policy("baseline")], limits=[Limit(ratio=0.3)]
+    )
+    [row] = result_rows(finish(run))
+    references = row.total.references
+    assert references.found == references.searched == references.lost == 3
+    assert row.found_share == 1
 
 
 def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun]) -> None:
