@@ -17,6 +17,7 @@ from django.db.models import F, Func, Q, QuerySet, TextField, Value
 from search.keys import project_salt, term_key
 from search.query import query_parse
 from sessions.models import AgentSession, SearchSegment
+from sessions.selectors.search.prefixes import sessions_with_prefix
 
 #: A typed value that is also a number, a boolean or null in JSON.
 _LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d{0,14})(?:\.\d{1,9})?")
@@ -166,10 +167,14 @@ def _with_text(rows: QuerySet[AgentSession], text: str, project_id: UUID) -> Que
         return rows
     tags = Func(F("tags"), Value(" "), function="array_to_string", output_field=TextField())
     rows = rows.annotate(tags_text=tags)
-    for word in text.split():
+    words = text.split()
+    for number, word in enumerate(words, 1):
         fields = ("title", "external_id", "agent", "model", "tags_text")
         named = Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR)
-        rows = rows.filter(named | _mentions(word, project_id))
+        mentioned = _mentions(word, project_id)
+        if number == len(words):  # it may still be typed
+            mentioned |= Q(pk__in=sessions_with_prefix(project_id=project_id, word=word))
+        rows = rows.filter(named | mentioned)
     return rows
 
 

@@ -107,6 +107,8 @@ def test_the_list_finds_sessions_by_their_messages(
     assert "Nightly run" in member_client.get(f"{address}?q=exhausted").content.decode()
     assert "Nightly run" in member_client.get(f"{address}?q=nightly+fence").content.decode()
     assert "Nightly run" not in member_client.get(f"{address}?q=nightly+unknown").content.decode()
+    for typed, is_found in (("exh", True), ("fence+exhau", True), ("exhume", False), ("exhau+fence", False)):
+        assert ("Nightly run" in member_client.get(f"{address}?q={typed}").content.decode()) == is_found
 
 
 def test_the_palette_finds_messages_and_settings(
@@ -117,7 +119,7 @@ def test_the_palette_finds_messages_and_settings(
         places: list[dict[str, Any]] = found.json()["places"]
         return places
 
-    assert [place["kind"] for place in places("exhau")] == ["message"]
+    assert [place["kind"] for place in places("exhau")] == ["session", "message"]
     assert ("Redaction", "settings") in [(place["label"], place["kind"]) for place in places("redac")]
     assert places("") == []
 
