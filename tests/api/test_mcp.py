@@ -203,6 +203,8 @@ class TestAccess:
     def test_scripts_of_other_websites_are_rejected(self, api_key):
         assert post(api_key, request("ping"), Origin="https://evil.example").status_code == 403
         assert post(api_key, request("ping"), Origin="http://testserver").status_code == 200
+        rebound = {"Origin": "http://evil.example", "Host": "evil.example"}
+        assert post(api_key, request("ping"), **rebound).status_code == 403
 
 
 class TestTools:

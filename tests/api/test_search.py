@@ -9,7 +9,8 @@ import pytest
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from sessions.models import AgentSession, SearchSegment
+from search.segments import block_items
+from sessions.models import AgentSession, SearchBlock, SearchSegment
 from sessions.services.search import indexing
 from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api, code
@@ -90,6 +91,15 @@ class TestProject:
         assert stranger_api.get(f"search/?q=xylophone&limit=1&cursor={cursor}").json()["data"] == []
         assert stranger_api.get("sessions/s1/search/?q=xylophone").json()["data"] == []
 
+    def test_secrets_are_not_in_the_index(self, api: Api) -> None:
+        secret = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
+        session_with(api, "s1", f"export GITHUB_TOKEN={secret}")
+        search_index_run()
+        terms = {term for block in SearchBlock.objects.all() for term, _ in block_items(bytes(block.data))}
+        assert b"github_token" in terms
+        assert not [term for term in terms if secret[4:20].lower().encode() in term.lower()]
+        assert found(api, secret) == []
+
     def test_a_deleted_session_is_not_found(self, project: Project) -> None:
         admin = Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
         session_with(admin, "s1", "alpha")
@@ -98,6 +108,8 @@ class TestProject:
         assert admin.delete("sessions/s1/").status_code == 204
         assert [hit["session"]["external_id"] for hit in found(admin, "alpha")] == ["s2"]
         assert SearchSegment.objects.count() == 1
+        blocks = SearchBlock.objects.exclude(segment__in=SearchSegment.objects.all())
+        assert not blocks.exists()
 
     def test_pages_follow_each_other(self, api: Api) -> None:
         session_with(api, "s1", *["alpha " + "other words " * number for number in range(12)])

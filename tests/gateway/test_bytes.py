@@ -97,6 +97,14 @@ def test_errors_of_the_provider_pass_verbatim(
     assert (response.status, response.body) == (status, body)
 
 
+def test_redirects_of_the_provider_are_not_followed(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    provider.script = [Reply(status=307, headers=[(b"location", provider.url.encode() + b"/elsewhere")])]
+    response = gateway.call(MESSAGES, b"{}", headers(api_key))
+    assert (response.status, len(provider.received)) == (307, 1)
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -100,6 +100,38 @@ def test_one_session_can_be_searched(member_client: Client, project: Project, se
     assert "Other run" not in text
 
 
+def test_another_project_appears_nowhere(
+    member_client: Client, project: Project, other_project: Project, session: AgentSession
+) -> None:
+    failed = {
+        "type": "tool_result",
+        "tool_use_id": "x",
+        "content": "The pool is exhausted.",
+        "is_error": True,
+    }
+    call = {"type": "tool_use", "id": "x", "name": "TheirTool", "input": {"path": "pool.py"}}
+    messages = [message("user", "exhausted pool", "a"), message("assistant", [call], "b")]
+    hidden = make_session(
+        other_project,
+        [turn(0, [*messages, message("user", [failed], "c")])],
+        title="Unseen run",
+        agent="stranger",
+    )
+    session_index(session_id=hidden.pk)
+    everything = [
+        *(page_text(member_client, project, f"?q={q}") for q in ("exhausted pool", "role:user", "error:yes")),
+        *(
+            member_client.get(reverse(name, args=[project.slug]) + f"?q={q}").content.decode()
+            for name in ("sessions", "sessions_find")
+            for q in ("exhausted", "exhau", "pool.p", "unseen")
+        ),
+    ]
+    of_session = reverse("search", args=[project.slug]) + f"?q=pool&session={hidden.pk}"
+    assert member_client.get(of_session).status_code == 404
+    for text in everything:
+        assert not [word for word in ("Unseen run", "stranger", "TheirTool", str(hidden.pk)) if word in text]
+
+
 def test_the_list_finds_sessions_by_their_messages(
     member_client: Client, project: Project, session: AgentSession
 ) -> None:

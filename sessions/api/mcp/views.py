@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpResponse
 
 from accounts.models import Scope
@@ -53,8 +54,16 @@ class Mcp(Endpoint):
 def _check_origin(call: ApiCall) -> None:
     """Reject requests from scripts of other websites, as the specification requires."""
     origin = call.request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != call.request.get_host():
+    if origin is not None and urlsplit(origin).netloc != _host_of(call):
         raise NotAllowed("origin_not_allowed", "Requests from this origin are not allowed.")
+
+
+def _host_of(call: ApiCall) -> str | None:
+    """Return the host of a request, or None for a host that is not ours, such as a rebound DNS name."""
+    try:
+        return call.request.get_host()
+    except DisallowedHost:
+        return None
 
 
 def _body(call: ApiCall) -> Any:

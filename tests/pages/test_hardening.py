@@ -1,0 +1,68 @@
+"""Every page resists forged requests, scripts of others and foreign hosts. The resolver provides all URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.http import HttpResponseBase
+from django.test import Client
+
+from sessions.models import AgentSession
+from tests.pages.test_scoping import PAGES, address_of, ids  # noqa: F401  # a fixture
+
+pytestmark = pytest.mark.django_db
+
+#: Directives that must not allow more than the site itself.
+OWN_ONLY = {"script-src": "'self'", "style-src": "'self'", "form-action": "'self'", "connect-src": "'self'"}
+NOTHING = ("default-src", "frame-ancestors", "base-uri")
+
+
+def policy_of(response: HttpResponseBase) -> Mapping[str, str]:
+    pairs = (item.strip().partition(" ") for item in response["Content-Security-Policy"].split(";"))
+    return {name: values for name, _, values in pairs}
+
+
+def test_forged_posts_change_nothing(ids: dict[str, Any], owner: User, subtests: Any) -> None:  # noqa: F811
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner)
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            response = client.post(address_of(pattern, ids), headers={"Origin": "https://evil.example"})
+            assert response.status_code in {403, 405}
+    assert AgentSession.objects.filter(pk=ids["id"]).exists()
+
+
+def test_pages_run_no_scripts_of_others_and_no_page_frames_them(
+    ids: dict[str, Any],  # noqa: F811
+    owner_client: Client,
+    subtests: Any,
+) -> None:
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            response = owner_client.get(address_of(pattern, ids))
+            directives = policy_of(response)
+            # The transcript of a shared link has its styles in the page, and no scripts at all.
+            assert OWN_ONLY.items() <= directives.items() or "script-src" not in directives
+            assert all(directives[name] == "'none'" for name in NOTHING)
+            assert "unsafe-eval" not in str(directives)
+            assert response["X-Content-Type-Options"] == "nosniff"
+            assert response["X-Frame-Options"] == "DENY"
+            assert response["Referrer-Policy"] in {"same-origin", "no-referrer"}
+
+
+def test_foreign_hosts_are_rejected(ids: dict[str, Any], owner_client: Client, subtests: Any) -> None:  # noqa: F811
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            response = owner_client.get(address_of(pattern, ids), headers={"Host": "evil.example"})
+            assert response.status_code == 400
+
+
+def test_a_login_leads_to_no_other_site(member: User) -> None:
+    for target in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"):
+        client = Client()
+        form = {"username": member.username, "password": "correct horse battery", "next": target}
+        response = client.post("/login/", form)
+        assert (response.status_code, response["Location"]) == (302, "/"), target
