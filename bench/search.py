@@ -2,21 +2,28 @@
 
     python -m bench.search identifiers <transcripts> [--sample 6]
     python -m bench.search questions locomo10.json
+    python -m bench.search questions <transcripts> [--sample 6]
     python -m bench.search speed [--project generated] [--queries 200]
 
 Uses the database of `DATABASE_URL`. The first two write into separate projects, which are recreated.
 
 **identifiers**: each session is replayed with `balanced` at 25% of its size. For each identifier that the
 next message of the model mentions and the prompt no longer shows, a search of the messages so far for the
-identifier should return the message that mentioned it last. `questions` reads conversations with questions
-in the format of LoCoMo: a question is answered if one of the messages that it names as evidence is found.
+identifier should return the message that mentioned it last. The same is measured with the sentence that
+mentions the identifier, without the identifier, as the query.
+
+**questions**: of a file in the format of LoCoMo, whose questions name the messages that contain the evidence;
+or of recorded sessions, in which a sentence that repeats a fact, without the fact, is the question, and the
+messages that mentioned the fact before are the evidence. A question is answered if one of these is found.
+Every second question was used to choose the weights of the ranking; the others are the test. Plain BM25 over
+the same messages is the comparison.
+
 **speed** searches the data of `bench.store` for two and three words that occur in one of its messages.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -24,7 +31,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import django
@@ -38,12 +44,19 @@ from accounts.models import Project  # noqa: E402
 from accounts.services import project_create  # noqa: E402
 from bench.ours import Ours  # noqa: E402
 from bench.replay import Case  # noqa: E402
+from bench.search_questions import (  # noqa: E402
+    Bm25,
+    Question,
+    context_of,
+    locomo,
+    repeated_facts,
+)
 from bench.transcripts import Transcript, imported_transcripts  # noqa: E402
 from compaction.adapters.tiktoken_counter import TiktokenCounter  # noqa: E402
 from compaction.messages import Role  # noqa: E402
 from compaction.policy import get_policy  # noqa: E402
 from compaction.replay.mentions import PromptMentions  # noqa: E402
-from importers.base import ImportedMessage, ImportedSession, ImportedTurn  # noqa: E402
+from importers.base import ImportedSession  # noqa: E402
 from search.documents import message_text  # noqa: E402
 from search.terms import STOP_WORDS  # noqa: E402
 from sessions.models import AgentSession, Message, SearchSegment  # noqa: E402
@@ -81,7 +94,8 @@ def main() -> None:
     identifiers.add_argument("folder", type=Path)
     identifiers.add_argument("--sample", type=int, default=1, help="take every n-th session")
     questions = commands.add_parser("questions")
-    questions.add_argument("file", type=Path)
+    questions.add_argument("source", type=Path, help="a file of LoCoMo, or a folder of recorded sessions")
+    questions.add_argument("--sample", type=int, default=1, help="take every n-th session")
     speed = commands.add_parser("speed")
     speed.add_argument("--project", default="generated")
     speed.add_argument("--queries", type=int, default=200)
@@ -94,7 +108,7 @@ def main() -> None:
 
 
 def _identifiers(options: argparse.Namespace) -> None:
-    project, ranks = _empty_project("bench-identifiers"), Ranks()
+    project, ranks, blind = _empty_project("bench-identifiers"), Ranks(), Ranks()
     long = (pair for pair in imported_transcripts(options.folder) if pair[1].tokens >= _LEAST_TOKENS)
     for number, (imported, transcript) in enumerate(long):
         if number % options.sample:
@@ -102,7 +116,9 @@ def _identifiers(options: argparse.Namespace) -> None:
         session = _store(project, imported)
         for name, position, before in _evicted_references(transcript):
             ranks.ranks.append(_rank(session, name, {position}, before=before))
-        print(f"{number + 1:4} {ranks}", flush=True)
+            if (context := context_of(transcript.messages[before], name)) is not None:
+                blind.ranks.append(_rank(session, context, {position}, before=before))
+        print(f"{number + 1:4} {ranks}\n     by the sentence without the identifier: {blind}", flush=True)
 
 
 def _evicted_references(transcript: Transcript) -> Iterator[tuple[str, int, int]]:
@@ -127,35 +143,40 @@ def _evicted_references(transcript: Transcript) -> Iterator[tuple[str, int, int]
 
 
 def _questions(options: argparse.Namespace) -> None:
-    project, ranks = _empty_project("bench-questions"), Ranks()
-    for number, sample in enumerate(json.loads(options.file.read_text())):
-        imported, positions = _conversation(f"conversation-{number}", sample["conversation"])
+    if options.source.is_dir():
+        found: Iterator[Asked] = _recorded(options.source, options.sample)
+    else:
+        found = ((imported, questions, None) for imported, questions in locomo(options.source))
+    project = _empty_project("bench-questions")
+    halves, plain = (Ranks(), Ranks()), (Ranks(), Ranks())
+    number = 0
+    for imported, questions, texts in found:
         session = _store(project, imported)
-        for item in sample["qa"]:
-            evidence = {positions[name] for name in item["evidence"] if name in positions}
-            if evidence:
-                ranks.ranks.append(_rank(session, item["question"], evidence))
-        print(f"{number + 1:4} {ranks}", flush=True)
+        bm25 = Bm25(texts or _texts(session))
+        for question in questions:
+            half, number = number % 2, number + 1
+            evidence, before = question.evidence, question.before
+            halves[half].ranks.append(_rank(session, question.text, set(evidence), before=before))
+            best = bm25.best(question.text, before=before, most=10)
+            plain[half].ranks.append(next((at for at, one in enumerate(best) if one in evidence), None))
+    for name, half in (("even", 0), ("odd", 1)):
+        print(f"{name} questions: search {halves[half]}\n{' ' * 16}BM25   {plain[half]}", flush=True)
 
 
-def _conversation(name: str, value: dict[str, Any]) -> tuple[ImportedSession, dict[str, int]]:
-    """Return a conversation as a session, and the position of each message by its id."""
-    parts = sorted((int(key.removeprefix("session_")), key) for key in value if key[8:].isdigit())
-    lines = [line for _, key in parts for line in value[key]]
-    roles = {value["speaker_a"]: "user", value["speaker_b"]: "assistant"}
-    turns = [
-        ImportedTurn(
-            messages=[
-                ImportedMessage(
-                    body={"role": roles[line["speaker"]], "content": f"{line['speaker']}: {line['text']}"},
-                    source_id=line["dia_id"],
-                )
-            ]
-        )
-        for line in lines
-    ]
-    positions = {line["dia_id"]: position for position, line in enumerate(lines)}
-    return ImportedSession(external_id=name, agent="bench", format="openai", turns=turns), positions
+#: A session, its questions, and the texts of its messages if they are known.
+Asked = tuple[ImportedSession, Sequence[Question], Sequence[str] | None]
+
+
+def _recorded(folder: Path, sample: int) -> Iterator[Asked]:
+    for number, (imported, transcript) in enumerate(imported_transcripts(folder)):
+        questions = [] if number % sample else list(repeated_facts(transcript))
+        if questions:
+            yield imported, questions, [message_text(message) for message in transcript.messages]
+
+
+def _texts(session: AgentSession) -> list[str]:
+    rows = session.messages.select_related("blob").order_by("position")
+    return [message_text(message_value(row, session.format)) for row in rows]
 
 
 # -- Speed ----------------------------------------------------------------------------------------

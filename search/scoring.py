@@ -12,10 +12,12 @@ from functools import cache
 
 #: Saturation of repetitions, and influence of the length (from 0 to 1).
 SATURATION, LENGTH_SHARE = 1.2, 0.6
-#: Number of words of an average message.
-AVERAGE_LENGTH = 60.0
-#: Minimum weight of a strong match for a term. Segments list these terms separately.
-STRONG = 1.45
+#: Number of words of an average message. It is larger than that of conversations, because the evidence for a
+#: question about a coding session is often a long output.
+AVERAGE_LENGTH = 800.0
+#: Minimum weight of a strong match for a term: it is repeated in a short message. Segments list these terms
+#: separately.
+STRONG = 1.75
 
 _LENGTH_STEPS = 12.0
 
