@@ -9,8 +9,7 @@ Uses the database of `DATABASE_URL`. The first two write into separate projects,
 
 **identifiers**: each session is replayed with `balanced` at 25% of its size. For each identifier that the
 next message of the model mentions and the prompt no longer shows, a search of the messages so far for the
-identifier should return the message that mentioned it last. The same is measured with the sentence that
-mentions the identifier, without the identifier, as the query.
+identifier should return the message that mentioned it last.
 
 **questions**: of a file in the format of LoCoMo, whose questions name the messages that contain the evidence;
 or of recorded sessions, in which a sentence that repeats a fact, without the fact, is the question, and the
@@ -47,7 +46,6 @@ from bench.replay import Case  # noqa: E402
 from bench.search_questions import (  # noqa: E402
     Bm25,
     Question,
-    context_of,
     locomo,
     repeated_facts,
 )
@@ -59,7 +57,7 @@ from compaction.replay.mentions import PromptMentions  # noqa: E402
 from importers.base import ImportedSession  # noqa: E402
 from search.documents import message_text  # noqa: E402
 from search.terms import STOP_WORDS  # noqa: E402
-from sessions.models import AgentSession, Message, SearchSegment  # noqa: E402
+from sessions.models import AgentSession, Blob, Message, SearchSegment  # noqa: E402
 from sessions.selectors.convert import message_value  # noqa: E402
 from sessions.selectors.search.request import search_expression  # noqa: E402
 from sessions.selectors.search.results import search  # noqa: E402
@@ -108,7 +106,7 @@ def main() -> None:
 
 
 def _identifiers(options: argparse.Namespace) -> None:
-    project, ranks, blind = _empty_project("bench-identifiers"), Ranks(), Ranks()
+    project, ranks = _empty_project("bench-identifiers"), Ranks()
     long = (pair for pair in imported_transcripts(options.folder) if pair[1].tokens >= _LEAST_TOKENS)
     for number, (imported, transcript) in enumerate(long):
         if number % options.sample:
@@ -116,9 +114,7 @@ def _identifiers(options: argparse.Namespace) -> None:
         session = _store(project, imported)
         for name, position, before in _evicted_references(transcript):
             ranks.ranks.append(_rank(session, name, {position}, before=before))
-            if (context := context_of(transcript.messages[before], name)) is not None:
-                blind.ranks.append(_rank(session, context, {position}, before=before))
-        print(f"{number + 1:4} {ranks}\n     by the sentence without the identifier: {blind}", flush=True)
+        print(f"{number + 1:4} {ranks}", flush=True)
 
 
 def _evicted_references(transcript: Transcript) -> Iterator[tuple[str, int, int]]:
@@ -260,6 +256,8 @@ def _print_size(project: Project) -> None:
 
 
 def _empty_project(slug: str) -> Project:
+    AgentSession.objects.filter(project__slug=slug).delete()
+    Blob.objects.filter(project__slug=slug).delete()
     Project.objects.filter(slug=slug).delete()
     return project_create(name=slug.capitalize(), slug=slug)
 

@@ -77,15 +77,6 @@ def repeated_facts(transcript: Transcript) -> Iterator[Question]:
             mentions.setdefault(fact, []).append(n)
 
 
-def context_of(message: Message, name: str) -> str | None:
-    """Return the first sentence of a message that mentions an identifier, without it, or None."""
-    for sentence in _SENTENCE.split(_prose(message)):
-        rest = re.sub(re.escape(name), " ", sentence, flags=re.IGNORECASE)
-        if rest != sentence and _LEAST_WORDS <= len(_WORD.findall(rest)) <= _MOST_WORDS:
-            return _plain(rest)
-    return None
-
-
 def _questions_of(sentence: str, n: int, mentions: dict[str, list[int]]) -> Iterator[Question]:
     for fact in sorted(facts(sentence)):
         known = mentions.get(fact, [])
