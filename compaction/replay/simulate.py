@@ -4,8 +4,8 @@
 reports (`replay.scale`). **Cached**: the leading messages shared with the last prompt, if the provider still
 caches them (`cache_seconds`); for the first call, the reported value. **References**: the identifiers that
 the answer uses and that an earlier message of the client's prompt mentions. For a prompt that is invalid or
-over the budget, all of them count as lost. **Found**: the lost references for which the agent's search returns
-the message that mentioned them last, if the agent searches for the name that the answer uses.
+over the budget, all of them count as lost. **Found**: the lost references for which the agent's search
+returns the message that mentioned them last, if the agent searches for the name that the answer uses.
 """
 
 from __future__ import annotations
