@@ -17,7 +17,7 @@ from django.db.models import F, Func, Q, QuerySet, TextField, Value
 from search.keys import project_salt, term_key
 from search.query import query_parse
 from sessions.models import AgentSession, SearchSegment
-from sessions.selectors.search.prefixes import sessions_with_prefix
+from sessions.selectors.prefixes import sessions_with_prefix
 
 #: A typed value that is also a number, a boolean or null in JSON.
 _LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d{0,14})(?:\.\d{1,9})?")

@@ -12,8 +12,8 @@ from search.ranking import LoadedSegment, frequencies, places_of, scores
 from search.segments import Header
 from search.snippets import Snippet, contains_phrase, snippet_of
 from sessions.models import AgentSession
+from sessions.selectors.index_postings import postings_load, postings_of
 from sessions.selectors.search.candidates import Candidate, Candidates, candidates_find
-from sessions.selectors.search.postings import postings_load, postings_of
 from sessions.selectors.search.request import MessageFilter, SearchRequest
 from sessions.selectors.search.texts import FoundMessage, Place, messages_read
 from sessions.selectors.search.visibility import Shown, visibility_of

@@ -8,7 +8,7 @@ from uuid import UUID
 from search.keys import prefix_key, project_salt
 from search.query import LEAST_PREFIX, query_parse
 from sessions.models import SearchSegment
-from sessions.selectors.search.postings import postings_load
+from sessions.selectors.index_postings import postings_load
 
 #: Maximum number of segments that are checked, the newest first.
 _MOST_SEGMENTS = 300
