@@ -93,7 +93,7 @@ def _runs(text: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
     if not (text.isascii() and all(map(str.isascii, terms))):
         yield from ((match.start(), match[0]) for match in _RUN.finditer(text))
         return
-    beginnings = {term[:-1] if len(term) > 3 and term[-1] in "ei" else term for term in terms}
+    beginnings = {term[:-1] if len(term) > 2 and term[-1] in "ei" else term for term in terms}
     if not beginnings:
         return
     pattern = re.compile("|".join(map(re.escape, sorted(beginnings))))

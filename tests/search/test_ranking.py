@@ -83,3 +83,12 @@ def test_a_snippet_marks_an_identifier_as_a_whole() -> None:
 def test_a_phrase_ignores_case_and_line_breaks() -> None:
     assert contains_phrase("The Quick\n  brown fox", "quick brown")
     assert not contains_phrase("quick, brown", "quick brown")
+
+
+@pytest.mark.parametrize(
+    "word", ["keys", "queries", "relational", "hoping", "tried", "agencies", "maxPoolSize", "caf\u00e9s"]
+)
+def test_every_form_of_a_word_is_marked(word: str) -> None:
+    query = query_parse(word.removeprefix("max"))
+    snippet = snippet_of(f"some text, {word} and more", query, dict.fromkeys(("x",), 1.0))
+    assert (11, 11 + len(word)) in snippet.marks
