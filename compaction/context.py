@@ -179,7 +179,7 @@ class Context:
     def _outputs(self) -> tuple[Output, ...]:
         return tuple(
             self._output(message, index, part)
-            for message in map(self.original, self.start.places)
+            for message in map(self.start.originals.__getitem__, self.start.places.values())
             for index, part in enumerate(message.parts)
             if isinstance(part, ToolResult) and not part.server
         )
