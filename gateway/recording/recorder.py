@@ -65,7 +65,9 @@ class Recorder:
     async def add(self, call: Call) -> None:
         """Add a call. Returns when it is in the queue or on disk."""
         if (self._spooled and not self._is_disk_older) or not self._has_room(call):
-            self._keep(await self._to_disk([call]))
+            left = await self._to_disk([call])
+            self._is_disk_older |= self._spooled and not self._queue and bool(left)
+            self._keep(left)
         else:
             self._keep([call])
         self._arrived.set()
@@ -108,9 +110,10 @@ class Recorder:
             await self._in_thread(self._write, call)
         except StoreUnavailable as error:
             log.warning("The store is unavailable (%s). Calls are stored on disk.", error)
-            calls = self._drain()
-            left = await self._to_disk(calls)
-            self._is_disk_older = 0 < len(left) < len(calls)
+            left: Sequence[Call] = ()
+            while self._queue and not left:  # others arrive meanwhile
+                left = await self._to_disk(self._drain())
+            self._is_disk_older = self._spooled and bool(left)
             self._queue.extendleft(reversed(left))
             self._bytes += sum(call.size for call in left)
             await self._wait()
