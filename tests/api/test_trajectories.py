@@ -24,12 +24,13 @@ from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit, Op
 from compaction.messages import Message
-from compaction.pipeline import PlanRequest, plan
+from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget
+from compaction.preparation import boundary_request, is_near_hard, leaves_room
 from compaction.recap import Recap
 from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
-from compaction.view import apply
+from compaction.view import View, apply
 from importers.base import ImportedSession
 from importers.reading import log_sources
 from importers.registry import recognize
@@ -72,6 +73,8 @@ class Core:
         self.make_handle = partial(handle_make, id)
         self.policy = policy_of(POLICY)
         self.calibration = Calibration()
+        self.model = session.model
+        self.boundary: int | None = None
 
     def push(self, messages: Sequence[Message], *, turn: int, model: str) -> None:
         start = len(self.messages)
@@ -83,24 +86,41 @@ class Core:
             budget=self.budget,
             compacted_tokens=self.compacted_tokens,
         )
+        self.boundary = self.boundary if model == self.model else None
+        self.model = model
         trigger = evaluate(state, self.policy)
         if trigger is None:
+            is_near = is_near_hard(tokens=state.tokens, budget=self.budget, policy=self.policy)
+            if self.boundary is None and is_near and not capabilities_of(model).bound_thinking:
+                self.boundary = len(self.messages)
             return
-        made = plan(
-            PlanRequest(
-                view=view,
-                policy=self.policy,
-                counter=counter(),
-                budget=Budget(input_tokens=self.budget),
-                trigger=trigger.name,
-                calibration=self.calibration,
-                capabilities=capabilities_of(model),
-                make_handle=self.make_handle,
-                previous=self.recap,
-            )
+        made, following = self._plan_to_boundary(view) or (plan(self._request(view)), 0)
+        self.compacted_tokens = self.calibration.provider(made.view.tokens + following)
+        self.edits, self.recap, self.boundary = made.view.edits, made.recap, None
+
+    def _request(self, view: View) -> PlanRequest:
+        return PlanRequest(
+            view=view,
+            policy=self.policy,
+            counter=counter(),
+            budget=Budget(input_tokens=self.budget),
+            trigger="hard",
+            calibration=self.calibration,
+            capabilities=capabilities_of(self.model),
+            make_handle=self.make_handle,
+            previous=self.recap,
         )
-        self.compacted_tokens = self.calibration.provider(made.view.tokens)
-        self.edits, self.recap = made.view.edits, made.recap
+
+    def _plan_to_boundary(self, view: View) -> tuple[Plan, int] | None:
+        """Return the plan up to the boundary, and the tokens that follow it, if they fit."""
+        end = self.boundary
+        if end is None:
+            return None
+        before = apply(self.edits, [message for message in self._shown() if message.position < end])
+        made, following = plan(boundary_request(self._request(before))), view.tokens - before.tokens
+        room, messages = self.calibration.room(self.budget), len(self.messages) - end
+        applies = leaves_room(made.record, tokens=following, messages=messages, policy=self.policy, room=room)
+        return (made, following) if applies else None
 
     def _shown(self) -> list[Message]:
         """Return the messages that are not evicted: a plan starts from them, not from the history."""
