@@ -154,6 +154,7 @@ def test_events_arrive_one_by_one(gateway: Running, provider: Provider, api_key:
     assert response.read() == b"".join(parts[1:])
 
 
+@pytest.mark.slow
 def test_a_body_of_32_megabytes_passes(gateway: Running, provider: Provider, api_key: str) -> None:
     body = request({"role": "user", "content": "x" * 32_000_000})
     assert gateway.call(MESSAGES, body, headers(api_key)).status == 200

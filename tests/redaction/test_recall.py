@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from redaction import redact
 from tests.redaction.generated import PLACES, examples, password
 from tests.redaction.secrets import KEY
@@ -16,6 +18,7 @@ def _is_found(text: str, secret: str) -> bool:
     return bool(findings) and secret not in redacted["content"]
 
 
+@pytest.mark.slow
 def test_at_least_95_percent_of_more_than_200_kinds_are_found() -> None:
     found: Counter[str] = Counter()
     total: Counter[str] = Counter()

@@ -36,6 +36,7 @@ def test_anchors_match_whenever_their_pattern_can_match(pattern: re.Pattern[str]
     check()
 
 
+@pytest.mark.slow
 def test_the_pre_filter_finds_every_anchor() -> None:
     for text in [secret for _, secret in TOKENS] + [text.format(secret) for _, text, secret in IN_PLACE]:
         raw = json.dumps(text).encode()

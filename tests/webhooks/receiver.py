@@ -31,6 +31,6 @@ def receiver() -> Iterator[Receiver]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server_state = Receiver(url=f"http://127.0.0.1:{server.server_address[1]}/hook?x=1")
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server_state
         server.shutdown()
