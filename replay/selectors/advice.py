@@ -71,11 +71,11 @@ class Advice:
 def advice_of(project: Project) -> Advice | None:
     """Return advice from the newest completed run, preferably of enough sessions, or None without a run."""
     recent = ReplayRun.objects.filter(project=project, state=ReplayRun.State.DONE).order_by("-pk")[:_RECENT]
-    found = [(basis_of(run), run) for run in recent if run.sessions >= MIN_SESSIONS] or [
-        (basis_of(run), run) for run in recent[:1]
-    ]
-    basis, run = max(found, key=lambda pair: (not pair[0].needed, pair[1].pk), default=(None, None))
-    return _advice(run, project, basis) if run is not None and basis is not None else None
+    runs = list(recent)
+    for run in runs:
+        if run.sessions >= MIN_SESSIONS and not (basis := basis_of(run)).needed:
+            return _advice(run, project, basis)
+    return _advice(runs[0], project, basis_of(runs[0])) if runs else None
 
 
 def basis_of(run: ReplayRun) -> Basis:
