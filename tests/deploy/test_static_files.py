@@ -22,7 +22,7 @@ from tests.browsing import record_complaints
 
 PARTS = (
     *("accounts", "compaction", "contextapp", "importers", "pricing", "redaction", "replay", "sessions"),
-    *("static", "templates"),
+    *("docs", "static", "templates"),
 )
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
 RELATIVE = re.compile(r"""["'](\.{1,2}/[^"']+)["']""")

@@ -99,8 +99,9 @@ _TERM = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 @cache
 def glossary() -> Mapping[str, str]:
-    """Return the terms of the glossary and their meanings."""
-    rows = _TERM.findall(_files()[GLOSSARY].read_text())
+    """Return the terms of the glossary and their meanings; none if the documentation is not installed."""
+    file = _files().get(GLOSSARY)
+    rows = _TERM.findall(file.read_text()) if file is not None else []
     return {
         term.strip(): meaning.strip().replace("`", "")
         for names, meaning in rows[2:]

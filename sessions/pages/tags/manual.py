@@ -21,11 +21,14 @@ def page_address(name: str) -> str:
 
 @register.simple_tag
 def term(name: str, label: str = "") -> SafeString:
-    """Return a link to a term of the glossary. Its tooltip is the definition. Raises KeyError if unknown."""
+    """Return a link to a term of the glossary, with the definition as tooltip; only the label if unknown."""
+    meaning = glossary().get(name)
+    if meaning is None:
+        return format_html("{}", label or name)
     return format_html(
         '<a class="term" href="{}#{}" title="{}">{}</a>',
         address_of(GLOSSARY),
         anchor_of(name),
-        f"{glossary()[name].capitalize()[0]}{glossary()[name][1:]}.",
+        f"{meaning[0].upper()}{meaning[1:]}.",
         label or name,
     )
