@@ -54,11 +54,15 @@ def _collect(
         "segments": [Int8(segment) for segment in segments],
         "terms": [term.term.encode() for term in terms],
     }
+    several: dict[tuple[int, str], list[Postings]] = {}
     for segment, number, data in rows_fetch(statement, parameters):
         term = terms[number - 1]
         for postings in _found(data, term):
-            known = found[segment].get(term.key)
-            found[segment][term.key] = postings if known is None else _united(known, postings)
+            known = found[segment].setdefault(term.key, postings)
+            if known is not postings:
+                several.setdefault((segment, term.key), [known]).append(postings)
+    for (segment, key), parts in several.items():
+        found[segment][key] = _united(parts)
 
 
 def _found(data: bytes, term: QueryTerm) -> Sequence[Postings]:
@@ -68,12 +72,15 @@ def _found(data: bytes, term: QueryTerm) -> Sequence[Postings]:
     return () if postings is None else (postings,)
 
 
-def _united(one: Postings, other: Postings) -> Postings:
-    """Return the messages of both with the larger count."""
-    counts = dict(zip(*one, strict=True))
-    for place, count in zip(*other, strict=True):
-        counts[place] = max(count, counts.get(place, 0))
-    return bytes(sorted(counts)), bytes(counts[place] for place in sorted(counts))
+def _united(parts: Sequence[Postings]) -> Postings:
+    """Return the messages of all parts, each with its largest count."""
+    counts: dict[int, int] = {}
+    for part in parts:
+        for place, count in zip(*part, strict=True):
+            if count > counts.get(place, 0):
+                counts[place] = count
+    places = sorted(counts)
+    return bytes(places), bytes(counts[place] for place in places)
 
 
 def postings_of(documents: Sequence[Document], terms: Sequence[QueryTerm]) -> dict[str, Postings]:
