@@ -17,7 +17,7 @@ from sessions.api.endpoint import Endpoint
 from tests.api.client import Api
 from tests.api.patterns import API_PATTERNS
 
-#: The paths of OpenTelemetry's protocol, which has errors of its own.
+#: The paths of OpenTelemetry's protocol, whose errors have another shape.
 OTLP = {"/otel/v1/logs", "/otel/v1/traces", "/otel/v1/metrics"}
 
 

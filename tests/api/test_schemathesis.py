@@ -90,7 +90,7 @@ def known(project: Project) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_the_paths_are_those_of_the_schema() -> None:
-    """Those of OpenTelemetry have a specification of their own."""
+    """OpenTelemetry has a separate specification."""
     found = {operation.path for operation in operations()}
     assert {path for path in found if not path.startswith("/otel/")} == set(PATHS)
 

@@ -1,1 +1,1 @@
-"""Agents built with frameworks: programs that run in an environment of their own, see `running.py`."""
+"""Agents built with frameworks: programs that run in a separate environment, see `running.py`."""

@@ -39,7 +39,7 @@ def compact(
     """Store the whole history `items`, and return the items that the model should see.
 
     `session` may be a function that creates it. `fields` are passed to `Session.sync`. Items that contextapp
-    left unchanged are returned as they are, with everything that messages do not contain. While contextapp
+    left unchanged are returned unmodified, with everything that messages do not contain. While contextapp
     does not respond, returns all items and logs a warning. Raises the other exceptions of
     `contextapp_client.errors`.
     """
