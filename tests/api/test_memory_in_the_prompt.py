@@ -74,7 +74,7 @@ def test_only_a_compaction_changes_it(api: Api) -> None:
 
 @pytest.mark.slow
 def test_free_steps_refresh_it_and_past_prompts_keep_the_old_one(api: Api) -> None:
-    session(api, {"preset": "balanced", "soft": 0, "target": 0.7}, budget=12_000)
+    session(api, {"preset": "balanced", "soft": 0, "target": 0.75}, budget=12_000)
     decide(api, DECISION)
     for number in range(20):
         push(api, whole_turn(number))

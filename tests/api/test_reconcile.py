@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from sessions.models import AgentSession, Compaction, Message, Turn
+from sessions.selectors.redaction import redaction_of
+from sessions.services.reconcile.served import edits_for_request
 from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import answer, assert_valid, call, output, push, request, result, whole_turn
@@ -263,6 +265,16 @@ def test_an_append_reads_no_stored_message(api: Api, place: str) -> None:
         counts.append(len(found))
     assert counts[3] <= counts[1] <= 16
     assert Message.objects.filter(content_hash=None).count() == 0
+
+
+def test_edits_are_found_if_a_call_is_recorded_after_the_session_was_read(api: Api) -> None:
+    """The gateway reads them for the next request while it records the last call."""
+    reconcile(api, history(1))
+    before = AgentSession.objects.get(external_id="s1")
+    reconcile(api, history(2))
+    body = json.dumps({"messages": history(3)}).encode()
+    edits = edits_for_request(before, body, redaction=redaction_of(before.project), field="messages")
+    assert edits.history.count == len(history(2))
 
 
 def test_retries_with_the_same_idempotency_key_are_stored_once(api: Api) -> None:

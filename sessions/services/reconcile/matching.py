@@ -11,10 +11,13 @@ from sessions.services.reconcile.reading import Reading
 from sessions.services.reconcile.stored import digest_of, is_current, stored_hashes
 from sessions.services.reconcile.values import Sent
 
+#: Number of most recent forks that a history is compared with.
+_FORKS = 20
+
 #: The histories of a session and its most recent forks. A plain query, because Django needs a millisecond to
 #: build one, and this one is in each request.
 _HISTORIES = """
-SELECT * FROM agent_sessions_clienthistory WHERE root_id = %s ORDER BY updated_at DESC LIMIT 20
+SELECT * FROM agent_sessions_clienthistory WHERE root_id = %s ORDER BY updated_at DESC LIMIT %s
 """
 
 
@@ -30,8 +33,8 @@ class Matched:
 
 
 def histories_of(root: AgentSession) -> list[ClientHistory]:
-    """Return the histories of a session and its forks, the most recent first."""
-    found = list(ClientHistory.objects.raw(_HISTORIES, [root.pk]))
+    """Return the histories of a locked session and its forks, the most recent first."""
+    found = list(ClientHistory.objects.raw(_HISTORIES, [root.pk, _FORKS]))
     forks = [history.pk for history in found if history.pk != root.pk]
     sessions = {**AgentSession.objects.in_bulk(forks), root.pk: root} if forks else {root.pk: root}
     for history in found:
@@ -39,6 +42,13 @@ def histories_of(root: AgentSession) -> list[ClientHistory]:
     if len(forks) == len(found):
         found.append(_first_history(root))
     return found
+
+
+def histories_unlocked(root: AgentSession) -> list[ClientHistory]:
+    """Return the histories of a session that another process may change, each with its session as of then."""
+    rows = ClientHistory.objects.filter(root=root).select_related("session").order_by("-updated_at")
+    found = list(rows[:_FORKS])
+    return found if any(history.pk == root.pk for history in found) else [*found, _first_history(root)]
 
 
 def _first_history(root: AgentSession) -> ClientHistory:

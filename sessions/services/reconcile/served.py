@@ -30,7 +30,7 @@ from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.stored_rows import messages_load
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.apply import session_compact
-from sessions.services.reconcile.matching import histories_of
+from sessions.services.reconcile.matching import histories_unlocked
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import is_current, positions
 from sessions.services.served_prompts import session_prompt_record
@@ -44,9 +44,16 @@ NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
 
 _CONTEXT_MANAGEMENT = "context_management"
 
+#: How often the edits are read if they change meanwhile.
+_ATTEMPTS = 3
+
 
 class NotServable(Exception):
     """The edits cannot be applied to the request. The message is one word for the reason."""
+
+
+class _Changed(Exception):
+    """The edits of the session changed while they were read: the last call was recorded meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +101,18 @@ def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, 
     """Return the edits for a request whose history continues that of a session or a fork of it.
 
     `field` of the body contains the history. Compacts the session if the request would exceed the hard limit,
-    and records that its prompt is served. Raises `NotServable`, `BadJson` or
-    `InvalidHistory`.
+    and records that its prompt is served. Raises `NotServable`, `BadJson` or `InvalidHistory`.
     """
-    histories = histories_of(root)
+    for _ in range(_ATTEMPTS):
+        try:
+            return _edits_for_request(root, body, redaction=redaction, field=field)
+        except _Changed:
+            continue
+    raise NotServable("busy")
+
+
+def _edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, field: str) -> Edits:
+    histories = histories_unlocked(root)
     reading = history_read(body, histories=histories, redaction=redaction, field=field)
     extended = [
         history
@@ -163,6 +178,8 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     if session.needs_repair:
         raise NotServable("irregular")
     stored = snapshot_read(session.pk)
+    if not AgentSession.objects.filter(pk=session.pk, edits_revision=session.edits_revision).exists():
+        raise _Changed
     at = positions(history, session.message_count)
     end = session.snapshot_end if stored is not None else 0
     count = sum(position < end for position in at)
