@@ -46,8 +46,8 @@ def test_compactions_are_marked_where_the_prompt_shrinks(member_client, session)
     chart = shown(member_client, session).json()
     assert len(chart["own_compactions"]) == session.compactions.filter(state="done").count() > 0
     for marker in chart["own_compactions"]:
-        before, after = chart["served"][marker["turn"] - 1 : marker["turn"] + 1]
-        assert after < 0.6 * before
+        sizes = chart["served"][marker["turn"] - 1 : marker["turn"] + 1]
+        assert len(sizes) == 1 or sizes[1] < 0.6 * sizes[0]  # the last turn's shows in the next prompt
         assert marker["tokens_after"] < 0.6 * marker["tokens_before"]
         assert marker["trigger"] == "hard"
 
