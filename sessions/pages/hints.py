@@ -1,4 +1,4 @@
-"""The hints of the tour: one line at the top of the pages that show what other tools do not."""
+"""The hints of the tour, shown as one line at the top of some pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sessions.services.sessions.hints import hints_dismiss, hints_restore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """A hint. `page` is the name of its URL, `learn` the page of the documentation and its anchor."""
+    """A hint. `page` is the URL name of its page, `learn` a documentation page with an anchor."""
 
     name: str
     page: str
@@ -34,8 +34,8 @@ HINTS: Sequence[Hint] = (
     Hint(
         name="list",
         page="sessions",
-        text="Each sparkline is the prompt size over a session's turns; drops are compactions. The health "
-        "grade names what wasted tokens or removed something that the model needed later.",
+        text="Each sparkline shows the prompt size over a session's turns; drops are compactions. The health "
+        "grade lists what wasted tokens or removed content that the model needed later.",
         learn="guides/investigate-a-session#the-list",
     ),
     Hint(
@@ -48,22 +48,22 @@ HINTS: Sequence[Hint] = (
     Hint(
         name="turn",
         page="session_past_prompt",
-        text="This is the exact prompt of this turn. Everything that is missing from it names the edit that "
-        "removed it, and links to the original.",
+        text="This is the exact prompt of this turn. For each missing part, it shows the edit that removed it "
+        "and links to the original.",
         learn="concepts/overview",
     ),
     Hint(
         name="compactions",
         page="session_compactions",
-        text="A compaction is a list of recorded edits: open one to compare before and after. Nothing is "
-        "lost, and every compaction can be reverted.",
+        text="A compaction is a list of recorded edits. Open one to compare the prompt before and after. "
+        "Nothing is lost: every compaction can be reverted.",
         learn="concepts/compaction",
     ),
     Hint(
         name="trends",
         page="trends",
-        text="Savings are net: the price of the tokens that compaction kept out, minus cache re-writes and "
-        "summaries. References to removed content show what it cost in quality.",
+        text="Savings are net: the price of the tokens that compaction removed from prompts, minus cache "
+        "re-writes and summaries. References to removed content show the effect on quality.",
         learn="guides/track-costs",
     ),
 )

@@ -43,16 +43,16 @@ def log_in(page: Page, name: str, password: str = "correct horse battery") -> No
 
 def test_from_log_in_to_the_chart_of_the_sample(page, member, project):
     log_in(page, member.username)
-    page.get_by_role("button", name="Load the sample").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Loading the sample")
+    page.get_by_role("button", name="Load sample data").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Loading sample data")
     sample_run(project_id=project.pk)
-    expect(page.locator(".notice.success")).to_contain_text("The sample is ready")
+    expect(page.locator(".notice.success")).to_contain_text("The sample data is ready")
     page.get_by_role("link", name="Fix tide predictions at secondary ports", exact=True).click()
     chart_drawn(page)
     page.get_by_role("link", name="Sessions").first.click()
     page.on("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Remove the sample").click()
-    expect(page.locator(".notice.success")).to_contain_text("Sample removed")
+    page.get_by_role("button", name="Remove sample data").click()
+    expect(page.locator(".notice.success")).to_contain_text("Sample data removed")
     expect(page.locator("[data-row]")).to_have_count(0)
 
 

@@ -97,7 +97,7 @@ def test_authors_edit_and_owners_delete(
 
 
 def test_invalid_comments_are_explained(member_client: Client, session: AgentSession) -> None:
-    assert "Write a comment first." in write(member_client, session, " \n ")
+    assert "Enter a comment." in write(member_client, session, " \n ")
     too_long = write(member_client, session, "x" * 10_001)
     assert "A comment has at most 10,000 characters." in too_long
     assert "x" * 10_001 in too_long

@@ -42,12 +42,12 @@ def test_a_user_without_a_project(django_user_model, logged_in):
 
 def test_an_empty_project_offers_the_sample(member_client, project):
     page = member_client.get(reverse("sessions", args=[project.slug])).text
-    assert "Load the sample" in page
+    assert "Load sample data" in page
     assert f"import_sessions --discover --project {project.slug}" in page
 
 
 def test_a_viewer_is_not_offered_the_sample(viewer_client, project):
-    assert "Load the sample" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
+    assert "Load sample data" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
     assert viewer_client.post(reverse("sample", args=[project.slug])).status_code == 403
 
 

@@ -340,7 +340,7 @@ class TestOrder:
 @pytest.mark.django_db
 def test_an_empty_project_shows_first_steps_and_no_filter(member_client, project):
     page = member_client.get(reverse("sessions", args=[project.slug])).text
-    assert "Load the sample" in page
+    assert "Load sample data" in page
     assert "http://testserver/api/v1" in page
     assert reverse("settings_keys", args=[project.slug]) in page
     assert "data-suggest" not in page

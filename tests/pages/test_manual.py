@@ -53,7 +53,7 @@ def test_search_marks_the_words_and_prefers_headings(client, member):
     found = client.get(reverse("manual_search"), {"q": "working memory"}).text
     assert found.index("concepts/working-memory/") < found.index("<mark>")
     assert "<mark>" in found
-    assert "No page contains" in client.get(reverse("manual_search"), {"q": "zebra <b>"}).text
+    assert "No pages contain" in client.get(reverse("manual_search"), {"q": "zebra <b>"}).text
     assert client.get(reverse("manual_search")).status_code == 200
 
 

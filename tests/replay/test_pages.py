@@ -209,7 +209,7 @@ def test_adopting_a_recommended_policy_is_confirmed_and_audited(
 ) -> None:
     page = owner_client.get("/p/alpha/replay/").content.decode()
     assert "Recommended policy:" in page
-    assert "1 session of" in page
+    assert "1 session from" in page
     choice = {"run": str(run.pk), "setting": "4"}
     for client, status in ((member_client, 403), (owner_client, 200)):
         assert client.get("/p/alpha/replay/advice/", choice).status_code == status

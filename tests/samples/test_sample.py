@@ -32,12 +32,12 @@ def test_the_sample_is_loaded_once_and_removed(member_client, project):
     jobs.sample_run(project_id=project.pk)
     assert project.agent_sessions.count() == TOTAL + 1
 
-    assert "Remove the sample" in member_client.get(reverse("sessions", args=[project.slug])).text
+    assert "Remove sample data" in member_client.get(reverse("sessions", args=[project.slug])).text
     member_client.post(reverse("sample_delete", args=[project.slug]))
     assert list(project.agent_sessions.all()) == [own]
     assert not ReplayRun.objects.exists()
     assert not UsageRollup.objects.exists()
-    assert "Remove the sample" not in member_client.get(reverse("sessions", args=[project.slug])).text
+    assert "Remove sample data" not in member_client.get(reverse("sessions", args=[project.slug])).text
 
 
 def _is_worth_looking_at(project):

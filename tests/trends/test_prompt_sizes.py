@@ -52,7 +52,7 @@ def test_percentiles_by_period_and_filter(viewer_client, used):
 
 def test_without_usage_the_page_says_so(viewer_client, used):
     page = viewer_client.get(address("trends_prompts"), {"first": "2025-03-01", "last": "2025-03-02"})
-    assert "No call in this period reported its usage." in page.text
+    assert "No calls in this period reported their usage." in page.text
 
 
 def test_a_preset_follows_today_or_keeps_its_dates(viewer_client, member_client, used):

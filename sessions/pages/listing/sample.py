@@ -1,4 +1,4 @@
-"""Load the sample, follow its progress, and remove it."""
+"""Load and remove the sample data, and show the progress of loading."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sessions.services.samples import jobs
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def sample(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the progress, which htmx polls; redirect to the sessions at the end. A POST starts the load."""
+    """Show the progress, which htmx polls, and redirect to the session list when done. POST starts the load."""
     if request.method == "POST":
-        viewer = writer_of(request, slug, action="load the sample")
+        viewer = writer_of(request, slug, action="load sample data")
         jobs.sample_load(project=viewer.project, actor=actor_of(request))
         return redirect("sample", slug=slug)
     viewer = viewer_of(request, slug)
@@ -29,13 +29,13 @@ def sample(request: HttpRequest, slug: str) -> HttpResponse:
     address = reverse("sessions", args=[slug])
     if not wants_fragment(request):
         return redirect(address)
-    messages.success(request, "The sample is ready. Open a session to see what the model saw at each turn.")
+    messages.success(request, "The sample data is ready. Open a session to see what the model saw at each turn.")
     return HttpResponse(headers={"HX-Redirect": address})
 
 
 @require_POST
 def sample_delete(request: HttpRequest, slug: str) -> HttpResponse:
-    viewer = writer_of(request, slug, action="remove the sample")
+    viewer = writer_of(request, slug, action="remove sample data")
     if jobs.sample_remove(project=viewer.project, actor=actor_of(request)):
-        messages.success(request, "Sample removed.")
+        messages.success(request, "Sample data removed.")
     return redirect("sessions", slug=slug)

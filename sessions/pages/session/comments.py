@@ -1,4 +1,4 @@
-"""Comments on turns: shown at the turn, written by members, edited by their authors."""
+"""Show, add, edit and delete comments on turns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sessions.services.sessions.comments import (
 @require_http_methods(["GET", "HEAD", "POST"])
 @with_session
 def turn_comments(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
-    """Show the comments on a turn with the form for another one, or add one."""
+    """Show the comments on a turn with a form to add one. POST adds a comment."""
     if turn > 2**31 - 1 or not session.turns.filter(index=turn).exists():
         raise Http404("Turn not found")
     if request.method != "POST":
@@ -52,7 +52,7 @@ def session_comment(request: HttpRequest, viewer: Viewer, session: AgentSession,
     """Edit the user's own comment."""
     comment = _comment(session, number)
     if comment.author_id != viewer.user_id:
-        raise PermissionDenied("Only its author can edit a comment.")
+        raise PermissionDenied("Only the author of a comment can edit it.")
     try:
         comment_edit(comment=comment, text=request.POST.get("text", ""))
     except InvalidComment as error:
@@ -68,7 +68,7 @@ def session_comment_delete(
     """Delete a comment: the user's own, or any if the user owns the project."""
     comment = _comment(session, number)
     if comment.author_id != viewer.user_id and not viewer.is_owner:
-        raise PermissionDenied("Only its author and project owners can delete a comment.")
+        raise PermissionDenied("Only the author of a comment and project owners can delete it.")
     comment_delete(comment=comment, actor=actor_of(request))
     return _shown(request, viewer, session, comment.turn)
 

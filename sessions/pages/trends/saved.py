@@ -18,7 +18,7 @@ from sessions.services.sessions.saved_views import SecretInView, TooManyViews, v
 
 @require_POST
 def trends_preset_create(request: HttpRequest, slug: str) -> HttpResponse:
-    """Save a preset, which is visible to its user only."""
+    """Save a preset, which only its user can see."""
     viewer = viewer_of(request, slug)
     name = request.POST.get("name", "").replace("\0", "").strip()[:80]
     query = query_clean(request.POST.get("query", ""))
@@ -48,7 +48,7 @@ def trends_preset_delete(request: HttpRequest, slug: str, number: int) -> HttpRe
 
 
 def _until_today(text: str) -> str:
-    """Replace the dates of a period by its number of days, so that it ends today when it is opened."""
+    """Replace the dates of a period with its number of days, so that it always ends today."""
     query = QueryDict(text, mutable=True)
     try:
         first, last = (date.fromisoformat(str(query[name])) for name in ("first", "last"))

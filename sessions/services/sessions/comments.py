@@ -55,7 +55,7 @@ def comment_delete(*, comment: Comment, actor: Actor) -> None:
 def _clean(session: AgentSession, text: str) -> str:
     text = text.replace("\0", "").replace("\r\n", "\n").strip()
     if not text:
-        raise InvalidComment("Write a comment first.")
+        raise InvalidComment("Enter a comment.")
     if len(text) > MAX_COMMENT:
         raise InvalidComment(f"A comment has at most {MAX_COMMENT:,} characters.")
     clean: str = redact(text, redaction=redaction_for(session.project_id))[0]
