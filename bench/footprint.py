@@ -14,7 +14,7 @@ from bench.load import bytes_pushed, create_session, push_concurrently
 from bench.pushes import BUDGET
 from bench.table import Row
 
-#: The start writes to the database, and for a minute after a write, the tasks are not rare yet.
+#: Starting the instance writes to the database; the scheduler slows down one minute after the last write.
 _START_SECONDS = 70
 
 #: The search index has its own limit.

@@ -1,4 +1,4 @@
-"""The stores that `bench.stores` compares. Each imports its framework when it is opened."""
+"""The stores that `bench.stores` compares. Each one imports its framework when it is opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Messages = list[dict[str, Any]]
 
 
 class Store(Protocol):
-    """One session of a store. `tables` are the patterns of the names of its tables."""
+    """One session of a store. `tables` are patterns for the names of its tables."""
 
     tables: Sequence[str]
 
@@ -181,7 +181,7 @@ async def langgraph(database: str) -> Any:
         yield LangGraphStore(saver)
 
 
-#: Each store with the module that it needs.
+#: Each store and the module that it requires.
 STORES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "contextapp": ("sessions", ours),
     "openai-agents, SQLAlchemySession": ("agents", openai_agents),

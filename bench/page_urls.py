@@ -1,4 +1,4 @@
-"""The pages that `bench.pages` requests: every page of a project, and the variants that cost most."""
+"""The pages that `bench.pages` requests: every page of a project, and the most expensive variants."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@
 
 Builds sessions of the given sizes from this project's files: an agent reads, edits and searches them, runs
 commands and thinks. Prints the CPU milliseconds of a plan of the hard trigger, in total and by step (median
-of the runs): in a process that has seen nothing yet, in one that knows the session's identifiers but not its
-texts, and in one that has planned the session before. Then prints the CPU time of adding one message at
-position 100 and at position 10,000.
+of the runs): in a process that has seen none of the session, in one that has seen its identifiers but not its
+texts, and in one that has planned a compaction of it before. Then prints the CPU time of adding one message
+at position 100 and at position 10,000.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ server and Postgres took, in milliseconds:
 
 - unchanged: the same history again
 - append: two more messages
-- rewritten: two more messages, and the client serializes all of them differently, so that all are compared
+- rewritten: two more messages, and the client serializes all messages differently, so all are compared
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bench.footprint import processes
 from bench.http import Http
 from bench.instance import Instance, started
 
-#: Messages that are added with one request until the history has its length.
+#: Number of messages to add with each request while the history is being built.
 _STEP = 1_000
 
 
@@ -92,7 +92,7 @@ class Client:
 
 
 def message(at: int) -> dict[str, Any]:
-    """Return a user request, and after it calls of a tool and their results in turn."""
+    """Return a user request, followed by alternating tool calls and results."""
     if at == 0:
         return {"role": "user", "content": "Fix the tests of the parser."}
     if at % 2:

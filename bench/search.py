@@ -8,12 +8,12 @@
 Uses the database of `DATABASE_URL`. The first two write into separate projects, which are recreated.
 
 **identifiers**: each session is replayed with `balanced` at 25% of its size. For each identifier that the
-next message of the model mentions and the prompt no longer shows, a search of the messages so far for the
-identifier should return the message that mentioned it last.
+model's next message mentions, but the prompt no longer shows, a search of the earlier messages should return
+the message that mentioned it last.
 
-**questions**: of a file in the format of LoCoMo, whose questions name the messages that contain the evidence;
-or of recorded sessions, in which a sentence that repeats a fact, without the fact, is the question, and the
-messages that mentioned the fact before are the evidence. A question is answered if one of these is found.
+**questions**: taken from a file in the format of LoCoMo, whose questions name the messages with the evidence,
+or from recorded sessions. There, a sentence that repeats a fact, without that fact, is the question, and the
+earlier messages that mention the fact are the evidence. A question is answered if one of these is found.
 Every second question was used to choose the weights of the ranking; the others are the test. Plain BM25 over
 the same messages is the comparison.
 

@@ -16,7 +16,7 @@ from compaction.messages import Message, Role, Text
 from compaction.recap.statements import facts
 from importers.base import ImportedMessage, ImportedSession, ImportedTurn
 
-#: A fact is asked for if its last mention is this many messages ago, and if few messages mention it.
+#: A fact yields a question if its last mention is this many messages earlier and few messages mention it.
 _AGO, _MOST_MENTIONS = 12, 3
 #: Number of words of a question without its fact.
 _LEAST_WORDS, _MOST_WORDS = 5, 40
@@ -88,7 +88,7 @@ def _questions_of(sentence: str, n: int, mentions: dict[str, list[int]]) -> Iter
 
 
 def _plain(text: str) -> str:
-    """Remove what a query would read as a phrase, an exclusion or a condition."""
+    """Remove characters that a query would parse as a phrase, an exclusion or a condition."""
     return " ".join(_SYNTAX.sub(" ", text).split())
 
 
@@ -97,7 +97,7 @@ def _prose(message: Message) -> str:
 
 
 class Bm25:
-    """Plain BM25 over the words of messages, to compare with: no stemming, no identifiers, no neighbors."""
+    """Plain BM25 over the words of messages, for comparison: no stemming, no identifiers, no neighbors."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._counts = [Counter(_WORD.findall(text.lower())) for text in texts]

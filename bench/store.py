@@ -8,7 +8,7 @@ are distributed like real ones (most are short, a few have hundreds of turns), o
 compress like real text. Prompt snapshots, rollups and the search index of the longest sessions are created by
 contextapp's code.
 
-`--long` adds sessions of these lengths to the others. The first is like an imported log that was never
+`--long` adds sessions of these lengths. The first is like an imported log that was never
 compacted: all its messages are in its prompt. Each turn has two messages.
 """
 

@@ -42,7 +42,7 @@ def default_handle(position: int, part: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """One tool output as pushed, with the call that produced it. Steps may shorten it `in_middle` only."""
+    """One tool output as pushed, with the call that produced it. Steps shorten it only if `in_middle`."""
 
     position: int
     part: int

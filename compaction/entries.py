@@ -1,4 +1,4 @@
-"""The entries of a view: pushed messages, unchanged or with edited parts, and what replaces evicted ones."""
+"""The entries of a view: pushed messages, unchanged or with edited parts, and replacements."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def edited_entry(message: Message, edits: Mapping[int | None, Edit] | None) -> E
 
 def with_text(part: Part, text: str) -> Part:
     """Return the part with `text` as its content; a tool call keeps its name and gets other arguments."""
-    match part:  # constructed, because `dataclasses.replace` takes three times as long
+    match part:  # constructed directly, because `dataclasses.replace` takes three times as long
         case ToolResult():
             return ToolResult(
                 call_id=part.call_id,

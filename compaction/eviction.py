@@ -118,7 +118,7 @@ def evict(
 ) -> tuple[Edit, ...]:
     """Return the edits that evict a span: `text` replaces its first run, the other runs are removed.
 
-    `tokens` are those of the text, if known.
+    `tokens` is the size of the text, if known.
     """
     edits: list[Edit] = []
     counted = MESSAGE_OVERHEAD + (context.counter.count(text) if tokens is None else tokens)

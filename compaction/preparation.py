@@ -1,11 +1,11 @@
 """Plan a hard compaction before it is triggered.
 
-Once the prompt comes near the hard trigger, the next hard compaction is planned for the messages up to then:
-up to the *plan boundary*. The messages that follow stay unchanged, as the newest part of the tail, and the
-plan leaves room for them. It therefore does not depend on them, so it can be made before they arrive. Whether
-it was made before or only when the trigger fires does not change it.
+When the prompt approaches the hard trigger, the next hard compaction is planned for the messages so far. The
+last of them is the *plan boundary*. The messages that follow stay unchanged, as the newest part of the tail,
+and the plan leaves room for them. The plan does not depend on these messages, so it can be computed before
+they arrive, and it is the same if it is computed only when the trigger fires.
 
-If more follows than the plan leaves room for, the whole prompt is planned instead.
+If the messages that follow exceed this room, the whole prompt is planned instead.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def is_near_hard(*, tokens: int, budget: int, policy: Policy) -> bool:
 def boundary_request(request: PlanRequest) -> PlanRequest:
     """Return the request for the messages up to the boundary, which leaves room for those that follow.
 
-    They take what is left until the hard trigger, and on average half a turn more. So the target and the tail
-    are smaller by that much.
+    The messages that follow take the tokens left until the hard trigger and, on average, half a turn more.
+    The target and the tail are smaller by this amount.
     """
     policy, budget = request.policy, request.budget.input_tokens
     left = max(0.0, policy.hard - request.calibration.provider(request.view.tokens) / budget)

@@ -1,8 +1,8 @@
-"""Facts about texts, found once per process.
+"""Cache facts about texts, so that each is computed once per process.
 
 A message appears in several plans before it is evicted, and several steps of each need the same facts about
-it. The facts are kept by the hash of the text. The hash is keyed and has 64 bits, so collisions of texts of
-the same length are practically impossible and the texts need not be stored.
+it. The cache key is the length of the text and its keyed 64-bit hash. Collisions are practically impossible,
+so the texts need not be stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _caches: list[dict[tuple[int, int], Any]] = []
 
 
 def once_per_text(limit: int) -> Callable[[Callable[[str], Fact]], Callable[[str], Fact]]:
-    """Return a decorator that keeps the results of a function of one text, at most `limit` of them."""
+    """Return a decorator that caches up to `limit` results of a function of one text."""
 
     def decorate(find: Callable[[str], Fact]) -> Callable[[str], Fact]:
         known: dict[tuple[int, int], Fact] = {}
@@ -40,6 +40,6 @@ def once_per_text(limit: int) -> Callable[[Callable[[str], Fact]], Callable[[str
 
 
 def forget() -> None:
-    """Forget all texts, for benchmarks of a session's first plan."""
+    """Clear the caches. Used by benchmarks of a session's first plan."""
     for cache in _caches:
         cache.clear()

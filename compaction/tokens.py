@@ -23,7 +23,7 @@ IMAGE_TOKENS = 1_590
 class TokenCounter(Protocol):
     """Counts the tokens of a string. Never fails: special tokens count as plain text.
 
-    Hashable, because counts are kept by counter.
+    Hashable, because counts are cached per counter.
     """
 
     def count(self, text: str) -> int: ...
@@ -40,7 +40,7 @@ class LineCounter(TokenCounter, Protocol):
         ...
 
 
-#: Number of names whose tokens a process remembers. A plan needs thousands, most of which others need too.
+#: Number of names whose tokens a process caches. A plan needs thousands, most shared with others.
 _REMEMBERED_NAMES = 1 << 15
 
 
@@ -57,7 +57,7 @@ class NameSizes(dict[str, int]):
         return size
 
     def count(self, names: Iterable[str]) -> None:
-        """Count those of the names that are unknown. With some counters, this is faster than one by one."""
+        """Count all names that are not counted yet at once, which some counters do faster."""
         if isinstance(self._counter, LineCounter):
             self._make_room()
             unknown = [name for name in names if name not in self and name[-1].isalnum()]
@@ -71,7 +71,7 @@ class NameSizes(dict[str, int]):
 
 @lru_cache(8)
 def name_sizes(counter: TokenCounter) -> NameSizes:
-    """Return the sizes that plans with this counter share."""
+    """Return the sizes shared by all plans with this counter."""
     return NameSizes(counter)
 
 

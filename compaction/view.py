@@ -125,7 +125,7 @@ class View:
             return self
         known, added = self.part_edits, _by_position(edits)
         is_new = all(parts.keys().isdisjoint(known.get(at, ())) for at, parts in added.items())
-        if is_new and sum(map(len, added.values())) == len(edits):  # then all stay in force
+        if is_new and sum(map(len, added.values())) == len(edits):  # in this case, all edits stay in force
             return _patched(
                 self, (*self.edits, *edits), {at: {**known.get(at, {}), **added[at]} for at in added}
             )

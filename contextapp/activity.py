@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 
-#: Seconds for which an answer is used again.
+#: Seconds for which a position that was read is reused.
 FRESH = 1.0
-#: Seconds to wait for a connection, and until the next attempt after a failure.
+#: Seconds to wait for a connection, and to wait after a failure before the next attempt.
 CONNECT_SECONDS, PAUSE = 2, 10.0
 
 

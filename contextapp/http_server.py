@@ -1,7 +1,7 @@
 """Run the web server or the gateway: `python -m contextapp.http_server web --host 127.0.0.1 --port 8000`.
 
-granian forks the processes that serve requests. They share the memory of everything that is loaded before the
-fork: the code and, for the web server, the tokenizer's vocabulary.
+granian forks the processes that serve requests. They share the memory of everything loaded before the fork:
+the code and, for the web server, the tokenizer's vocabulary.
 """
 
 from __future__ import annotations

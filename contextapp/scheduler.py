@@ -19,13 +19,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 #: Seconds after the last write to the database until the scheduler slows down. Within this time, the sweeps
 #: find the compactions of a worker that has died.
 QUIET_AFTER = 60.0
-#: From then on, due tasks are sent every `QUIET_PERIOD` seconds, until the next write, which is found within
-#: `CHECK_SECONDS`.
+#: While the scheduler is slowed down, it sends due tasks every `QUIET_PERIOD` seconds. It detects the next
+#: write within `CHECK_SECONDS`.
 QUIET_PERIOD, CHECK_SECONDS = 60.0, 2.0
 
 
 class QuietScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is untyped
-    """Sends due tasks rarely while nothing is written to the database: most have nothing to do."""
+    """Sends due tasks less often while nothing is written to the database: most have nothing to do."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         settings = import_module(os.environ["DJANGO_SETTINGS_MODULE"])
@@ -45,7 +45,7 @@ class QuietScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is un
         return min(seconds, CHECK_SECONDS)
 
     def adjust(self, seconds: float, drift: float = 0.0) -> float:
-        """Return the time until a task is due. Celery's is 10 ms less, for which it then loops."""
+        """Return the time until a task is due. Celery subtracts 10 ms, and then busy-waits for that time."""
         return seconds
 
 

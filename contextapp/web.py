@@ -50,8 +50,8 @@ MEMORY_BYTES = 256 * 1024
 #: Seconds after which a request without a free thread is rejected, because its client has given up.
 QUEUE_SECONDS = 30.0
 
-#: Threads share the interpreter with the event loop. A shorter interval than the default of 5 ms keeps pushes
-#: from waiting for a compaction that a thread plans.
+#: Threads share the interpreter with the event loop. An interval shorter than the default of 5 ms reduces the
+#: time that pushes wait while a thread plans a compaction.
 _SWITCH_SECONDS = 0.001
 
 #: Handled by the event loop, so that it responds even if all threads are busy.
@@ -270,7 +270,7 @@ def create() -> Application:
     from sessions.api.direct import DirectPushes
     from sessions.services.compactions.preparation import preparations
 
-    Thread(target=preload, daemon=True).start()  # unless done before the process was forked
+    Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     threads = env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
     seconds = env.seconds("CONTEXTAPP_REQUEST_SECONDS", REQUEST_SECONDS)

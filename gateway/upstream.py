@@ -33,7 +33,7 @@ def client() -> httpx2.AsyncClient:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Return a context with the system's certificates. Loading them takes 40 ms."""
+    """Return a shared context with the system's certificates, which take 40 ms to load."""
     return httpx2.create_ssl_context()
 
 

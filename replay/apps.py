@@ -5,7 +5,7 @@ class ReplayConfig(AppConfig):
     name = "replay"
 
     def ready(self) -> None:
-        # The models are not loaded when this module is imported.
+        # Imported here because the models are not loaded yet when this module is imported.
         from replay.services.sample import sample_replay, sample_replays_delete
         from sessions.services.samples.signals import sample_loaded, sample_removing
 

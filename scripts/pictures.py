@@ -1,4 +1,4 @@
-"""Take the pictures of the documentation: the demo session, light and dark.
+"""Take the screenshots for the documentation: the demo session in light and dark.
 
     make demo
     .venv/bin/python scripts/pictures.py http://localhost:8000 .contextapp/admin-password <session id>

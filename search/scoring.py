@@ -12,10 +12,10 @@ from functools import cache
 
 #: Saturation of repetitions, and influence of the length (from 0 to 1).
 SATURATION, LENGTH_SHARE = 1.2, 0.6
-#: Number of words of an average message. It is larger than that of conversations, because the evidence for a
+#: Number of words of an average message. It is larger than in conversations, because the evidence for a
 #: question about a coding session is often a long output.
 AVERAGE_LENGTH = 800.0
-#: Minimum weight of a strong match for a term: it is repeated in a short message. Segments list these terms
+#: Minimum weight of a strong match, in which a short message repeats a term. Segments list these terms
 #: separately.
 STRONG = 1.75
 

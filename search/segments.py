@@ -28,7 +28,7 @@ MOST_MESSAGES = 256
 #: Bytes of terms and postings in a block, before compression.
 _BLOCK_BYTES = 6_000
 _LEVEL = 9
-#: A decompressor can be reused, but not by two threads at once.
+#: A decompressor can be reused, but not by two threads at the same time.
 _local = threading.local()
 #: Bytes of postings by the recorded length, whose lowest bit says that they have counts.
 _SIZES = [(length >> 1) << (length & 1) for length in range(2 * MOST_MESSAGES + 2)]

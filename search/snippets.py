@@ -86,9 +86,9 @@ def _matches(text: str, query: Query) -> list[_Match]:
 
 
 def _runs(text: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the runs of letters and digits that can match one of the terms, with their positions.
+    """Yield the words that may match one of the terms, with their positions.
 
-    A stem is the beginning of its words except for a last `e` or `i`, so most runs need no analysis.
+    A word begins with its stem, except for a final `e` or `i`, so most words need no analysis.
     """
     if not (text.isascii() and all(map(str.isascii, terms))):
         yield from ((match.start(), match[0]) for match in _RUN.finditer(text))

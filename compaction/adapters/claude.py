@@ -74,7 +74,7 @@ class Claude:
 
 @cache
 def _connections() -> anthropic.DefaultHttpxClient:
-    """Return the connections of this process: loading certificates for each model takes 40 ms."""
+    """Return this process's shared connections. Loading the certificates takes 40 ms."""
     return anthropic.DefaultHttpxClient()
 
 

@@ -42,7 +42,7 @@ def _has_results(message: Message) -> bool:
     return any(isinstance(part, ToolResult) and not part.server for part in message.parts)
 
 
-#: For each result, its message index and part index: those of its call.
+#: Maps the message and part index of each result to those of its call.
 Pairs = Mapping[tuple[int, int], tuple[int, int]]
 
 

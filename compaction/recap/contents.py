@@ -103,9 +103,9 @@ class Contents:
                 self.statements[key] = Item(text=key, sources=(message.position,))
 
     def newest_decisions(self, cap_tokens: int, counter: TokenCounter) -> Iterable[Item]:
-        """Return the decisions of earlier recaps, and at least as many of the newest others as fit the cap.
+        """Return the decisions of earlier recaps, and the newest others.
 
-        Most texts are thus never searched for decisions.
+        Returns at least as many as fit the cap. Most texts are therefore never searched for decisions.
         """
         newest: dict[str, Item] = {}
         latest = -1

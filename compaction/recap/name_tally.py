@@ -54,7 +54,7 @@ class NameTally:
             self._own_uncounted.append(names)
 
     def count(self) -> None:
-        """Count the mentions of the names added so far, all at once because that is faster."""
+        """Count the mentions of the names added so far. Counting all at once is faster."""
         self.messages.update(chain.from_iterable(self._uncounted))
         self.own_counts.update(chain.from_iterable(self._own_uncounted))
         self._uncounted, self._own_uncounted = [], []

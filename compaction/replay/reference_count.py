@@ -9,7 +9,8 @@ from compaction.replay.result import MAX_LOST, Lost, References
 from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall, Transcript
 
-#: Whether the first hits of a search for a name, before a position, contain the message at another position.
+#: Returns whether the first hits of a search for a name, among the messages before a position, include the
+#: message at another position.
 Search = Callable[[str, int, int], bool]
 
 #: Maximum number of lost references of a session that are searched for. A search takes milliseconds.
@@ -32,7 +33,7 @@ class ReferenceCount:
         self.examples: list[Lost] = []
 
     def count(self, call: RecordedCall, prompt: PromptMentions, *, usable: bool) -> int:
-        """Count the references of the answer. Return the lost ones: all of them, unless `usable`."""
+        """Count the references of the answer. Return the lost ones; all of them are lost unless `usable`."""
         if call.start != self._start:
             self._start = self._scanned = call.start
             self._last_seen.clear()

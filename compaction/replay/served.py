@@ -119,7 +119,7 @@ class Served:
         self._apply(made)
 
     def _compact_to_boundary(self) -> bool:
-        """Compact the messages up to the plan boundary, as production does in advance, if that leaves room.
+        """Compact the messages up to the plan boundary, as the server does in advance, if that leaves room.
 
         A model's summary is never prepared in advance.
         """

@@ -36,7 +36,7 @@ SETTINGS = {
     "maintenance_work_mem": "64MB",
     "max_wal_size": "512MB",
     "autovacuum_max_workers": "2",
-    # Each compaction drops the details of an older recap, which stay in the table until the next vacuum.
+    # Each compaction deletes the details of an older recap; they take up space until the next vacuum.
     "autovacuum_naptime": "5s",
     "max_wal_senders": "0",
     "wal_level": "minimal",

@@ -50,7 +50,7 @@ def worker() -> Program:
         ),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
         # By default, it would wait on SIGTERM until all tasks have finished, and be killed with them.
-        # Django's checks would load the pages and the API, which the tasks do not need.
+        # Skip Django's checks: they would load the pages and the API, which the tasks do not need.
         environment={
             "PYTHONWARNINGS": "ignore:You're running the worker",
             "REMAP_SIGTERM": "SIGQUIT",

@@ -48,7 +48,7 @@ class Recorder:
         self._queue: deque[Call] = deque()
         self._bytes = 0
         self._spooled = not spool.is_empty
-        self._is_disk_older = False  # than the queue, which has calls that did not fit on the disk
+        self._is_disk_older = False  # than those in the queue that did not fit on the disk
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="recorder")
@@ -111,7 +111,7 @@ class Recorder:
         except StoreUnavailable as error:
             log.warning("The store is unavailable (%s). Calls are stored on disk.", error)
             left: Sequence[Call] = ()
-            while self._queue and not left:  # others arrive meanwhile
+            while self._queue and not left:  # other calls arrive in the meantime
                 left = await self._to_disk(self._drain())
             self._is_disk_older = self._spooled and bool(left)
             self._queue.extendleft(reversed(left))
@@ -162,7 +162,7 @@ class Recorder:
                 _report_lost(call, "neither the disk nor the memory has room for it")
 
     async def _to_disk(self, calls: Sequence[Call]) -> Sequence[Call]:
-        """Write calls to disk in order. Return those that it has no room for."""
+        """Write calls to disk in order. Return those that did not fit."""
         for index, call in enumerate(calls):
             try:
                 await self._in_thread(self._spool.add, call)

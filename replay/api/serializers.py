@@ -94,10 +94,10 @@ class ReplayRefs(serializers.Serializer):
     )
     lost = serializers.IntegerField(help_text="Of those, identifiers that were neither.")
     searched = serializers.IntegerField(
-        help_text="Lost identifiers that were searched for with `search_history`: up to 40 of each session."
+        help_text="Number of lost identifiers searched for with `search_history`, up to 40 per session."
     )
     found = serializers.IntegerField(
-        help_text="Of those, identifiers whose last message was among the first five hits."
+        help_text="Number of these whose last earlier mention was among the first five hits."
     )
 
 

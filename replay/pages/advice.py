@@ -1,4 +1,4 @@
-"""Make a policy of a replay the project's default."""
+"""Make a policy from a replay the project's default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.pages.access import actor_of, owner_of, private
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show what the chosen policy changes; a POST makes it the default. Only owners can do this."""
+    """Show what the chosen policy changes. POST makes it the default. Requires an owner."""
     viewer = owner_of(request, slug)
     try:
         if request.method == "POST":

@@ -18,7 +18,7 @@ from sessions.selectors.samples import sample_sessions
 #: Number of latest runs to consider.
 _RECENT = 20
 
-#: Sessions that a recommendation needs. With fewer, one unusual session decides.
+#: Minimum number of sessions for a recommendation. With fewer, a single unusual session could decide it.
 MIN_SESSIONS = 5
 
 
@@ -33,13 +33,13 @@ class Basis:
 
     @property
     def needed(self) -> int:
-        """The number of sessions that are missing for a recommendation."""
+        """The number of further sessions needed for a recommendation."""
         return max(0, MIN_SESSIONS - self.sessions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A setting that a policy changes."""
+    """A setting in which a policy differs from the current one."""
 
     name: str
     before: object
@@ -69,7 +69,7 @@ class Advice:
 
 
 def advice_of(project: Project) -> Advice | None:
-    """Return advice from the newest completed run, preferably of enough sessions, or None without a run."""
+    """Return advice from the newest completed run, preferably one with enough sessions, or None."""
     recent = ReplayRun.objects.filter(project=project, state=ReplayRun.State.DONE).order_by("-pk")[:_RECENT]
     runs = list(recent)
     for run in runs:

@@ -49,7 +49,7 @@ class ResultRow:
 
     @property
     def found_share(self) -> float | None:
-        """The share of the lost references that a search finds, or None if none was searched for."""
+        """The share of the lost references that a search finds. None if none was searched for."""
         references = self.total.references
         return references.found / references.searched if references.searched else None
 

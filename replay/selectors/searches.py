@@ -9,7 +9,7 @@ from sessions.models import AgentSession
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import search
 
-#: Number of hits among which the message must be.
+#: Number of top hits that must include the message.
 FIRST_HITS = 5
 
 

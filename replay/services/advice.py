@@ -20,7 +20,7 @@ class NoSuchChoice(ValueError):
 
 
 class TooFewSessions(ValueError):
-    """The run has too few sessions for a recommendation. `needed` is the number of missing ones."""
+    """The run has too few sessions for a recommendation. `needed` is the number missing."""
 
     def __init__(self, needed: int) -> None:
         super().__init__(f"{needed} more sessions are needed")

@@ -1,4 +1,4 @@
-"""The replay of the sample: the presets on its longest sessions."""
+"""The sample replay: all presets on the longest sample sessions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from replay.models import ReplayRun, ReplayTarget
 from replay.services.runs import run_create
 from sessions.models import AgentSession
 
-#: Sessions to replay, and the budget as a share of the largest prompt.
+#: Number of sessions to replay, and the budget as a share of the largest prompt.
 _SESSIONS, _BUDGET = 3, 0.4
 
 
 def sample_replay(*, project: Project, sessions: Sequence[AgentSession], user: User | None, **_: Any) -> None:
-    """Start the replay of the sample's longest sessions."""
+    """Start the replay of the longest sample sessions."""
     longest = sorted(sessions, key=lambda session: -session.turn_count)[:_SESSIONS]
     run_create(
         project=project,
@@ -34,7 +34,7 @@ def sample_replay(*, project: Project, sessions: Sequence[AgentSession], user: U
 
 
 def sample_replays_delete(*, project: Project, sessions: Sequence[UUID], **_: Any) -> None:
-    """Delete the replays that contain only sessions of the sample."""
+    """Delete the replays that contain only sample sessions."""
     targets = ReplayTarget.objects.filter(run__project=project)
     others = targets.exclude(session__in=sessions).values("run")
     runs = targets.filter(session__in=sessions).exclude(run__in=others).values_list("run", flat=True)

@@ -10,7 +10,7 @@ from sessions.models.session import AgentSession
 
 
 class Comment(models.Model):
-    """A comment on a turn: plain text with line breaks, without secrets."""
+    """A comment on a turn: plain text with line breaks, with secrets redacted."""
 
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="comments", db_index=False
@@ -25,7 +25,7 @@ class Comment(models.Model):
     edited_at = models.DateTimeField(null=True)
 
     class Meta:
-        # The comments of a page of turns, in order.
+        # Selects the comments on a page of turns, in order.
         indexes = [models.Index(fields=["session", "turn", "id"], name="comment_turn")]
 
     def __str__(self) -> str:

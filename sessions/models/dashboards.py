@@ -74,7 +74,7 @@ class Star(models.Model):
 
 
 class DismissedHint(models.Model):
-    """A hint of the tour that a user has dismissed. Hints are listed in `sessions/pages/hints.py`."""
+    """A hint that a user has dismissed. Hints are listed in `sessions/pages/hints.py`."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False

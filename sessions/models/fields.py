@@ -40,7 +40,7 @@ class PackedJSONField(models.BinaryField):  # type: ignore[type-arg]
         return super().get_db_prep_value(packed, connection, prepared)
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
-        """Appear as a binary field in migrations: the column is the same."""
+        """Present this field as a binary field in migrations, because the column is the same."""
         name, _, args, options = super().deconstruct()
         options.pop("default", None)
         return name, "django.db.models.BinaryField", args, options

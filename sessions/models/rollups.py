@@ -50,7 +50,7 @@ class UsageRollup(models.Model):
 
 
 class CallHistogram(models.Model):
-    """A part of the histogram of a measure of calls, for one session and model in a quarter of an hour (UTC).
+    """One slot of a histogram of model calls: a measure of one session and model in 15 minutes (UTC).
 
     `calls` counts the calls whose value is from 2^(slot/4) up to 2^((slot+1)/4): percentiles are accurate to
     9%. `measure` is the time until the first token or the duration of the call, in milliseconds, or the size

@@ -1,4 +1,4 @@
-"""The sample of a project: fictional sessions that show a new user what the product does."""
+"""The sample data of a project: fictional sessions that show new users what contextapp does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sessions.models.claimable import Claimable
 
 
 class SampleLoad(Claimable):
-    """The job that loads the sample of a project, and the sessions that it has created.
+    """The job that loads the sample data of a project, and the sessions that it has created.
 
-    Workers claim the row. It is deleted when the sample is removed. `total` and `done` count sessions.
+    Workers claim the row. It is deleted when the sample data is removed. `total` and `done` count sessions.
     """
 
     class State(models.TextChoices):

@@ -87,8 +87,8 @@ class AgentSession(models.Model):
     fired_tokens = models.IntegerField(null=True)
     fired_turn = models.IntegerField(null=True)
     # The plan boundary: the hard trigger compacts the messages up to this turn (`compaction.preparation`).
-    # NULL if it compacts the whole prompt: far from the trigger, and after a change of anything else that a
-    # plan depends on.
+    # NULL if it compacts the whole prompt: while the prompt is far from the trigger, and after a change to
+    # anything else that the plan depends on.
     plan_turn = models.IntegerField(null=True)
     # Consecutive failures of background compactions, for the circuit breaker.
     failures = models.SmallIntegerField(default=0)
@@ -175,7 +175,7 @@ class PromptSnapshot(models.Model):
     )
     compaction_number = models.IntegerField()
     data = models.BinaryField()
-    # Key of the edit with whose text `data` is compressed; NULL if there is none.
+    # Key of the edit whose text is the dictionary for compressing `data`; NULL if there is none.
     text_edit = models.BigIntegerField(null=True)
     # Keys of the edits in force, so that the next compaction reads only these.
     edits = ArrayField(models.BigIntegerField(), default=list)

@@ -24,7 +24,7 @@ class TurnView:
 
     `new_tokens` are the estimated tokens of its messages by voice, `growth` is the change of the prompt size
     since the previous turn in tokens of the same kind (reported, served or estimated), `idle` the pause
-    before it, `comments` those of members.
+    before it, `comments` the comments of members.
     """
 
     turn: Turn

@@ -12,9 +12,9 @@ from sessions.models import AgentSession
 from sessions.selectors.charts import chart_points
 from sessions.store.postgres import rows_fetch
 
-#: Loading more turns than this would take longer than selecting some of them in Postgres.
+#: Maximum number of turns to load completely. Above it, selecting turns in Postgres is faster.
 LONG = 10_000
-#: Marks of each kind that a chart shows: the largest ones.
+#: Maximum number of marks of each kind on a chart; the largest ones are shown.
 MARKS = 300
 
 
@@ -97,7 +97,7 @@ SELECT index FROM agent_sessions_turn
  LIMIT 2 * %(marks)s
 """
 
-# Calls that read less than half of what the call before left in the cache; `misses` decides and explains.
+# Candidates: calls that read less than half of what the previous call left in the cache. `misses` decides.
 _MISSES: LiteralString = """
 SELECT before, index
   FROM (SELECT index, lag(index) OVER w AS before, cache_read_tokens AS hit,

@@ -32,7 +32,7 @@ def comment_counts(ids: Sequence[UUID]) -> Mapping[UUID, int]:
 
 
 class CommentQueue:
-    """The comments on a session in the order of turns, taken while its transcript is written."""
+    """The comments on a session in the order of turns, consumed while its transcript is exported."""
 
     def __init__(self, comments: Sequence[Comment]) -> None:
         self._comments = comments

@@ -79,7 +79,7 @@ def edit_value(row: Edit) -> EditValue:
 
 
 def edit_row(value: EditValue, *, tool: str) -> dict[str, Any]:
-    """Return the columns of an edit's value. `tool` is the tool whose output it changed."""
+    """Return the column values of an edit. `tool` is the tool whose output it changed."""
     return {
         "strategy": value.strategy,
         "op": value.op.value,

@@ -172,7 +172,7 @@ def _with_text(rows: QuerySet[AgentSession], text: str, project_id: UUID) -> Que
         fields = ("title", "external_id", "agent", "model", "tags_text")
         named = Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR)
         mentioned = _mentions(word, project_id)
-        if number == len(words):  # it may still be typed
+        if number == len(words):  # the user may still be typing it
             mentioned |= Q(pk__in=sessions_with_prefix(project_id=project_id, word=word))
         rows = rows.filter(named | mentioned)
     return rows

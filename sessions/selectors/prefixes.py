@@ -1,4 +1,4 @@
-"""Find sessions by the beginning of a word, for a filter that is being typed."""
+"""Find sessions by the beginning of a word, for a filter that the user is still typing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sessions_with_prefix(*, project_id: UUID, word: str) -> Sequence[UUID]:
     key = prefix_key(project_salt(project_id), prefix.term)
     rows = SearchSegment.objects.filter(project_id=project_id, keys__contains=[key])
     sessions = dict(rows.order_by("-ended_at").values_list("pk", "session_id")[:_MOST_SEGMENTS])
-    if len(prefix.term.encode()) > LEAST_PREFIX:  # the key consists of the first characters only
+    if len(prefix.term.encode()) > LEAST_PREFIX:  # the key contains only the first characters
         found = postings_load(list(sessions), [prefix])
         sessions = {segment: session for segment, session in sessions.items() if segment in found}
     return list(dict.fromkeys(sessions.values()))

@@ -1,4 +1,4 @@
-"""The sample of a project."""
+"""The sample data of a project."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sessions.models import SampleLoad
 
 
 def sample_of(project: Project) -> SampleLoad | None:
-    """Return the sample of a project, which may still be loading, or None."""
+    """Return the job of a project's sample data, which may still be loading, or None."""
     return SampleLoad.objects.filter(pk=project.pk).first()
 
 
 def sample_sessions(project_id: UUID) -> Collection[UUID]:
-    """Return the ids of the fictional sessions of a project."""
+    """Return the ids of a project's sample sessions."""
     return SampleLoad.objects.filter(pk=project_id).values_list("sessions", flat=True).first() or ()

@@ -67,7 +67,7 @@ def import_dispatch(job_id: UUID) -> bool:
 
 
 def sample_dispatch(project_id: UUID) -> bool:
-    """Request the loading of a project's sample. Returns False if the broker did not accept it."""
+    """Request the loading of a project's sample data. Returns False if the broker did not accept it."""
     return task_dispatch(SAMPLE_LOAD, project_id)
 
 

@@ -24,13 +24,13 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # no JSON value begins with these bytes
 # level 9 to 0.421 for twice the time.
 _LEVEL = 6
 
-#: The dictionaries by number; the last one compresses. Compressed bodies name theirs; see
-#: `bench/dictionary.py`.
+#: The dictionaries by number; the last one is used for compression. Compressed bodies contain the number of
+#: their dictionary. See `bench/dictionary.py`.
 DICTIONARIES = {
     int(path.stem): path for path in sorted(Path(__file__).with_name("dictionaries").glob("*.zdict"))
 }
 
-#: Bodies and other stored values as JSON bytes, and back.
+#: Convert bodies and other stored values to JSON bytes and back.
 json_bytes = dumps_bytes
 json_value = loads_bytes
 

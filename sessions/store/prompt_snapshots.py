@@ -1,8 +1,8 @@
 """Prompt snapshots: the outline of a prompt, without the content of messages that no edit changes.
 
 A snapshot is stored at every compaction and read at every fetch. It refers to unchanged messages by position
-and contains the JSON of the others. Most of that is the recap, whose text an edit contains as well, so the
-snapshot is compressed with this text as the dictionary. What is left is a few hundred bytes.
+and contains the JSON of the others. Most of this is the recap, whose text is also stored with an edit, so the
+snapshot is compressed with this text as the dictionary, to a few hundred bytes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class PromptOutline:
     def pack(self, text: str | None) -> bytes:
         """Return the outline as stored in `PromptSnapshot.data`: a line of JSON, and the generated messages.
 
-        `text` is a text that they probably contain. `unpack` needs the same.
+        `text` is a text that they probably contain; `unpack` requires the same one.
         """
         generated = [each for each in self.entries if isinstance(each, Generated)]
         outline = [

@@ -1,8 +1,8 @@
 """Compression of complete recaps.
 
-A recap has over a thousand identifiers with numbers. In its JSON, the numbers hide that most identifiers
-follow each other in the text of the recap as well. Three parts take half the bytes: the identifiers,
-compressed after that text; their numbers; and the rest.
+A recap has over a thousand identifiers with numbers. Most identifiers occur in the same order in the text of
+the recap, but in the JSON the numbers between them hide this. Stored as three parts, a recap takes half the
+bytes: the identifiers, compressed with that text as the dictionary; their numbers; and the rest.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 const DELAY = 350;  // milliseconds of hovering
 const INTERACTIVE = "a, button, input, select, textarea, summary, label";
-// Exact values and times repeat in each row: a Tab stop for each would be in the way of the keyboard.
+// Exact values and times repeat in each row: a tab stop for each one would hinder keyboard users.
 const WITHOUT_STOP = "time, data, option, svg *";
 
 const tip = document.createElement("div");

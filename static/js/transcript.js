@@ -77,5 +77,5 @@ document.addEventListener("htmx:afterSettle", () => {
   anchor = null;
 });
 
-// Write at once: the field of a new comment. Browsers ignore `autofocus` in loaded fragments.
+// Focus the field of a new comment. Browsers ignore `autofocus` in loaded fragments.
 document.addEventListener("htmx:load", ({ target }) => target.querySelector?.("[data-focus]")?.focus());

@@ -1,4 +1,4 @@
-"""Hard compactions that are prepared before the push that triggers them, and the same ones that are not."""
+"""Hard compactions prepared before the push that triggers them, compared with unprepared ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def session_create(api: Api, **fields: Any) -> None:
 
 
 def turn(number: int, chance: random.Random) -> dict[str, Any]:
-    """Return a turn with an output of very different sizes, and the usage that its prompt had."""
+    """Return a turn whose output size varies widely, with the usage of its prompt."""
     name = f"toolu_{number:05}"
     text = output(number, lines=int(chance.lognormvariate(2.5, 0.8)) + 1)
     messages = [call(name, path=f"src/file_{number % 7}.py"), result(name, text)]
@@ -63,8 +63,10 @@ def wait_until_ready() -> None:
 
 
 def history(api: Api, *, turns: int, ready: Ready) -> tuple[list[Any], int]:
-    """Push turns, prepared where `ready` says so. Return all that is served and recorded, and how often
-    a prepared compaction was applied."""
+    """Push turns, with compactions prepared where `ready` is set.
+
+    Return everything served and recorded, and how often a prepared compaction was applied.
+    """
     session_create(api)
     chance, served, applied = random.Random(5), [], 0
     for number in range(turns):
@@ -122,7 +124,7 @@ def small(number: int) -> list[dict[str, Any]]:
 
 
 def push_until_fired(api: Api, number: int) -> list[dict[str, Any]]:
-    """Push turns until one compacts, and return its statements' and its response's `fired`."""
+    """Push turns until one compacts. Return its statements and the `fired` of its response."""
     for at in range(number, number + 20):
         fired = api.post("sessions/s1/turns/", {"messages": small(at)}).json()["fired"]
         if fired:

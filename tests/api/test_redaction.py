@@ -40,7 +40,7 @@ def everything_stored() -> bytes:
 
 
 def _decompressed(held: bytes) -> bytes:
-    """Return a body, or a block of the search index; the others were read as recaps and snapshots."""
+    """Return a body, or a block of the search index; the others are checked as recaps and snapshots."""
     try:
         return bodies.unpack(held)
     except bodies.UnknownDictionary:

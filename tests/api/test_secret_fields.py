@@ -39,8 +39,8 @@ CALLS = {
     "prompts_validate": ("POST", "prompts/validate/"),
     "replays_create": ("POST", "replays/"),
 }
-#: Calls that write no text of the caller, or an address that is a secret by design (of a webhook). Those of
-#: OpenTelemetry take protobuf; `tests/telemetry` covers them.
+#: Calls that store no text of the caller, or only an address that is secret by design (of a webhook). The
+#: OpenTelemetry endpoints accept protobuf; `tests/telemetry` covers them.
 EXEMPT = {
     *("webhooks_create", "webhooks_change", "memory_facts_decide", "memory_offers_take", "memory_upkeep"),
     *("compactions_revert", "pins_put", "imports_change", "imports_create", "replays_change"),

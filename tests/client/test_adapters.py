@@ -1,4 +1,4 @@
-"""The adapters, each in an agent of the real framework that reads more than the budget holds."""
+"""The adapters, each in an agent of the real framework that reads more than fits the budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def provider() -> Iterator[Provider]:
 
 
 def _reader() -> Behaviour:
-    """Return a model that asks for one page after the other, and then answers."""
+    """Return a model that requests one page after the other, and then answers."""
     numbers = count()
 
     def reply(request: Received) -> Reply:
@@ -56,7 +56,7 @@ def _reader() -> Behaviour:
 
 
 def _check_pairs(body: dict[str, Any]) -> None:
-    """Check that each call is followed by its result, as the provider demands."""
+    """Check that each call is followed by its result, as providers require."""
     assert _calls(body) == _results(body)
 
 

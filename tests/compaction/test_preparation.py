@@ -1,4 +1,4 @@
-"""Hard compactions that are planned up to the plan boundary, before the trigger fires."""
+"""Hard compactions planned up to the plan boundary, before the trigger fires."""
 
 from __future__ import annotations
 

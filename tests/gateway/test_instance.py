@@ -1,4 +1,4 @@
-"""A real instance with its gateway: many streams at once, and what agents notice of a broken part."""
+"""A real instance with its gateway: many concurrent streams, and the effect of failures on agents."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ def test_200_streams_at_once_all_arrive_unchanged_and_are_recorded(world: World)
     assert eventually(lambda: world.recorded() == before + STREAMS)
 
 
-def test_agents_notice_nothing_of_a_broker_that_does_not_respond(world: World) -> None:
+def test_agents_are_unaffected_by_a_broker_that_does_not_respond(world: World) -> None:
     before = world.recorded()
     with stopped(world, "valkey-server"):
         assert world.call("no-broker") == (200, world.sent("no-broker"))
         assert eventually(lambda: world.recorded() == before + 1)
 
 
-def test_agents_notice_nothing_of_a_full_disk_and_their_calls_are_recorded_later(
+def test_agents_are_unaffected_by_a_full_disk_and_their_calls_are_recorded_later(
     world: World, disk: Path | None
 ) -> None:
     if disk is None:

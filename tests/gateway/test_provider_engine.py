@@ -197,7 +197,7 @@ def test_anthropics_summary_starts_the_next_request(
 def test_openai_compacts_into_an_item_with_a_readable_recap_beside_it(
     gateway: Running, provider: Provider, api_key: str, project: Project
 ) -> None:
-    import openai  # takes a second, also in the runs that leave this test out
+    import openai  # takes a second, even in runs that do not include this test
 
     client = openai.OpenAI(
         api_key="sk", base_url=f"{gateway.url}/openai/v1", default_headers={"X-Contextapp-Key": api_key}

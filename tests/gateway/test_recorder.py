@@ -177,7 +177,7 @@ def test_on_a_full_disk_calls_wait_in_memory_and_keep_their_order(
         recorder.start()
         while not refused or recorder.waiting != 4 - room:
             await asyncio.sleep(0.01)
-        for number in range(4, 5 + room + 1):  # the last one fits nowhere
+        for number in range(4, 5 + room + 1):  # there is no room for the last one
             await recorder.add(call(number))
         assert recorder.waiting == 5
         store.is_up = True

@@ -41,7 +41,7 @@ def log_in(page: Page, name: str, password: str = "correct horse battery") -> No
     page.get_by_role("button", name="Log in").click()
 
 
-def test_from_log_in_to_the_chart_of_the_sample(page, member, project):
+def test_from_login_to_the_chart_of_a_sample_session(page, member, project):
     log_in(page, member.username)
     page.get_by_role("button", name="Load sample data").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Loading sample data")

@@ -1,4 +1,4 @@
-"""Comments on turns: who may write, edit and delete them, and where they appear."""
+"""Comments on turns: permissions to write, edit and delete them, and where they appear."""
 
 from __future__ import annotations
 

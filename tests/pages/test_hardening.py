@@ -1,4 +1,5 @@
-"""Every page resists forged requests, scripts of others and foreign hosts. The resolver provides all URLs."""
+"""Every page rejects forged requests, third-party scripts and foreign hosts. The resolver provides all
+URLs."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_forged_posts_change_nothing(ids: dict[str, Any], owner: User, subtests:
     assert AgentSession.objects.filter(pk=ids["id"]).exists()
 
 
-def test_pages_run_no_scripts_of_others_and_no_page_frames_them(
+def test_pages_run_no_third_party_scripts_and_cannot_be_framed(
     ids: dict[str, Any],  # noqa: F811
     owner_client: Client,
     subtests: Any,
@@ -44,7 +45,7 @@ def test_pages_run_no_scripts_of_others_and_no_page_frames_them(
         with subtests.test(route):
             response = owner_client.get(address_of(pattern, ids))
             directives = policy_of(response)
-            # The transcript of a shared link has its styles in the page, and no scripts at all.
+            # The transcript of a shared link has inline styles and no scripts.
             assert OWN_ONLY.items() <= directives.items() or "script-src" not in directives
             assert all(directives[name] == "'none'" for name in NOTHING)
             assert "unsafe-eval" not in str(directives)
@@ -60,7 +61,7 @@ def test_foreign_hosts_are_rejected(ids: dict[str, Any], owner_client: Client, s
             assert response.status_code == 400
 
 
-def test_a_login_leads_to_no_other_site(member: User) -> None:
+def test_a_login_does_not_redirect_to_another_site(member: User) -> None:
     for target in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"):
         client = Client()
         form = {"username": member.username, "password": "correct horse battery", "next": target}

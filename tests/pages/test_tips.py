@@ -21,7 +21,7 @@ def test_tooltips_by_keyboard_mouse_and_screen_reader(at, project):
     text = header.get_attribute("title")
     described = header.get_attribute("aria-describedby")
     assert page.locator(f"#{described}").text_content() == text
-    page.keyboard.press("Tab")  # makes the next focus one by keyboard
+    page.keyboard.press("Tab")  # makes the next focus a keyboard focus
     header.focus()
     expect(tip).to_be_visible()
     expect(tip).to_have_text(text)

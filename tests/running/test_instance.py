@@ -20,7 +20,7 @@ WORKER = "contextapp.celery worker"
 WEB = "http_server web"
 
 pytestmark = pytest.mark.processes
-#: For tests that wait for a worker. With its usual niceness, it would starve next to other tests.
+#: For tests that wait for a worker. At its usual niceness, it would be starved by other tests.
 NOT_NICE = {"CONTEXTAPP_WORKER_NICE": "0"}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -28,7 +28,7 @@ def test_a_worker_with_a_long_task_stops_without_being_killed(
     }
     command = (*worker.command, "--include=tests.running.long_task", "--queues=stopping")
     log = tmp_path / "log"
-    # With its usual niceness, the worker would starve next to other tests.
+    # At its usual niceness, the worker would be starved by other tests.
     child = Child(replace(worker, command=command, environment=environment, log=log, nice=0))
     started = tmp_path / "started"
     try:

@@ -1,4 +1,4 @@
-"""The sample: one click loads fictional sessions, and one click removes them."""
+"""The sample data: one click loads fictional sessions, and one click removes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessions.services.samples.catalog import STORIES, TOTAL
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_sample_is_loaded_once_and_removed(member_client, project):
+def test_sample_data_is_loaded_once_and_removed(member_client, project):
     own = AgentSession.objects.create(project=project, external_id="own")
     address = reverse("sample", args=[project.slug])
     for _ in range(2):
@@ -26,7 +26,7 @@ def test_the_sample_is_loaded_once_and_removed(member_client, project):
     assert SampleLoad.objects.count() == 1
     jobs.sample_run(project_id=project.pk)
     assert member_client.get(address).url == reverse("sessions", args=[project.slug])
-    _is_worth_looking_at(project)
+    _check_sample_data(project)
 
     jobs.sample_load(project=project)
     jobs.sample_run(project_id=project.pk)
@@ -40,7 +40,7 @@ def test_the_sample_is_loaded_once_and_removed(member_client, project):
     assert "Remove sample data" not in member_client.get(reverse("sessions", args=[project.slug])).text
 
 
-def _is_worth_looking_at(project):
+def _check_sample_data(project):
     sessions = {each.external_id: each for each in project.agent_sessions.exclude(external_id="own")}
     assert len(sessions) == TOTAL
     now = timezone.now()
@@ -64,7 +64,7 @@ def _is_worth_looking_at(project):
     assert MemoryRevision.objects.filter(created_at__gt=now - timedelta(hours=1)).count() == 0
 
 
-def test_an_interrupted_load_continues_and_a_failed_one_is_repeated(project, monkeypatch):
+def test_an_interrupted_load_resumes_and_a_failed_one_can_be_retried(project, monkeypatch):
     played, failing = [], {"alerts"}
 
     def play(**arguments):

@@ -1,4 +1,4 @@
-"""Compressed bodies are returned byte for byte, also those of earlier dictionaries."""
+"""Compressed bodies are restored byte for byte, including those of earlier dictionaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompt snapshots return the exact bytes of the prompt that they were made of."""
+"""Prompt snapshots restore the exact bytes of the original prompt."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def claude(provider: Provider, rounds: int = 2) -> None:
 
 
 def gpt(provider: Provider) -> None:
-    import openai  # takes a second, also in the runs that leave this test out
+    import openai  # takes a second, even in runs that do not include this test
 
     client = openai.OpenAI(api_key="sk", base_url=f"{provider.url}/v1")
     history: list[Any] = [

@@ -50,7 +50,7 @@ def test_percentiles_by_period_and_filter(viewer_client, used):
     assert [value for value in drawn["series"][1]["values"] if value] == [first.p90, second.p90]
 
 
-def test_without_usage_the_page_says_so(viewer_client, used):
+def test_the_page_reports_missing_usage(viewer_client, used):
     page = viewer_client.get(address("trends_prompts"), {"first": "2025-03-01", "last": "2025-03-02"})
     assert "No calls in this period reported their usage." in page.text
 

@@ -59,7 +59,7 @@ def _check_origin(call: ApiCall) -> None:
 
 
 def _host_of(call: ApiCall) -> str | None:
-    """Return the host of a request, or None for a host that is not ours, such as a rebound DNS name."""
+    """Return the host of a request, or None for a host that is not allowed, such as a rebound DNS name."""
     try:
         return call.request.get_host()
     except DisallowedHost:

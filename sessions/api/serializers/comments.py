@@ -8,14 +8,16 @@ from sessions.api.serializers.fields import NextCursor
 
 
 class Comment(serializers.Serializer):
-    id = serializers.IntegerField(help_text="The comment's id.")
-    turn = serializers.IntegerField(help_text="The turn that it comments on.")
+    id = serializers.IntegerField(help_text="Id of the comment.")
+    turn = serializers.IntegerField(help_text="Index of the turn.")
     author = serializers.CharField(
         allow_null=True, help_text="Username of the author. Null if the account was deleted."
     )
-    text = serializers.CharField(help_text="Plain text with line breaks, without secrets.")
-    created_at = serializers.DateTimeField(help_text="When it was written.")
-    edited_at = serializers.DateTimeField(allow_null=True, help_text="When it was last edited, if ever.")
+    text = serializers.CharField(help_text="Plain text with line breaks. Secrets are redacted.")
+    created_at = serializers.DateTimeField(help_text="When the comment was created.")
+    edited_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the comment was last edited. Null if it was never edited."
+    )
 
 
 class CommentPage(serializers.Serializer):

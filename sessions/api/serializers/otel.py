@@ -1,4 +1,4 @@
-"""OpenTelemetry exports in JSON, as OTLP defines them. Fields that contextapp does not read are left out."""
+"""OpenTelemetry exports in JSON, as OTLP defines them. Fields that contextapp does not read are omitted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 
 class LogsExport(serializers.Serializer):
-    resourceLogs = serializers.ListField(  # noqa: N815  # the names are those of OTLP
+    resourceLogs = serializers.ListField(  # noqa: N815  # OTLP defines the names
         child=serializers.DictField(), required=False, help_text="Log records by resource and scope."
     )
 
@@ -30,15 +30,15 @@ class PartialSuccess(serializers.Serializer):
     rejectedSpans = serializers.CharField(  # noqa: N815
         required=False, help_text="Number of spans that were not stored, as a string."
     )
-    errorMessage = serializers.CharField(help_text="Why they were not stored.")  # noqa: N815
+    errorMessage = serializers.CharField(help_text="Why the records were not stored.")  # noqa: N815
 
 
 class ExportResult(serializers.Serializer):
     partialSuccess = PartialSuccess(  # noqa: N815
-        required=False, help_text="Only if a part of the export was not stored."
+        required=False, help_text="Present only if part of the export was not stored."
     )
 
 
 class OtlpStatus(serializers.Serializer):
     code = serializers.IntegerField(help_text="A gRPC status code.")
-    message = serializers.CharField(help_text="What is wrong, for people.")
+    message = serializers.CharField(help_text="Human-readable error message.")

@@ -80,7 +80,7 @@ class Outcome:
     """The result of one policy. `overflow` is the first turn whose prompt exceeds the budget.
 
     `components` are the tokens of the last prompt by component. `references` counts the names that the model
-    uses again; `missing` are the first ones that are not in the prompt.
+    uses again; `missing` lists the first ones that are not in the prompt.
     """
 
     policy: str

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 
 from sessions.pages.manual.markup import Heading, page_html, page_parse, plain_text
 
-#: The page that lists all others, and the one with the terms.
+#: The page that lists all others, and the glossary.
 INDEX, GLOSSARY = "README", "concepts/glossary"
 
 
@@ -99,7 +99,7 @@ _TERM = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 
 @cache
 def glossary() -> Mapping[str, str]:
-    """Return the terms of the glossary and their meanings; none if the documentation is not installed."""
+    """Return the glossary: terms and their meanings. Empty if the documentation is not installed."""
     file = _files().get(GLOSSARY)
     rows = _TERM.findall(file.read_text()) if file is not None else []
     return {
@@ -110,7 +110,7 @@ def glossary() -> Mapping[str, str]:
 
 
 def headings_search(text: str, *, limit: int) -> list[Section]:
-    """Return the sections in whose headings each of the words begins a word."""
+    """Return the sections whose heading contains a word starting with each of `words`."""
     words = [re.compile(rf"\b{re.escape(word)}", re.IGNORECASE) for word in text.split()]
     found = [
         section
@@ -122,7 +122,7 @@ def headings_search(text: str, *, limit: int) -> list[Section]:
 
 
 def sections_search(text: str, *, limit: int) -> list[Section]:
-    """Return the sections that contain all words, those with a matching heading first."""
+    """Return the sections that contain all words; sections with a matching heading come first."""
     words = text.lower().split()
     if not words:
         return []

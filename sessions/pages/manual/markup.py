@@ -1,4 +1,4 @@
-"""Markdown of the documentation as HTML, with anchors and with links between its pages."""
+"""Convert the Markdown of the documentation to HTML, with anchors and links between pages."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _Renderer(RendererHTML):
         address = self._address(str(tokens[idx].attrs.get("href", "")))
         self._is_linked.append(bool(address))
         if not address:
-            return "<span>"  # a file that does not ship with the product
+            return "<span>"  # a file that the product does not include
         outside = ' rel="noopener noreferrer" target="_blank"' if address.startswith(_EXTERNAL) else ""
         return f'<a href="{escape(address)}"{outside}>'
 
@@ -137,5 +137,5 @@ def page_address(name: str) -> str:
 
 @cache
 def _parser() -> MarkdownIt:
-    # The documentation is part of the product: its HTML, such as <kbd>, is trusted.
+    # The documentation is part of the product, so its HTML, such as <kbd>, is trusted.
     return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

@@ -37,7 +37,7 @@ def manual_search(request: HttpRequest) -> HttpResponse:
 
 
 def _frame(request: HttpRequest) -> dict[str, Any]:
-    """Return what all pages show. The navigation belongs to the user's project, if it is the only one."""
+    """Return the context of all pages. The navigation shows the user's project if there is only one."""
     projects = list(projects_of(request.user)[:2])
     viewer = viewer_of(request, projects[0].slug) if len(projects) == 1 else None
     return {"viewer": viewer, "chapters": chapters()}

@@ -90,7 +90,7 @@ def _shown(
     error: str = "",
     **context: Any,
 ) -> HttpResponse:
-    """Render the comments on a turn; without htmx, return to the page of the turn."""
+    """Render the comments on a turn. Without htmx, redirect to the page of the turn."""
     if not wants_fragment(request) and not error:
         address = reverse("session_turn", args=[viewer.project.slug, session.pk, turn])
         return redirect(f"{address}#comments-{turn}")

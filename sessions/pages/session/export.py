@@ -38,7 +38,7 @@ def session_export(
 
 
 def _jsonl(session: AgentSession) -> Iterator[bytes]:
-    """Yield one line per message: its place, its size and the message as pushed. Comments follow."""
+    """Yield one line per message with its position, size and content as pushed, followed by the comments."""
     for rows, times in message_batches(session):
         lines = (
             {

@@ -21,7 +21,7 @@ def page_address(name: str) -> str:
 
 @register.simple_tag
 def term(name: str, label: str = "") -> SafeString:
-    """Return a link to a term of the glossary, with the definition as tooltip; only the label if unknown."""
+    """Return a link to a term in the glossary, with its definition as tooltip. Only the label if unknown."""
     meaning = glossary().get(name)
     if meaning is None:
         return format_html("{}", label or name)

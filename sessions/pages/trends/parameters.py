@@ -63,7 +63,7 @@ class Parameters:
     """`current` is the requested period; `previous` is the one of equal length that it is compared to.
 
     `other` is the first day of `previous` if the viewer chose it; None if it directly precedes `current`.
-    `days` is the length of a period that ends today, as in saved presets; None if the period has fixed dates.
+    `days` is the length of a period that always ends today, as in saved presets; None for fixed dates.
     """
 
     current: TrendQuery

@@ -110,7 +110,7 @@ def series_json(project: Project, rows: Sequence[TrendRow], parameters: Paramete
 
 
 def prompt_sizes_json(sizes: Sequence[PromptSizes], parameters: Parameters) -> dict[str, Any]:
-    """Return the data of the chart of prompt sizes. Buckets without calls have None."""
+    """Return the data for the chart of prompt sizes. Values are None in buckets without calls."""
     buckets = buckets_of(parameters.current.span, parameters.bucket)
     found = {each.bucket: each for each in sizes}
     return {

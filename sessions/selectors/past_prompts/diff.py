@@ -68,7 +68,7 @@ def outline_diff(before: Outline, after: Outline) -> Difference:
 
 
 def _run_start(before: Outline, after: Outline) -> int:
-    """Return the position from which both prompts consist of unchanged messages, `END` if it is unknown."""
+    """Return the position from which both prompts consist of unchanged messages, or `END` if unknown."""
     if before.run is None or after.run is None:
         return END
     return max(before.run.first, after.run.first)

@@ -29,9 +29,10 @@ from sessions.selectors.past_prompts.runs import Run, messages_without_parts, ru
 from sessions.selectors.prompts import components_of
 from sessions.store import bodies
 
-#: Messages from which a session is long.
+#: Number of messages from which a session counts as long.
 LONG = 10_000
-#: Messages at the start of a prompt that are always loaded: the working memory follows some of them.
+#: Number of messages at the start of a prompt to load in any case, because the working memory may follow one
+#: of them.
 _HEAD = 100
 
 

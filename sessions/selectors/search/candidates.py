@@ -27,7 +27,7 @@ MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
 MOST_NOT_INDEXED = 128
 #: Bonus of a strong match in the rank of a segment.
 _STRONG = 0.8
-#: Projects with more segments are not counted again for this many seconds.
+#: Seconds for which the totals of a large project are reused.
 _MANY_SEGMENTS, _TOTALS_SECONDS = 500, 30.0
 _known_totals: dict[UUID, tuple[float, int, int]] = {}
 
@@ -159,7 +159,7 @@ def _read(
 def _totals(project_id: UUID) -> tuple[int, int]:
     """Return the numbers of segments and of indexed messages of a project.
 
-    Where there are many, counting takes long and does not change the weights of terms, so the numbers may be
+    In large projects, counting is slow and barely affects the weights of terms, so the totals may be up to
     `_TOTALS_SECONDS` old.
     """
     known = _known_totals.get(project_id)

@@ -123,7 +123,7 @@ def _best(
     loaded: Sequence[LoadedSegment],
     frequency: Mapping[str, float],
 ) -> list[_Ranked]:
-    """Return the messages with the best scores, best first, the newer one of equals first."""
+    """Return the messages with the highest scores, best first; newer ones come first if scores are equal."""
     keys = (*request.query.required, *(term.key for term in request.messages.file_terms))
     most = MOST_HITS if request.session_id is not None else _MOST_OF_SEGMENT
     best: list[tuple[float, int, int, int]] = []
@@ -132,7 +132,7 @@ def _best(
         if _has_conditions(request):
             allowed = _allowed(request, candidate, segment, keys)
             found = {place: score for place, score in found.items() if place in allowed}
-        # Most messages of later segments score less than those found already.
+        # Most messages of later segments score less than those already found.
         least = best[-1][0] if len(best) == MOST_HITS else 0.0
         new = [(score, candidate.first + at, number, at) for at, score in found.items() if score >= least]
         if new:

@@ -13,14 +13,14 @@ from compaction.edits import Op
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.store.postgres import rows_fetch
 
-#: Tools that are distinguished; the others are summed up.
+#: Maximum number of tools to list; the others are combined.
 MOST_TOOLS = 7
 OTHERS, UNKNOWN = "other tools", "unknown tool"
 
 
 @dataclass(slots=True, kw_only=True)
 class _Change:
-    """A compaction: it leaves `kept` of the earlier outputs (None: all), and shortens some by `reduced`."""
+    """A compaction that keeps `kept` of the earlier outputs (None: all) and shortens some by `reduced`."""
 
     turn: int
     kept: dict[str, int] | None = None
@@ -77,7 +77,7 @@ def _columns(shares: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:
 
 
 def _changes(session: AgentSession) -> list[_Change]:
-    """Return what contextapp's compactions did to tool outputs."""
+    """Return the effects of contextapp's compactions on tool outputs."""
     if not session.compaction_count:
         return []
     edits = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)

@@ -20,7 +20,7 @@ from sessions.selectors.trends.sums import (
 
 
 def percentile(counts: Counter[int], share: float) -> int:
-    """Return the middle of the slot in which this share of the calls is reached."""
+    """Return the middle of the slot that contains this percentile of the calls."""
     left = share * counts.total()
     for slot in sorted(counts):
         left -= counts[slot]

@@ -125,7 +125,7 @@ def _store_record(
 def _store_effects(
     compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin, shown: TokenBreakdown
 ) -> None:
-    """Store what a plan changes: the edits, the recap, the prompt snapshot and the session's counters."""
+    """Store the result of a plan: the edits, the recap, the prompt snapshot and the session's counters."""
     session = loaded.session
     messages, after = messages_of_view(plan.view, loaded.raw, session.format)
     # Store the recap even if a later step evicted it, so that the next plan can continue it.

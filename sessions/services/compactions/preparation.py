@@ -1,10 +1,10 @@
 """Prepare the compaction that the next push may trigger, up to the plan boundary (`compaction.preparation`).
 
-A prepared compaction contains everything that its push stores, so that the push takes one statement. The push
-that sets the boundary requests it, and a thread of the same process computes it; nothing of it is stored. If
-it is not ready, the push computes the same itself. It is valid as long as the session's `plan_turn` is its
-boundary: whatever else changes the plan resets that. Only the working memory and the number of the compaction
-are compared when it is applied.
+A prepared compaction contains every row that its push stores, so the push takes one statement. The push that
+sets the boundary requests it, and a thread of the same process computes it and keeps it in memory. If it is
+not ready, the push computes the same compaction itself. It is valid as long as the session's `plan_turn` is
+its boundary; any other change to the inputs of the plan resets `plan_turn`. Only the working memory and the
+number of the compaction are compared when it is applied.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sessions.store.prompt_bytes import messages_of_view
 
 log = logging.getLogger(__name__)
 
-#: Sessions whose compactions a process keeps, about 100 KB each.
+#: Maximum number of prepared compactions per process, about 100 KB each.
 _SIZE = 100
 
 #: Seconds that a push waits for a compaction that is being prepared.
@@ -130,7 +130,7 @@ class Preparations:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="prepare")
 
     def stop(self) -> None:
-        """Forget all compactions, after the one in progress."""
+        """Discard all compactions, after finishing the one in progress."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
@@ -155,7 +155,7 @@ class Preparations:
         return found[1].result()
 
     def wait(self, session_id: UUID, turn: int) -> None:
-        """Wait for the compaction if it is being prepared. If that has not begun, cancel it."""
+        """Wait for the compaction if it is being prepared. Cancel it if preparation has not begun."""
         found = self._futures.get(session_id)
         if found is None or found[0] != turn or found[1].cancel():
             return
@@ -165,7 +165,7 @@ class Preparations:
             log.warning("the compaction of session %s was not prepared in time", session_id)
 
     def forget(self, session_id: UUID) -> None:
-        """Drop the compaction of a session."""
+        """Discard the compaction of a session."""
         self._futures.pop(session_id, None)
 
 
@@ -173,13 +173,13 @@ preparations = Preparations()
 
 
 def _prepare_safely(session_id: UUID, turn: int) -> PreparedCompaction | None:
-    """Prepare a compaction in a thread. If that fails, the push plans it and records the failure."""
+    """Prepare a compaction in a thread. On failure, the push plans it and records the failure."""
     try:
         session = AgentSession.objects.filter(pk=session_id).first()
         if session is None:
             return None
         prepared = compaction_prepare(session=session, turn=turn)
-        # What was read meanwhile may be newer than the session's row.
+        # The data may have changed after the session's row was read.
         is_current = AgentSession.objects.filter(pk=session_id, plan_turn=turn).exists()
         return prepared if is_current else None
     except (DatabaseError, InterfaceError):

@@ -64,9 +64,9 @@ def turn_compacted_ready(turn: NewTurn, push: Push, trigger: Trigger) -> Compact
 
 
 def turn_compacted(turn: NewTurn, push: Push) -> CompactedTurn | None:
-    """Return the turn with the compaction up to the boundary, or None if it is to plan the whole prompt.
+    """Return the turn with the compaction up to the boundary, or None if the whole prompt must be planned.
 
-    The caller has locked the session, and reports the compaction to webhooks.
+    The caller has locked the session and must report the compaction to webhooks.
     """
     if not uses_boundary(turn, push, trigger_possible(turn)) or turn.plan_turn is None:
         return None

@@ -62,16 +62,16 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
 
 
 def _plan_turn(session: SessionState, *, is_same: bool, tokens: int, budget: int, model: str) -> int | None:
-    """Return the boundary of the next hard compaction's plan, or None if it plans the whole prompt.
+    """Return the plan boundary of the next hard compaction, or None if it must plan the whole prompt.
 
-    `is_same`: the turn changes nothing else that a plan depends on.
+    `is_same`: the turn changes nothing else that the plan depends on.
     """
     if is_same and session.plan_turn is not None:
         return session.plan_turn
     policy = policy_of(session.policy)
     if not is_near_hard(tokens=tokens, budget=budget, policy=policy):
         return None
-    # Where thinking is bound to the prompt before it, an edit also changes the messages after the boundary.
+    # If thinking is bound to the prompt before it, an edit also changes the messages after the boundary.
     return None if capabilities_of(model).bound_thinking else session.turn_count
 
 

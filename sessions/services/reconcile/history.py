@@ -39,7 +39,7 @@ from sessions.services.reconcile.stored import hashes_write, positions
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
 from sessions.store import bodies
 
-#: A plain query, because Django takes half a millisecond to build one.
+#: A plain query, because Django takes 0.5 ms to build it.
 _LOCK = "SELECT * FROM agent_sessions_agentsession WHERE id = %s AND project_id = %s FOR UPDATE"
 
 

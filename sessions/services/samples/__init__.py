@@ -1,1 +1,1 @@
-"""The sample that ships with the product: fictional sessions for new users."""
+"""The sample data: fictional sessions for new users."""

@@ -1,4 +1,4 @@
-"""The sessions of the sample."""
+"""The sample sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLAUDE, _HAIKU, _GPT = "claude-opus-4-5-20251101", "claude-haiku-4-5", "gpt-5.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A session of the sample: what creates it, and its turns.
+    """A sample session: its settings and its turns.
 
     `age` is the time from its start until now in hours. `parent` is the key of another story.
     """
@@ -45,7 +45,7 @@ class Story:
     parent: str = ""
 
 
-#: The story that the sample opens with.
+#: The main story.
 MAIN = "tides"
 
 #: Budgets are small, so that short sessions are compacted. The soft trigger is off, because it may call a

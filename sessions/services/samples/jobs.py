@@ -1,4 +1,4 @@
-"""Load and remove the sample of a project.
+"""Load and remove the sample data of a project.
 
 A worker creates one session after the other, each in one transaction with its progress. A load whose worker
 was killed continues where it stopped.
@@ -43,7 +43,7 @@ _MAX_ATTEMPTS = 3
 
 @transaction.atomic
 def sample_load(*, project: Project, actor: Actor = SYSTEM) -> SampleLoad:
-    """Start to load the sample, unless the project has it. A load that has failed continues."""
+    """Start loading the sample data, unless the project has it. Resumes a load that has failed."""
     load, is_new = SampleLoad.objects.get_or_create(
         project=project, defaults={"total": TOTAL, "created_by": actor.user}
     )
@@ -57,7 +57,7 @@ def sample_load(*, project: Project, actor: Actor = SYSTEM) -> SampleLoad:
 
 
 def sample_run(*, project_id: UUID) -> None:
-    """Load the sample. Does nothing if another worker does, or if it has ended."""
+    """Load the sample data. Does nothing if another worker is loading it, or if the load has ended."""
     rows = SampleLoad.objects.select_related("project", "created_by").filter(
         pk=project_id, state=SampleLoad.State.LOADING
     )
@@ -80,14 +80,14 @@ def sample_run(*, project_id: UUID) -> None:
 
 
 def samples_sweep() -> int:
-    """Dispatch the loads without a worker. Returns their number."""
+    """Dispatch the loads that no worker has claimed. Returns their number."""
     rows = SampleLoad.objects.filter(is_free(), state=SampleLoad.State.LOADING)
     return sum(map(sample_dispatch, list(rows.values_list("pk", flat=True))))
 
 
 @transaction.atomic
 def sample_remove(*, project: Project, actor: Actor = SYSTEM) -> bool:
-    """Delete the sessions of the sample and their derived data. Returns whether there was a sample."""
+    """Delete the sample sessions and their derived data. Returns whether there were any."""
     load = SampleLoad.objects.select_for_update().filter(pk=project.pk).first()
     if load is None:
         return False
@@ -151,7 +151,7 @@ def _imported(project: Project, *, begin: datetime) -> AgentSession:
 
 @contextmanager
 def _key(project: Project, user: User | None) -> Iterator[ApiKey]:
-    """Yield an API key without a known secret. It is deleted before the transaction ends."""
+    """Yield an API key whose secret is not known. It is deleted before the transaction ends."""
     new = key_generate()
     key = ApiKey.objects.create(
         project=project, name="Sample", prefix=new.prefix, hash=new.hash, scopes=[], created_by=user
@@ -161,7 +161,7 @@ def _key(project: Project, user: User | None) -> Iterator[ApiKey]:
 
 
 def _derive(session: AgentSession) -> None:
-    """Derive at once what the scheduler would derive later, because it checks recent sessions first."""
+    """Derive data immediately, because the scheduler would process recent sessions first."""
     while session_references_scan(session_id=session.pk):
         pass
     session_derive(session_id=session.pk)

@@ -46,7 +46,7 @@ _CACHE_MINUTES = 5
 def story_play(
     *, project: Project, key: ApiKey, story: Story, begin: datetime, parent_id: UUID | None
 ) -> AgentSession:
-    """Create the session of a story, which begins at `begin`. The caller holds a transaction.
+    """Create the session of a story, starting at `begin`. The caller holds a transaction.
 
     Prompts are served and compacted by the same services as those of agents.
     """

@@ -1,4 +1,4 @@
-"""Signals with which apps on top of sessions add to the sample, and remove what they added."""
+"""Signals that let other apps add to the sample data, and remove what they added."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from django.dispatch import Signal
 #: All sessions are loaded. Arguments: `project`, `sessions` and `user`.
 sample_loaded = Signal()
 
-#: The sample is about to be removed. Arguments: `project` and `sessions`, a list of ids.
+#: The sample data is about to be removed. Arguments: `project` and `sessions`, a list of ids.
 sample_removing = Signal()

@@ -17,7 +17,7 @@ MAX_COMMENT, MOST_COMMENTS = 10_000, 2_000
 
 
 class InvalidComment(ValueError):
-    """The text is empty or too long, or the session has `MOST_COMMENTS` comments. The message says which."""
+    """The text is empty or too long, or the session has `MOST_COMMENTS` comments, as the message states."""
 
 
 def comment_create(*, session: AgentSession, turn: int, text: str, author_id: int) -> Comment:

@@ -32,7 +32,7 @@ def link_create(
 ) -> tuple[SharedLink, str]:
     """Create a link that expires after some days, and return it with its token, which is not stored.
 
-    `comments` shows the comments on turns, too.
+    If `comments` is set, the link also shows the comments on turns.
 
     Raises `SharingDisabled` and `TooManyLinks`.
     """

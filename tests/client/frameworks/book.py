@@ -1,4 +1,4 @@
-"""What all agents have: a session with a small budget, and a tool whose outputs soon exceed it."""
+"""Shared by all agents: a session with a small budget, and a tool whose outputs soon exceed it."""
 
 import os
 

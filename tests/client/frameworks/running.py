@@ -18,7 +18,7 @@ import pytest
 from tests.serving import ROOT
 
 FOLDER = Path(tempfile.gettempdir()) / "contextapp-frameworks"
-#: Seconds for the run of an agent.
+#: Maximum seconds for the run of an agent.
 PATIENCE = 120
 
 
@@ -43,7 +43,7 @@ def frameworks_python() -> str:
 
 
 def run_agent(name: str, *, url: str, key: str, session: str, provider: str) -> str:
-    """Run the program `name` of this folder, and return what its agent said last."""
+    """Run the program `name` of this folder, and return the last message of its agent."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),

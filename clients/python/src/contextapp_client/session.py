@@ -98,10 +98,10 @@ class Session:
 
         `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
         New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
-        which later calls with that history find; `prompt.reconciled` describes the outcome. `usage`,
-        `latency` and `model` are those of the last response in the history. Set `compacted` if you replaced
-        messages with a summary. `format` is that of the returned prompt and defaults to the session's.
-        Repeating a call has no effect.
+        which is used again for later calls with that history; `prompt.reconciled` describes the outcome.
+        `usage`, `latency` and `model` are those of the last response in the history. Set `compacted` if you
+        replaced messages with a summary. `format` is that of the returned prompt and defaults to the
+        session's. Repeating a call has no effect.
         """
         sent = payloads.read(messages)
         fields = {

@@ -24,8 +24,8 @@ class Call:
 class Step:
     """One model response with its tool calls, and the user message before it, if any.
 
-    A step with `compacted_to` is a compaction by the client instead; its value is the summary. One with
-    `compacts` ends with a compaction that the user requests for this reason. `pause` is in minutes.
+    A step with `compacted_to` is a compaction by the client instead; its value is the summary. A step with
+    `compacts` ends with a compaction that the user requests; its value is the reason. `pause` is in minutes.
     """
 
     user: str = ""

@@ -22,10 +22,10 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec(Generic[T]):
-    """How a framework's items translate to messages of a provider.
+    """Translates between a framework's items and messages in a provider's format.
 
-    `encode` returns the messages of an item, none for one that is not part of the conversation. `decode`
-    returns items for messages that contextapp has written or shortened.
+    `encode` returns the messages of an item, or none if it is not part of the conversation. `decode` returns
+    items for messages that contextapp wrote or shortened.
     """
 
     format: Format
@@ -60,14 +60,14 @@ def compact(
 async def compact_async(
     session: Session | Callable[[], Session], items: Sequence[T], codec: Codec[T], **fields: Any
 ) -> list[T]:
-    """Call `compact` in a thread."""
+    """Run `compact` in a thread."""
     return await asyncio.to_thread(lambda: compact(session, items, codec, **fields))
 
 
 def usage_report(
     input_tokens: int, output_tokens: int, *, cache_read: int = 0, cache_write: int = 0
 ) -> dict[str, int]:
-    """Return the usage of a response in Anthropic's format. `input_tokens` include those of the cache."""
+    """Return the usage of a response in Anthropic's format. `input_tokens` includes cached tokens."""
     return {
         "input_tokens": max(0, input_tokens - cache_read - cache_write),
         "cache_read_input_tokens": cache_read,

@@ -1,4 +1,4 @@
-"""LangChain: a middleware for `create_agent`, which compacts the messages before each model call.
+"""LangChain: a middleware for `create_agent` that compacts the messages before each model call.
 
     agent = create_agent("anthropic:claude-sonnet-5-5", tools, middleware=[ContextAppMiddleware(session)])
 
@@ -39,8 +39,8 @@ _CODEC: Codec[Any] = Codec(format="openai", encode=_encode, decode=_decode)
 class ContextAppMiddleware(AgentMiddleware):
     """Store the messages in `session` before each model call, and show the model the compacted prompt.
 
-    After the run, the final response is stored as well. Add this middleware last, so that it sees the
-    messages as the others have changed them.
+    After the run, the final response is stored as well. Add this middleware last, so that it receives the
+    messages with the changes of the others.
     """
 
     def __init__(self, session: Session) -> None:
@@ -78,7 +78,7 @@ class ContextAppMiddleware(AgentMiddleware):
 
 
 def _report(messages: Sequence[AnyMessage]) -> dict[str, Any]:
-    """Return model and usage of the last response."""
+    """Return the model and usage of the last response."""
     last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     if last is None or last.usage_metadata is None:
         return {}

@@ -1,4 +1,4 @@
-"""LiteLLM: a callback, which compacts the messages of `litellm.acompletion`, of its router and of its proxy.
+"""LiteLLM: a callback that compacts the messages of `litellm.acompletion`, the router and the proxy.
 
     litellm.callbacks = [ContextAppCallback(app)]
     await litellm.acompletion(model="…", messages=history, metadata={"session_id": "fix-the-build"})
@@ -20,9 +20,9 @@ from contextapp_client.client import ContextApp
 from contextapp_client.session import Session
 from contextapp_client.types import NewSession
 
-#: Maximum number of calls without a response yet whose history is kept.
+#: Maximum number of pending calls whose history is kept.
 _MAX_PENDING = 1_000
-#: Maximum number of sessions that are known to exist, so that they need not be created.
+#: Maximum number of sessions to remember as created.
 _MAX_SESSIONS = 10_000
 
 _CODEC: Codec[Message] = Codec(format="openai", encode=lambda message: [message], decode=list)
@@ -31,8 +31,9 @@ _CODEC: Codec[Message] = Codec(format="openai", encode=lambda message: [message]
 class ContextAppCallback(CustomLogger):
     """Store the messages of each chat completion in a session, and show the model the compacted prompt.
 
-    The session's id is `metadata["session_id"]` or `litellm_session_id`; calls without one are left alone.
-    New sessions are created with `create`. LiteLLM has no such hook for the synchronous `litellm.completion`.
+    The session's id is `metadata["session_id"]` or `litellm_session_id`; calls without an id are not changed.
+    New sessions are created with the settings `create`. LiteLLM has no hook for the synchronous
+    `litellm.completion`.
     """
 
     def __init__(self, app: ContextApp, *, create: NewSession | None = None) -> None:
@@ -64,7 +65,7 @@ class ContextAppCallback(CustomLogger):
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
-        # Only here are streamed responses complete.
+        # Streamed responses are complete only here.
         await self._store_response(kwargs.get("litellm_params", {}) | kwargs, response_obj)
 
     async def _store_response(self, request: Mapping[str, Any], received: Any) -> None:

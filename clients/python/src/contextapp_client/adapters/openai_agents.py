@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: a session for `Runner`, which also compacts the input of each model call.
+"""OpenAI Agents SDK: a session for `Runner` that also compacts the input of each model call.
 
 memory = ContextAppSession(app.session("fix-the-build", create={"format": "openai-responses"}))
 await Runner.run(agent, "Why does the build fail?", **memory.run_arguments())
@@ -23,8 +23,8 @@ _CODEC: Codec[Any] = Codec(format="openai-responses", encode=lambda item: [dict(
 class ContextAppSession(SessionABC):
     """Store the items of runs in `session`, and show the model the compacted prompt at each call.
 
-    The history is read from contextapp once, and kept in memory for later runs. An item that was removed with
-    `pop_item` remains stored: the history then continues in a fork.
+    The history is read from contextapp once, and kept in memory for later runs. An item removed with
+    `pop_item` remains stored; the history continues in a fork.
     """
 
     def __init__(self, session: Session) -> None:
@@ -71,7 +71,7 @@ class ContextAppSession(SessionABC):
 
 
 class _Usage(RunHooks):
-    """Keep model and usage of the last response, for the next request to contextapp."""
+    """Keep the model and usage of the last response for the next request to contextapp."""
 
     def __init__(self, report: dict[str, Any]) -> None:
         self._report = report

@@ -1,4 +1,4 @@
-"""pydantic-ai: a capability for `Agent`, which compacts the messages before each model call.
+"""pydantic-ai: a capability for `Agent` that compacts the messages before each model call.
 
     agent = Agent("anthropic:claude-sonnet-5-5", capabilities=[ContextAppHistory(session)])
 
@@ -75,7 +75,7 @@ def _system(messages: Sequence[ModelMessage]) -> str | None:
 
 
 def _report(messages: Sequence[ModelMessage]) -> dict[str, Any]:
-    """Return model and usage of the last response."""
+    """Return the model and usage of the last response."""
     last = next((message for message in reversed(messages) if isinstance(message, ModelResponse)), None)
     if last is None:
         return {}
@@ -138,7 +138,7 @@ def _block(item: Any) -> dict[str, Any]:
 
 
 class _Decoder:
-    """Translate messages that contextapp has written or shortened. Tool results need the tool's name."""
+    """Translate messages that contextapp wrote or shortened. Tool results require the tool's name."""
 
     def __init__(self, history: Sequence[ModelMessage]) -> None:
         self._names = {

@@ -8,7 +8,7 @@ from contextapp_client.types.common import JsonObject, Redacted
 
 
 class ImportProgress(TypedDict):
-    """Sessions and messages of a log that are imported so far. The totals are 0 until it has been read."""
+    """Number of sessions and messages imported so far. The totals are 0 until the log has been read."""
 
     sessions: int
     sessions_total: int
@@ -17,7 +17,7 @@ class ImportProgress(TypedDict):
 
 
 class ImportedSession(TypedDict):
-    """What an import did with a session. `id` is None after a conflict."""
+    """The result of an import for one session. `id` is None after a conflict."""
 
     id: str | None
     external_id: str

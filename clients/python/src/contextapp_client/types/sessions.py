@@ -8,7 +8,7 @@ from contextapp_client.types.common import BilledTokens, Format, JsonObject, Pos
 
 
 class NewSession(TypedDict, total=False):
-    """Settings of a new session.
+    """Settings for a new session.
 
     `format` is detected if omitted. `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or
     an object with `preset` and the settings that differ from it.
