@@ -12,7 +12,7 @@ run: ## install the dependencies and run contextapp on this machine
 	@scripts/setup run
 	@$(PYTHON_BIN) -m contextapp
 
-demo: ## add a sample session of 79 turns, recorded offline with a scripted model
+demo: ## record a demo session of 79 turns offline, with a scripted model
 	@scripts/setup run
 	@PYTHONPATH=examples:clients/python/src $(PYTHON_BIN) -m demo
 

@@ -3,7 +3,7 @@
     make demo
     .venv/bin/python scripts/pictures.py http://localhost:8000 .contextapp/admin-password <session id>
 
-Writes `docs/images/*.png`. Needs Chromium, like the tests.
+Writes `docs/images/*.png`. Requires Chromium, like the tests.
 """
 
 from __future__ import annotations

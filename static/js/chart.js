@@ -38,7 +38,7 @@ function chart(host, first) {
   let whole = first;
   const place = element("div", "chart-plot");
   const below = element("div");
-  const hidden = new Set(); // tools that the legend has switched off
+  const hidden = new Set(); // tools hidden with the legend
   let [data, plot, isLog, view] = [whole, null, false, "lines"];
   const zoomOut = document.querySelector("[data-zoom-out]");
 

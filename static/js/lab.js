@@ -64,7 +64,7 @@ function chartDraw() {
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
 }
 
-// A slider and its number show the same value. Only the number is sent: it need not be one of the slider's steps.
+// A slider and its number field show the same value. Only the number is sent, so it need not match a slider step.
 document.querySelector(".sliders").addEventListener("input", ({ target }) => {
   if (target.dataset.of) document.getElementById(target.dataset.of).value = target.value;
   else document.querySelector(`[data-of="${target.id}"]`).value = target.value;

@@ -1,4 +1,4 @@
-// Tooltips: `title` attributes on hover, on keyboard focus, on tap, and for screen readers.
+// Tooltips: show `title` attributes on hover, keyboard focus and tap, and to screen readers.
 
 const DELAY = 350;  // milliseconds of hovering
 const INTERACTIVE = "a, button, input, select, textarea, summary, label";
@@ -99,7 +99,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") hide();
 });
 
-// A tap shows the tooltip, and the next one hides it. The first tap on the link of a term does not open it.
+// A tap shows the tooltip, and the next tap hides it. The first tap on a linked term does not open the link.
 let touched = false;
 document.addEventListener("pointerdown", (event) => { touched = event.pointerType !== "mouse"; });
 document.addEventListener("click", (event) => {

@@ -1,4 +1,4 @@
-"""Write the prompt snapshot: the messages of the prompt after the last compaction, ready to be served."""
+"""Write the prompt snapshot: the outline of the prompt after the last compaction."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ export const COMPONENTS = {
   tool_outputs: "tool outputs",
 };
 
-// Colors for series without a meaning of their own; the last one is for "other tools".
+// Colors for series without a fixed meaning; the last one is for "other tools".
 const SERIES = 8;
 
 // Resolve light-dark() colors: only computed styles of an element are resolved, custom properties are not.

@@ -10,7 +10,7 @@ function lineKeys(data) {
   return keys;
 }
 
-// The names of tools are buttons that show or hide them.
+// Tool names are buttons that show or hide the tool.
 function toolKeys(data, hidden, onToggle) {
   return Object.keys(data.tools).map((name, index) => {
     const item = element("li", `key-area series-${index}`);
