@@ -48,8 +48,8 @@ HINTS: Sequence[Hint] = (
     Hint(
         name="turn",
         page="session_past_prompt",
-        text="This is the exact prompt of this turn. For each missing part, it shows the edit that removed it "
-        "and links to the original.",
+        text="This is the exact prompt of this turn. For each missing part, it shows the edit that removed "
+        "it, and links to the original.",
         learn="concepts/overview",
     ),
     Hint(

@@ -16,7 +16,7 @@ from sessions.services.samples import jobs
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def sample(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the progress, which htmx polls, and redirect to the session list when done. POST starts the load."""
+    """Show the progress, which htmx polls, and redirect to the session list when done. POST starts it."""
     if request.method == "POST":
         viewer = writer_of(request, slug, action="load sample data")
         jobs.sample_load(project=viewer.project, actor=actor_of(request))
@@ -29,7 +29,9 @@ def sample(request: HttpRequest, slug: str) -> HttpResponse:
     address = reverse("sessions", args=[slug])
     if not wants_fragment(request):
         return redirect(address)
-    messages.success(request, "The sample data is ready. Open a session to see what the model saw at each turn.")
+    messages.success(
+        request, "The sample data is ready. Open a session to see what the model saw at each turn."
+    )
     return HttpResponse(headers={"HX-Redirect": address})
 
 
