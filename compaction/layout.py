@@ -1,8 +1,10 @@
 """Head, middle and tail: determines the part of a view that edits may change.
 
 The head is the leading system messages and the first user message: the rules and the task. The tail is the
-recent messages. It extends back until two minimums are met, a share of the budget (of the prompt, if that is
-smaller) and a number of messages, and then to the nearest point that cuts no tool pair. A message that alone
+recent messages. It extends back until two minimums are met, a share of the room for messages and a number of
+messages, and then to the nearest point that cuts no tool pair. The room is the budget, or the prompt if that is
+smaller, without system prompt, tools and working memory: a compaction cannot shorten these, so a share of the
+whole budget could leave it next to nothing to compact. A message that alone
 exceeds the share does not extend the tail beyond the minimum number of messages, because it would remain in
 the tail as long as newer messages are small. Only the middle between head and tail is compacted.
 """
@@ -52,7 +54,8 @@ def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layo
     messages = view.messages
     pushed = next((i for i, entry in enumerate(view.entries) if entry.is_generated), len(messages))
     head = max(head_end(messages[:pushed]), _summary_end(messages))
-    share = settings.tail_share * min(budget_tokens, view.tokens)
+    room = min(budget_tokens, view.tokens) - view.components.total
+    share = settings.tail_share * max(room, 0)
     start, bound = _tail_start(messages, head, share, settings.tail_messages)
     snapped = _snap(view.cuts, start, head)
     tokens = [message.tokens for message in messages]
