@@ -1,12 +1,12 @@
 """Head, middle and tail: determines the part of a view that edits may change.
 
 The head is the leading system messages and the first user message: the rules and the task. The tail is the
-recent messages. It extends back until two minimums are met, a share of the room for messages and a number of
-messages, and then to the nearest point that cuts no tool pair. The room is the budget, or the prompt if that is
-smaller, without system prompt, tools and working memory: a compaction cannot shorten these, so a share of the
-whole budget could leave it next to nothing to compact. A message that alone
-exceeds the share does not extend the tail beyond the minimum number of messages, because it would remain in
-the tail as long as newer messages are small. Only the middle between head and tail is compacted.
+recent messages. It extends back until two minimums are met, a share of the room for messages and a number
+of messages, and then to the nearest point that cuts no tool pair. The room is the budget, or the prompt if
+that is smaller, without system prompt, tools and working memory: a share of the whole budget would leave
+next to nothing to compact beside a long system prompt. A message that alone exceeds the share does not
+extend the tail beyond the minimum number of messages, because it would remain in the tail as long as newer
+messages are small. Only the middle between head and tail is compacted.
 """
 
 from __future__ import annotations

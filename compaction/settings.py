@@ -50,7 +50,7 @@ class StrategySettings:
     offload_share: float = 0.25
     recap_tokens_min: int = 200
     recap_tokens_max: int = 8_000
-    recap_share: float = 0.25  #: a recap takes at most this share of the budget
+    recap_share: float = 0.25  #: of the budget without components
     recap_span_share: float = 0.20  #: and this share of the raw size of the messages that it replaces
     tools: tuple[ToolRule, ...] = ()
 

@@ -76,9 +76,9 @@ def _extracted(view: View, context: Context) -> tuple[Span, Recap, int, tuple[Ha
 
 
 def _largest_cap(view: View, context: Context) -> int:
-    """Return the maximum cap: a share of the budget, limited by the policy and the free room."""
+    """Return the maximum cap: a share of the room for messages, limited by the policy and what is free."""
     settings = context.settings
-    share = int(context.budget * settings.recap_share)
+    share = int(max(context.budget - view.components.total, 0) * settings.recap_share)
     left = context.goal - view.tokens + sum(entry.message.tokens for entry in context.middle(view))
     return max(settings.recap_tokens_min, min(settings.recap_tokens_max, share, max(left, share // 2)))
 

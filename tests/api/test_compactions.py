@@ -255,3 +255,13 @@ def test_between_compactions_each_prompt_starts_with_the_previous_one(api: Api, 
         before = messages
     assert rewritten >= 2
     assert shared / total > 0.6
+
+
+def test_a_large_system_prompt_leaves_turns_between_compactions(api: Api) -> None:
+    """Tail and recap are shares of what the system prompt leaves of the budget."""
+    system = " ".join(f"Rule {number} forbids it." for number in range(900))
+    api.post("sessions/", {"id": "large", "budget": {"input_tokens": 10_000}, "system": system})
+    for number in range(30):
+        push(api, whole_turn(number, lines=25), session="large")
+    done = api.get("sessions/large/compactions/").json()["data"]
+    assert 0 < len(done) <= 7

@@ -21,7 +21,7 @@ FORM_FIELDS: Mapping[str, str] = {
     "soft": "Share of the budget at which a background compaction starts. 0 turns it off.",
     "hard": "Share of the budget at which a push compacts immediately. 0 turns it off.",
     "target": "Share of the budget to which a compaction reduces the prompt.",
-    "tail_share": "Minimum share of the room for messages that stays unchanged: of the budget, or of the prompt if smaller, "
+    "tail_share": "Minimum share of the room for messages that stays unchanged. The room is the budget "
     "without system prompt, tools and working memory.",
     "tail_messages": "Minimum number of recent messages that stay unchanged.",
     "collapse_tokens": "Older tool outputs of at least this size are reduced to one line.",
