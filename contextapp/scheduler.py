@@ -65,7 +65,7 @@ class ReadyBeat(Beat):  # type: ignore[misc]
     Service = ReadyService
 
 
-app = Celery("contextapp", fixups=[])
+app = Celery("contextapp", set_as_current=False, fixups=[])
 app.Beat = app.subclass_with_self(ReadyBeat)
 app.config_from_object(os.environ["DJANGO_SETTINGS_MODULE"], namespace="CELERY")
 app.conf.beat_scheduler = "contextapp.scheduler:QuietScheduler"

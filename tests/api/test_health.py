@@ -41,7 +41,7 @@ class TestHealth:
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
-            monkeypatch.setattr("contextapp.celery.app.conf.broker_write_url", address)
+            monkeypatch.setattr("celery.current_app.conf.broker_write_url", address)
             with ThreadPoolExecutor(1) as pool:
                 answer = pool.submit(client.get, "/readyz")
                 try:

@@ -57,7 +57,7 @@ class Recording(QuietScheduler):
 
 
 def test_it_sends_due_tasks_rarely_after_a_minute_without_writes(tmp_path):
-    app = Celery(broker="memory://", fixups=[])
+    app = Celery(broker="memory://", set_as_current=False, fixups=[])
     app.conf.beat_schedule = {"often": {"task": "none", "schedule": 0.0}}
     scheduler = Recording(app=app, schedule_filename=str(tmp_path / "schedule"))
     scheduler.activity = activity = Reported()  # type: ignore[assignment]
