@@ -13,6 +13,7 @@ if not os.environ["CONTEXTAPP_HOME"]:
     os.environ["CONTEXTAPP_HOME"] = tempfile.mkdtemp(prefix="contextapp-test-")
     atexit.register(shutil.rmtree, os.environ["CONTEXTAPP_HOME"], ignore_errors=True)
 os.environ["CONTEXTAPP_SECRET_KEY"] = "of the tests"
+os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)  # workers of pytest-xdist inherit the folder of their parent
 # Tests never call a real model. Those that need a summarizer set CONTEXTAPP_ANTHROPIC_API_KEY.
 os.environ.pop("ANTHROPIC_API_KEY", None)
 # Playwright runs an event loop in the thread of the tests, which Django mistakes for asynchronous code.
