@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Maximum length of a Unix socket path: 108 bytes including the trailing zero on Linux, 104 on macOS and BSD.
 SOCKET_PATH_LIMIT = 103
-POSTGRES_SOCKET = ".s.PGSQL.5432"
+POSTGRES_FOLDER, POSTGRES_SOCKET = "postgres", ".s.PGSQL.5432"
 VALKEY_SOCKET = "valkey.sock"
 DATABASE = "contextapp"
 
@@ -29,7 +29,7 @@ def database_url(home: Path) -> str:
 
     Socket and port are explicit, so that PGHOST or PGPORT in the shell cannot override them.
     """
-    return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(sockets(home)))}&port=5432"
+    return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(postgres_sockets(home)))}&port=5432"
 
 
 def broker_url(home: Path) -> str:
@@ -42,6 +42,11 @@ def sockets(home: Path) -> Path:
     return (home / "run").resolve()
 
 
+def postgres_sockets(home: Path) -> Path:
+    """Return the folder of Postgres' socket. It belongs to the user of Postgres."""
+    return sockets(home) / POSTGRES_FOLDER
+
+
 def prepare(home: Path) -> None:
     """Create the missing parts of the data folder. Raises StartError."""
     try:
@@ -51,6 +56,7 @@ def prepare(home: Path) -> None:
         with tempfile.TemporaryFile(dir=home):
             pass
         make_sockets(home)
+        postgres_sockets(home).mkdir(exist_ok=True, mode=0o700)
         make_secret_key(home)
     except OSError as error:
         raise StartError(
@@ -70,7 +76,7 @@ def make_sockets(home: Path) -> None:
         if is_private(run.resolve()):
             return
         run.unlink()
-    if len(os.fsencode(run / POSTGRES_SOCKET)) <= SOCKET_PATH_LIMIT:
+    if len(os.fsencode(run / POSTGRES_FOLDER / POSTGRES_SOCKET)) <= SOCKET_PATH_LIMIT:
         run.mkdir(exist_ok=True, mode=0o700)
         return
     if run.is_dir():
@@ -93,7 +99,7 @@ def is_private(folder: Path) -> bool:
 def make_short_folder() -> Path:
     parents = (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp")  # noqa: S108
     for parent in filter(None, parents):
-        if len(os.fsencode(parent)) + 40 <= SOCKET_PATH_LIMIT and os.access(parent, os.W_OK):
+        if len(os.fsencode(parent)) + 48 <= SOCKET_PATH_LIMIT and os.access(parent, os.W_OK):
             return Path(tempfile.mkdtemp(prefix="contextapp-", dir=parent))
     raise StartError("All paths are too long for a Unix socket. Set CONTEXTAPP_HOME to a shorter path.")
 

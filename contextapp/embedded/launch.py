@@ -1,6 +1,6 @@
 """Run a program that ends with its parent, optionally with a niceness and not as root (for Postgres).
 
-`python launch.py --parent PID --signal NAME [--nice N] [--unprivileged FOLDER] -- PROGRAM…` replaces itself
+`python launch.py --parent PID --signal NAME [--nice N] [--unprivileged FOLDER]… -- PROGRAM…` replaces itself
 with the program. It is a separate program because this must happen between fork and exec, where a process
 with threads must not run Python. It needs only the standard library.
 """
@@ -12,19 +12,21 @@ import ctypes
 import os
 import pwd
 import signal
+import stat
 import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
 
-# From <linux/prctl.h>, <linux/securebits.h>, <linux/capability.h> and <linux/sched.h>.
+# From <linux/prctl.h>, <linux/securebits.h>, <linux/capability.h>, <linux/sched.h> and <linux/mount.h>.
 PR_SET_PDEATHSIG, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 28, 47, 2
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 SECBIT_NO_SETUID_FIXUP = 4
-CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 1, 6, 7, 8
+CAP_CHOWN, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 0, 2, 6, 7, 8
 CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
-CLONE_NEWUSER = 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
 
 #: User ids that systemd reserves for services without an account. Each instance uses one.
 FREE_USERS = range(61184, 65520)
@@ -44,24 +46,27 @@ def end_with_parent(parent: int, number: int) -> None:
         sys.exit("The parent has ended.")
 
 
-def leave_root(folder: Path, *, needs_account: bool) -> None:
-    """Become a user other than root who owns `folder` and can access the programs.
+def leave_root(folders: list[Path], program: Path, *, needs_account: bool) -> None:
+    """Become a user other than root who owns `folders` and can run the program.
 
-    Postgres refuses to run as root, and other users cannot read folders such as /root. If possible, root
-    becomes a user that no other process has, with the capability to open all files and no other, which works
-    in containers too. Otherwise (for example as root of a sandbox without other users) a user namespace maps
-    root to `nobody`.
+    Postgres refuses to run as root. If possible, root becomes a user that no other process has, without
+    capabilities. Otherwise (for example as root of a sandbox without other users) a user namespace maps root
+    to `nobody`.
     """
     nobody = pwd.getpwnam("nobody")
-    needed = 1 << CAP_DAC_OVERRIDE | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
+    needed = sum(1 << each for each in (CAP_CHOWN, CAP_SETGID, CAP_SETUID, CAP_SETPCAP))
     if sys.platform != "linux" or (
         permitted_capabilities() & needed == needed and is_mapped(nobody.pw_uid, nobody.pw_gid)
     ):
-        user, group = (nobody.pw_uid, nobody.pw_gid) if needs_account else user_for(folder, nobody)
-        change_owner(folder, user, group)
-        switch_user(user, group)
+        user, group = (nobody.pw_uid, nobody.pw_gid) if needs_account else user_for(folders[0], nobody)
+        for folder in folders:
+            change_owner(folder, user, group)
+        # A program in a folder such as .venv/…/pginstall/bin reads the others in pginstall.
+        is_reachable = sys.platform != "linux" or reveal([*folders, program.parent.parent])
+        switch_user(user, group, kept=set() if is_reachable else {CAP_DAC_READ_SEARCH})
     else:
-        change_owner(folder, os.getuid(), os.getgid())
+        for folder in folders:
+            change_owner(folder, os.getuid(), os.getgid())
         map_user(nobody)
 
 
@@ -118,26 +123,67 @@ def change_owner(folder: Path, user: int, group: int) -> None:
         os.chown(parent, user, group)  # last, because the folder's owner indicates that this step is complete
 
 
-def switch_user(user: int, group: int) -> None:
-    """Become the user. On Linux, only the capability to open all files remains, also for later programs."""
+def reveal(folders: list[Path]) -> bool:
+    """Make the folders accessible to other users, even below private ones such as /root or the data folder.
+
+    In a mount namespace of this process, an empty file system covers each private folder and contains only
+    mounts of `folders`. Returns False if root lacks the right to mount, as in most containers.
+    """
+    above = {folder: parent for folder in folders if (parent := private_parent(folder))}
+    handles: list[int] = []
+    covered: list[Path] = []
+    mask = os.umask(0o022)
+    try:
+        if above:
+            check(libc.unshare(CLONE_NEWNS))
+            mount("none", Path("/"), flags=MS_REC | MS_PRIVATE)
+            handles = [os.open(folder, os.O_PATH) for folder in above]
+        for parent in set(above.values()):
+            mount("none", parent, kind="tmpfs", options="mode=0755,size=1m")
+            covered.append(parent)
+        for folder, handle in zip(above, handles, strict=True):
+            folder.mkdir(parents=True)
+            mount(f"/proc/self/fd/{handle}", folder, flags=MS_BIND | MS_REC)
+    except OSError:
+        for parent in covered:
+            libc.umount2(os.fsencode(parent), MNT_DETACH)
+        return False
+    finally:
+        os.umask(mask)
+        for handle in handles:
+            os.close(handle)
+        os.chdir("/")
+    return True
+
+
+def private_parent(folder: Path) -> Path | None:
+    """Return the outermost of the folders above that only some users can enter."""
+    above = reversed(folder.resolve().parents)
+    return next((each for each in above if not each.stat().st_mode & stat.S_IXOTH), None)
+
+
+def mount(source: str, target: Path, *, kind: str = "", flags: int = 0, options: str = "") -> None:
+    check(libc.mount(source.encode(), os.fsencode(target), kind.encode(), flags, options.encode()))
+
+
+def switch_user(user: int, group: int, *, kept: set[int]) -> None:
+    """Become the user. On Linux, only the capabilities `kept` remain, also for later programs."""
     linux = sys.platform == "linux"
     if linux:
         # Keep the capabilities across the change of user, for access(2) as well: initdb uses it to check
         # that it can run the postgres binary.
         check(libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0))
-        for capability in range(LAST_CAPABILITY + 1):
-            if capability != CAP_DAC_OVERRIDE:
-                libc.prctl(
-                    PR_CAPBSET_DROP, capability, 0, 0, 0
-                )  # fails for those that the kernel does not know
+        for capability in set(range(LAST_CAPABILITY + 1)) - kept:
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for those that the kernel does not know
     os.setgroups([])
     os.setgid(group)
     os.setuid(user)
     if linux:
-        bit = 1 << CAP_DAC_OVERRIDE
+        bits = sum(1 << capability for capability in kept)
         header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-        check(libc.capset(header, (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)))
-        check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0))
+        check(libc.capset(header, (ctypes.c_uint32 * 6)(bits, bits, bits, 0, 0, 0)))
+        for capability in kept:
+            check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0))
         check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
@@ -154,15 +200,16 @@ def main() -> None:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--signal", required=True)
     parser.add_argument("--nice", type=int, default=0)
-    parser.add_argument("--unprivileged", type=Path, metavar="FOLDER")
+    parser.add_argument("--unprivileged", type=Path, metavar="FOLDER", action="append")
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
     os.nice(options.nice)
     if options.unprivileged and os.geteuid() == 0:
         try:
             # The programs that create the cluster look up the name of their user.
-            creates = "--single" in options.program or Path(options.program[0]).name == "initdb"
-            leave_root(options.unprivileged, needs_account=creates)
+            program = Path(options.program[0])
+            creates = "--single" in options.program or program.name == "initdb"
+            leave_root(options.unprivileged, program, needs_account=creates)
         except (OSError, KeyError) as error:
             sys.exit(
                 f"FATAL: Postgres does not run as root, and leaving root failed ({error}). "

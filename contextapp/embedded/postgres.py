@@ -67,8 +67,8 @@ def binary(name: str) -> str:
 
 def program(home: Path, *, fast: bool = False) -> Program:
     """Return the server of the cluster in `home`. `fast` disables durability."""
-    data = home / "postgres"
-    settings = SETTINGS | (FAST if fast else {}) | {"unix_socket_directories": str(homes.sockets(home))}
+    data, socket_folder = home / "postgres", homes.postgres_sockets(home)
+    settings = SETTINGS | (FAST if fast else {}) | {"unix_socket_directories": str(socket_folder)}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     return Program(
         name="Postgres",
@@ -78,7 +78,7 @@ def program(home: Path, *, fast: bool = False) -> Program:
         stop_signal=signal.SIGINT,  # "fast shutdown": closes connections, loses no data
         stop_seconds=30,
         log=home / "logs" / "postgres.log",
-        owns=data,
+        owns=(data, socket_folder),
     )
 
 
@@ -115,7 +115,7 @@ def ensure_cluster(home: Path, *, fast: bool = False) -> None:
 
 
 def run(data: Path, name: str, *arguments: str, stdin: str = "") -> None:
-    command = launch_command((binary(name), *arguments), stop_signal=signal.SIGTERM, owns=data)
+    command = launch_command((binary(name), *arguments), stop_signal=signal.SIGTERM, owns=[data])
     done = subprocess.run(  # noqa: S603
         command,
         env={**os.environ, **ENVIRONMENT},
@@ -150,7 +150,7 @@ def stop_leftover(home: Path, *, seconds: float = 30) -> None:
         time.sleep(0.2)
     (data / "postmaster.pid").unlink(missing_ok=True)
     for name in (homes.POSTGRES_SOCKET, f"{homes.POSTGRES_SOCKET}.lock"):
-        (homes.sockets(home) / name).unlink(missing_ok=True)
+        (homes.postgres_sockets(home) / name).unlink(missing_ok=True)
 
 
 def server_pids(data: Path) -> list[int]:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ class Program:
     """A program to run as a child process.
 
     It is killed if it has not ended `stop_seconds` after `stop_signal`. Without a `log` it writes to the
-    terminal. A program with `owns` does not run as root, but as the owner of this folder. `nice` is its
+    terminal. A program with `owns` does not run as root, but as the owner of these folders. `nice` is its
     niceness, from 0 to 19; higher values favor the other programs.
     """
 
@@ -35,18 +35,18 @@ class Program:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 10
     log: Path | None = None
-    owns: Path | None = None
+    owns: tuple[Path, ...] = ()
     nice: int = 0
 
 
 def launch_command(
-    command: tuple[str, ...], *, stop_signal: signal.Signals, owns: Path | None, nice: int = 0
+    command: tuple[str, ...], *, stop_signal: signal.Signals, owns: Sequence[Path], nice: int = 0
 ) -> list[str]:
     """Return the command line that runs `command` so that it ends together with this process.
 
     With `owns` it does not run as root.
     """
-    own = ["--unprivileged", str(owns)] if owns else []
+    own = [f"--unprivileged={folder}" for folder in owns]
     options = ["--parent", str(os.getpid()), "--signal", stop_signal.name, "--nice", str(nice), *own]
     return [sys.executable, "-I", "-S", launch.__file__, *options, "--", *command]
 

@@ -186,7 +186,7 @@ def test_it_reports_an_unreachable_broker(tmp_path, servers, settings):
 def test_the_database_url_follows_from_the_data_folder():
     home = Path("/data/With Capitals")
     assert homes.database_url(home) == (
-        "postgresql://contextapp@/contextapp?host=/data/With%20Capitals/run&port=5432"
+        "postgresql://contextapp@/contextapp?host=/data/With%20Capitals/run/postgres&port=5432"
     )
 
 

@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def process(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process of the user who owns the cluster that has nothing to do with Postgres."""
-    command = launch_command(("sleep", "600"), stop_signal=signal.SIGTERM, owns=home / "postgres")
+    command = launch_command(("sleep", "600"), stop_signal=signal.SIGTERM, owns=[home / "postgres"])
     with subprocess.Popen(command) as process:
         yield process
         process.kill()
@@ -42,7 +42,7 @@ def assert_starts(home: Path) -> None:
     postgres.stop_leftover(home)
     with Supervisor() as supervisor:
         supervisor.start(postgres.program(home, fast=True))
-        assert postgres.accepts_connections(homes.sockets(home) / homes.POSTGRES_SOCKET)
+        assert postgres.accepts_connections(homes.postgres_sockets(home) / homes.POSTGRES_SOCKET)
 
 
 @pytest.mark.parametrize("is_zombie", [False, True])
@@ -55,7 +55,10 @@ def test_lock_files_with_the_id_of_another_process(
     child.process.wait()
     if is_zombie:
         process.kill()
-    locks = home / "postgres" / "postmaster.pid", homes.sockets(home) / f"{homes.POSTGRES_SOCKET}.lock"
+    locks = (
+        home / "postgres" / "postmaster.pid",
+        homes.postgres_sockets(home) / f"{homes.POSTGRES_SOCKET}.lock",
+    )
     for lock in locks:
         _, *lines = lock.read_text().splitlines()
         lock.write_text("\n".join([str(process.pid), *lines, ""]))

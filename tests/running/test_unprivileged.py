@@ -1,9 +1,10 @@
-"""As root, the embedded Postgres runs as a user without an account or other processes."""
+"""As root, the embedded Postgres runs as a user without an account, other processes or capabilities."""
 
 from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,31 +13,59 @@ import pytest
 
 from contextapp.embedded import launch
 
-STATUS = "import sys; print(open('/proc/self/status').read())"
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="requires root on Linux"),
+]
 
 
-def status_of(folder: Path) -> dict[str, str]:
-    options = ("--parent", str(os.getpid()), "--signal", "SIGTERM", "--unprivileged", str(folder))
-    command = (sys.executable, launch.__file__, *options, "--", sys.executable, "-c", STATUS)
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
+def run(folders: list[Path], *command: str) -> str:
+    """Run a command as the owner of the folders and return its output."""
+    options = ["--parent", str(os.getpid()), "--signal", "SIGTERM", *(f"--unprivileged={f}" for f in folders)]
+    done = subprocess.run(
+        (sys.executable, "-I", "-S", launch.__file__, *options, "--", *command),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.stdout
 
 
-@pytest.mark.processes
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="requires root on Linux")
-def test_the_database_has_a_user_of_its_own_and_one_capability(tmp_path: Path) -> None:
+def test_the_database_has_a_user_of_its_own_without_capabilities(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     users = []
     for folder in (first, second, first):
         folder.mkdir(exist_ok=True)
         (folder / "PG_VERSION").touch()
-        found = status_of(folder)
+        lines = run([folder], "/bin/cat", "/proc/self/status").splitlines()
+        found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
         user = int(found["Uid"].split()[0])
         users.append(user)
         assert user not in {account.pw_uid for account in pwd.getpwall()}
         assert found["Groups"].strip() == ""
         assert found["NoNewPrivs"].strip() == "1"
-        for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb"):
-            assert int(found[name], 16) == 1 << launch.CAP_DAC_OVERRIDE
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert int(found[name], 16) == 0
         assert (folder / "PG_VERSION").stat().st_uid == user
     assert users[0] == users[2] != users[1]
+
+
+def test_it_reads_its_folders_and_programs_but_nothing_else_in_private_folders(tmp_path: Path) -> None:
+    home, programs = tmp_path / "home", tmp_path / "root" / "venv" / "pginstall"
+    for folder in (home / "postgres", home / "run" / "postgres", programs / "bin"):
+        folder.mkdir(parents=True)
+    shutil.copy("/bin/sh", programs / "bin" / "sh")
+    for name in ("home/secret-key", "home/postgres/PG_VERSION", "root/venv/pginstall/share", "root/ssh-key"):
+        (tmp_path / name).write_text(name)
+    for folder in (home, home / "run", tmp_path / "root"):
+        folder.chmod(0o700)
+    owned = [home / "postgres", home / "run" / "postgres"]
+    script = (
+        f"cd {tmp_path}; cat home/secret-key home/postgres/PG_VERSION root/ssh-key root/venv/pginstall/share;"
+        " echo x > home/run/postgres/socket; echo x > home/run/other; echo x > home/other"
+    )
+    assert run(owned, str(programs / "bin" / "sh"), "-c", script) == (
+        "home/postgres/PG_VERSIONroot/venv/pginstall/share"
+    )
+    written = sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file())
+    assert written == ["postgres/PG_VERSION", "run/postgres/socket", "secret-key"]
