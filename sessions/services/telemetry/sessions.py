@@ -7,7 +7,6 @@ from typing import Any
 
 from accounts.models import Membership
 from importers.values import title_of
-from redaction import redact
 from sessions.models import AgentSession
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import session_find
@@ -26,13 +25,12 @@ def session_locked(
 
     Creates it if necessary.
     """
-    name = _clean(origin.session, destination)
-    found = found or session_find(project_id=destination.project_id, name=name)
+    found = found or session_find(project_id=destination.project_id, name=origin.session)
     if found is None:
         new = NewSession(
-            external_id=name,
-            agent=_clean(origin.agent, destination)[:100],
-            model=_clean(model, destination),
+            external_id=origin.session,
+            agent=origin.agent[:100],
+            model=model,
             policy=NEVER_COMPACTS,
             created_by_id=_member(destination, origin),
             origin=TELEMETRY,
@@ -63,18 +61,18 @@ def line_locked(root: AgentSession, origin: Origin, *, model: str = "") -> Agent
     return AgentSession.objects.select_for_update().get(pk=child.pk)
 
 
-def title_set(session: AgentSession, destination: Destination, prompt: str) -> None:
+def title_set(session: AgentSession, prompt: str) -> None:
     """Use the first prompt of the user as the title, if the session has none."""
     if not session.title and not session.keeps_labels:
-        session.title = _clean(title_of(prompt), destination)[:300]
+        session.title = title_of(prompt)[:300]
         session.save(update_fields=["title"])
 
 
 def _label(session: AgentSession, destination: Destination, origin: Origin) -> None:
     """Add the member, the labels and the client's version, without changing what is set."""
-    labels = {_clean(k, destination): _clean(v, destination) for k, v in origin.labels.items()}
-    metadata: dict[str, Any] = {**labels, **_facts(origin), **session.metadata}
-    tags = list(dict.fromkeys([*session.tags, *(f"{key}:{value}"[:100] for key, value in labels.items())]))
+    metadata: dict[str, Any] = {**origin.labels, **_facts(origin), **session.metadata}
+    labels = (f"{key}:{value}"[:100] for key, value in origin.labels.items())
+    tags = list(dict.fromkeys([*session.tags, *labels]))
     changes: dict[str, Any] = {}
     if metadata != session.metadata:
         changes["metadata"] = metadata
@@ -83,7 +81,7 @@ def _label(session: AgentSession, destination: Destination, origin: Origin) -> N
     if origin.member and (member := _member(destination, origin)) != session.created_by_id and member:
         changes["created_by_id"] = member
     if not session.agent and origin.agent:
-        changes["agent"] = _clean(origin.agent, destination)[:100]
+        changes["agent"] = origin.agent[:100]
     for name, value in changes.items():
         setattr(session, name, value)
     if changes:
@@ -104,8 +102,3 @@ def _member(destination: Destination, origin: Origin) -> int | None:
         user__username__iexact=origin.member
     )
     return next((membership.user_id for membership in found), None)
-
-
-def _clean(text: str, destination: Destination) -> str:
-    redacted: str = redact(text, redaction=destination.redaction)[0]
-    return redacted.replace("\0", "\ufffd")

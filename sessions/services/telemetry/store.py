@@ -19,6 +19,7 @@ from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.match import family_of, turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.telemetry.content import NotStorable, call_reconcile, session_continued
+from sessions.services.telemetry.redact_reports import report_redact
 from sessions.services.telemetry.sessions import line_locked, session_locked, title_set
 from sessions.services.telemetry.values import Destination, Stored
 from telemetry.values import CompactionReport, ModelCall, PromptReport, Report, ToolRunReport
@@ -28,7 +29,7 @@ def reports_store(destination: Destination, reports: Iterable[Report]) -> Stored
     """Store reports, which are in order of time. Reports that are stored already change nothing."""
     stored = Stored()
     by_session: dict[str, list[Report]] = {}
-    for report in reports:
+    for report in (report_redact(each, destination.redaction) for each in reports):
         by_session.setdefault(report.origin.session, []).append(report)
     for group in by_session.values():
         _SessionReports(destination, group, stored).store()
@@ -61,7 +62,7 @@ class _SessionReports:
                 case CompactionReport():
                     self._store_compaction(report)
                 case PromptReport():
-                    title_set(self._root, self._destination, report.text)
+                    title_set(self._root, report.text)
         self._store_tool_runs([report for report in self._reports if isinstance(report, ToolRunReport)])
 
     def _find(self) -> AgentSession | None:
