@@ -2,10 +2,11 @@
 
     python -m bench.chaos --minutes 10 --agents 6 --seed 1
 
-Starts an instance with agents that push turns and an import, and kills and stops its parts, everything at
-once, and fills the disk. Then it checks that every acknowledged turn is stored once, unchanged and in its
-place, that no compaction is open, that the prompts are valid, and that the memory is back. Exits with 1 if
-not. Clock jumps are not part of it: they would need libfaketime or a virtual machine.
+Starts an instance with agents that push turns, agents that call a provider through the gateway, and an
+import. Meanwhile, it kills and stops the parts of the instance and everything at once, sets their clocks
+wrong, and fills the disk. Then it checks that every acknowledged turn and every message that passed the
+gateway is stored once, unchanged and in its place, that no compaction is open, that the prompts are valid,
+and that the memory is back. Exits with 1 if not. A full disk needs root, and wrong clocks need a C compiler.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import orjson
 
 from bench.chaos.audit import audit
 from bench.chaos.faults import Faults
+from bench.chaos.gateway_agents import GatewayAgent, gateway_audit
 from bench.chaos.instance import Instance
+from bench.chaos.provider import Provider
 from bench.chaos.writers import Agent, Api
 
 #: Messages of the log that is imported meanwhile.
@@ -37,23 +40,30 @@ def main() -> int:
     options = parser.parse_args()
     if sys.platform != "linux":
         sys.exit("The faults need /proc, so they run on Linux only.")
-    instance = Instance()
+    provider = Provider()
+    instance = Instance(provider.url)
     try:
         if not instance.has_disk:
             print("Without root, no file system can be mounted: the full disk is skipped.")
+        if not instance.clock.is_available:
+            print("Without a C compiler, clocks cannot be set wrong: this fault is skipped.")
         instance.start()
-        return run(instance, options.minutes * 60, options.agents, options.seed)
+        return run(instance, provider, options.minutes * 60, options.agents, options.seed)
     finally:
         instance.stop()
 
 
-def run(instance: Instance, seconds: float, agents: int, seed: int) -> int:
+def run(instance: Instance, provider: Provider, seconds: float, agents: int, seed: int) -> int:
     time.sleep(10)
     idle = instance.memory()
     api, done, faults = Api(instance.port, instance.key), Event(), Faults(instance, seed)
     writers = [Agent(f"agent-{seed}-{number}", api) for number in range(agents)]
+    callers = [
+        GatewayAgent(f"{seed}-{number}", mode, instance.gateway_port, instance.key, provider)
+        for number, mode in enumerate(("observe", "compact"))
+    ]
     job = start_import(api)
-    for writer in writers:
+    for writer in (*writers, *callers):
         writer.start(done)
     causing = Thread(target=faults.run, args=(done,), daemon=True)
     causing.start()
@@ -61,16 +71,20 @@ def run(instance: Instance, seconds: float, agents: int, seed: int) -> int:
     done.set()
     causing.join()
     instance.wait_until_ready()
-    for writer in writers:
+    for writer in (*writers, *callers):
         assert writer.thread is not None
         writer.thread.join(120)
+    for caller in callers:
+        caller.finish()
     violations = audit(api, writers)
-    violations["writers that do not end"] = sum(bool(w.thread and w.thread.is_alive()) for w in writers)
+    violations.update(gateway_audit(api, callers))
+    alive = [w for w in (*writers, *callers) if w.thread and w.thread.is_alive()]
+    violations["writers that do not end"] = len(alive)
     violations["unfinished imports"] = not import_is_complete(api, job)
     time.sleep(20)
     after = instance.memory()
     violations["memory"] = sum(after.values()) > _MEMORY_RATIO * sum(idle.values())
-    report(writers, faults, violations, idle=idle, after=after)
+    report(writers, callers, faults, violations, idle=idle, after=after)
     return 1 if any(violations.values()) else 0
 
 
@@ -103,6 +117,7 @@ def import_is_complete(api: Api, id: str) -> bool:
 
 def report(
     writers: list[Agent],
+    callers: list[GatewayAgent],
     faults: Faults,
     violations: dict[str, int],
     *,
@@ -112,13 +127,19 @@ def report(
     turns = sum(len(writer.acknowledged) for writer in writers)
     attempts = sum(writer.attempts for writer in writers)
     print(f"\n{faults.counts.total()} faults, {turns:,} acknowledged turns, {attempts:,} requests")
+    provider, answered = callers[0].provider, sum(caller.answered for caller in callers)
+    print(
+        f"{answered:,} answered gateway calls, {provider.calls:,} forwarded, {provider.compacted:,} compacted"
+    )
     if faults.recoveries:
         print(f"ready after a kill of everything: at most {max(faults.recoveries):.0f} s")
     print(f"memory: {sum(idle.values())} MB idle, {sum(after.values())} MB afterwards")
     print("  " + ", ".join(f"{part} {idle[part]} -> {after[part]}" for part in idle))
     for name, count in violations.items():
         print(f"  {'FAILED' if count else 'ok':<7} {name}: {int(count)}")
-    for writer in writers:
+    for problem in provider.problems[:3]:
+        print(f"  {problem}")
+    for writer in (*writers, *callers):
         for problem in writer.problems[:3]:
             print(f"  {problem}")
 

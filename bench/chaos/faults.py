@@ -1,4 +1,4 @@
-"""The faults: kills and stops of each part, of everything at once, and a full disk."""
+"""The faults: kills, stops and wrong clocks of each part and of everything at once, and a full disk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
 
+from bench.chaos.clock import EVERYTHING
 from bench.chaos.instance import PARTS, Instance
 
 #: Seconds for which a part is stopped, and for which the disk is full.
 STOPPED, FULL = (2.0, 8.0), 8.0
+
+#: Seconds by which a clock is wrong, forward or back, and for which it is.
+SHIFT, WRONG = (30, 7_200), (2.0, 8.0)
 
 #: Seconds between the end of a fault and the next one.
 PAUSE = (1.0, 4.0)
@@ -45,7 +49,11 @@ class Faults:
         stops = [(f"stop {part}", lambda part=part: self._stop(part)) for part in PARTS]
         one = [(f"kill one process of {part}", lambda part=part: self._kill_one(part)) for part in PARTS]
         disk = [("full disk", self._fill_disk)] if self._instance.has_disk else []
-        return [*kills, *one, *stops, *disk, ("kill everything", self._kill_everything)]
+        whole = [("kill everything", self._kill_everything)]
+        clocks = [(f"wrong clock of {part}", lambda part=part: self._shift_clock(part)) for part in PARTS]
+        if self._instance.clock.is_available:
+            whole += [*clocks, ("wrong clock everywhere", lambda: self._shift([EVERYTHING]))]
+        return [*kills, *one, *stops, *disk, *whole]
 
     def _kill(self, part: str) -> None:
         self._signal(self._instance.part(part), signal.SIGKILL)
@@ -58,6 +66,15 @@ class Faults:
         self._signal(pids, signal.SIGSTOP)
         time.sleep(self._random.uniform(*STOPPED))
         self._signal(pids, signal.SIGCONT)
+
+    def _shift_clock(self, part: str) -> None:
+        self._shift(self._instance.part(part))
+
+    def _shift(self, entries: list[int]) -> None:
+        seconds = self._random.choice((-1, 1)) * self._random.randint(*SHIFT)
+        self._instance.clock.shift(entries, seconds)
+        time.sleep(self._random.uniform(*WRONG))
+        self._instance.clock.shift(entries, 0)
 
     def _kill_everything(self) -> None:
         self._instance.kill_everything()

@@ -14,13 +14,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from bench.chaos.clock import Clock
+
 ROOT = Path(__file__).resolve().parents[2]
 
 #: Bytes of the file system that holds the data folder, if it can be mounted.
 DISK_BYTES = 900 << 20
 
 #: Seconds to wait for the instance to start or to recover.
-PATIENCE = 180.0
+PATIENCE = 300.0
 
 #: The parts, by a text in the command line.
 PARTS = {
@@ -36,10 +38,13 @@ PARTS = {
 class Instance:
     """`python -m contextapp` with a data folder in a temporary file system."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        """Prepare an instance whose gateway forwards to the URL `provider`."""
+        self._provider, self.clock = provider, Clock()
         self.folder = Path(tempfile.mkdtemp(prefix="contextapp-chaos-"))
         self.has_disk = self._mount()
-        self.home, self.port = self.folder / "home", _free_port()
+        self.home = self.folder / "home"
+        self.port, self.gateway_port = _free_port(), _free_port()
         self.log = Path(tempfile.mkstemp(prefix="contextapp-chaos-", suffix=".log")[1])
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -58,8 +63,10 @@ class Instance:
         environment |= {
             "CONTEXTAPP_HOME": str(self.home),
             "CONTEXTAPP_PORT": str(self.port),
-            "CONTEXTAPP_GATEWAY_PORT": str(_free_port()),
+            "CONTEXTAPP_GATEWAY_PORT": str(self.gateway_port),
+            "CONTEXTAPP_GATEWAY_ANTHROPIC_URL": self._provider,
             "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+            **self.clock.environment,
         }
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -146,6 +153,7 @@ class Instance:
         if self.has_disk:
             subprocess.run(["umount", "-l", str(self.folder)], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.clock.remove()
 
 
 def _command(pid: int) -> str:
