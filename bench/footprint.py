@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -65,12 +66,34 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
     return [cpu, memory]
 
 
+#: The parts of an instance, by a text in the command line; the first that matches.
+PARTS = {
+    "web": b"http_server web",
+    "gateway": b"http_server gateway",
+    "worker": b"celery worker",
+    "scheduler": b"contextapp.scheduler",
+    "valkey": b"valkey-server",
+    "postgres": b"postgres",
+}
+
+
+def instance_memory(instance: Instance) -> dict[str, int]:
+    """Return the bytes (PSS) of each part of an instance. Linux only."""
+    sizes = dict.fromkeys((*PARTS, "other"), 0)
+    for pid in list(processes(instance.pid)):
+        with suppress(OSError):  # it has ended meanwhile
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+            sizes[next((name for name, text in PARTS.items() if text in command), "other")] += _pss(pid)
+    return sizes
+
+
 def processes(pid: int) -> Iterator[int]:
     """Yield a process and its descendants."""
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text().split():
-            yield from processes(int(child))
+    with suppress(OSError):  # a thread or the process has ended
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text().split():
+                yield from processes(int(child))
 
 
 def _cpu_seconds(pid: int) -> float:
