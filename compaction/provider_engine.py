@@ -1,9 +1,10 @@
 """Compaction by the provider: the parameters of a request, computed from the policy.
 
 With `engine: provider`, contextapp edits nothing. Anthropic clears tool outputs and thinking (beta
-`context-management-2025-06-27`) and writes summaries (beta `compact-2026-01-12`); OpenAI's Responses API
-compacts into an opaque item. Neither invalidates thinking that a model binds to its prompt (rule A11). Chat
-Completions has no such parameters, so its sessions are compacted by contextapp under either engine.
+`context-management-2025-06-27`) and writes summaries (beta `compact-2026-01-12`, or on demand for models that
+bind thinking to the prompt, see `compaction.on_demand`); OpenAI's Responses API compacts into an opaque item.
+None of these invalidates thinking (rule A11). Chat Completions has no such parameters, so its sessions are
+compacted by contextapp under either engine.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from compaction.capabilities import Capabilities
 from compaction.messages import JSON
+from compaction.on_demand import BETA, OnDemand, summary_instructions
 from compaction.policy import Policy
 from compaction.provider_summary import COMPACTION
 
@@ -32,18 +34,17 @@ _MIN_COMPACT, _MIN_THRESHOLD = 50_000, 1_000
 #: Turns within which the cost of rewriting the cache must be recovered by the removed tokens.
 _PAYBACK_TURNS = 20
 
-_INSTRUCTIONS = """\
-Summarize the conversation for yourself, so that you can continue the task without it. Do not call tools. \
-Write four sections: Decisions, Entities (files, names, values), Facts, Open items. Keep identifiers, paths \
-and figures verbatim, and the latest request of the user."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderParams:
-    """The value of `context_management` in a request, and the beta headers that it needs."""
+    """The value of `context_management` in a request, and the beta headers that it needs.
+
+    `on_demand` is set if a summary should be requested before the prompt reaches the provider's threshold.
+    """
 
     context_management: JSON
     betas: tuple[str, ...] = ()
+    on_demand: OnDemand | None = None
 
     def without_thinking(self) -> ProviderParams:
         """Return the parameters for a request without thinking, in which the provider clears none."""
@@ -51,6 +52,17 @@ class ProviderParams:
             return self
         edits = [edit for edit in self.context_management["edits"] if edit["type"] != CLEAR_THINKING]
         return replace(self, context_management={"edits": edits})
+
+    def following_block(self) -> ProviderParams:
+        """Return the parameters for a request that begins with a summary written on demand.
+
+        Anthropic rejects it together with a threshold for the other kind of summary.
+        """
+        if not isinstance(self.context_management, Mapping):
+            return self
+        betas = [beta for beta in self.betas if beta != _COMPACTING_BETA]
+        value = without_threshold(self.context_management)
+        return replace(self, context_management=value, betas=(*betas, BETA))
 
     def merged(self, given: JSON) -> JSON:
         """Return the value with the edits that a client has set itself, which take precedence."""
@@ -62,6 +74,23 @@ class ProviderParams:
         kinds = {edit.get("type") for edit in own}
         added = [edit for edit in self.context_management["edits"] if edit["type"] not in kinds]
         return {**given, "edits": sorted([*own, *added], key=lambda edit: edit.get("type") != CLEAR_THINKING)}
+
+
+def without_threshold(value: JSON) -> JSON:
+    """Return `context_management` without the edit that lets Anthropic summarize at a threshold."""
+    if not isinstance(value, Mapping):
+        return value
+    edits = [edit for edit in value.get("edits") or () if not _is_threshold(edit)]
+    return {**value, "edits": edits}
+
+
+def has_threshold(value: JSON) -> bool:
+    """Return whether Anthropic summarizes at a threshold."""
+    return isinstance(value, Mapping) and any(map(_is_threshold, value.get("edits") or ()))
+
+
+def _is_threshold(edit: JSON) -> bool:
+    return isinstance(edit, Mapping) and edit.get("type") == _COMPACT
 
 
 def is_compacted_by_provider(policy: Policy, format: str | None) -> bool:
@@ -91,10 +120,16 @@ def provider_params(
         return ProviderParams(context_management=[compaction])
     edits = _clearing(policy, budget, capabilities, tools)
     betas = [_CLEARING_BETA]
-    if "recap" in policy.steps and capabilities.compaction and threshold >= _MIN_COMPACT:
-        edits.append({"type": _COMPACT, "trigger": _tokens(threshold), "instructions": _instructions(memory)})
-        betas.append(_COMPACTING_BETA)
-    return ProviderParams(context_management={"edits": edits}, betas=tuple(betas))
+    on_demand = None
+    if "recap" in policy.steps and capabilities.compaction:
+        instructions = summary_instructions(memory)
+        if capabilities.bound_thinking:
+            early = int(budget * (policy.soft or policy.hard or 1.0))
+            on_demand = OnDemand(threshold=early, keep=policy.tail_share, instructions=instructions)
+        if threshold >= _MIN_COMPACT:
+            edits.append({"type": _COMPACT, "trigger": _tokens(threshold), "instructions": instructions})
+            betas.append(_COMPACTING_BETA)
+    return ProviderParams(context_management={"edits": edits}, betas=tuple(betas), on_demand=on_demand)
 
 
 def _clearing(
@@ -131,12 +166,6 @@ def clear_at_least(policy: Policy, *, trigger: int, budget: int) -> int:
 
 def _tokens(value: int) -> dict[str, JSON]:
     return {"type": "input_tokens", "value": max(1, value)}
-
-
-def _instructions(memory: str) -> str:
-    if not memory.strip():
-        return _INSTRUCTIONS
-    return f"{_INSTRUCTIONS}\n\nKeep this working memory in the summary, verbatim:\n\n{memory}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

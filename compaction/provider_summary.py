@@ -5,12 +5,18 @@ The provider ignores everything before its summary. It must stay first and uncha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
-from compaction.messages import JSON, Message, Opaque
+from compaction.edits import Edit
+from compaction.messages import JSON, Message, Opaque, Role
 
 #: Kind of the blocks and items.
 COMPACTION = "compaction"
+
+#: Strategy of edits that replace messages with a block that Anthropic wrote on demand. Their text is the
+#: block as JSON: it must be sent exactly as the provider returned it.
+ON_DEMAND = "provider_summary"
 
 
 def is_compaction(message: Message) -> bool:
@@ -35,6 +41,36 @@ def summary_text(message: Message) -> str:
             content = part.source.get("content")
             return content if isinstance(content, str) else ""
     return ""
+
+
+def is_signed(block: JSON) -> bool:
+    """Return whether this is a block that Anthropic wrote on demand, which has a signature."""
+    return isinstance(block, Mapping) and block.get("type") == COMPACTION and bool(block.get("signature"))
+
+
+def begins_with_signed(item: JSON) -> bool:
+    """Return whether an Anthropic message begins with a block that was written on demand."""
+    content = item.get("content") if isinstance(item, Mapping) else None
+    return isinstance(content, list) and bool(content) and is_signed(content[0])
+
+
+def block_message(edit: Edit) -> Message:
+    """Return the message of an edit by `ON_DEMAND`: the block, as a message of the assistant."""
+    block = json.loads(edit.text)
+    return Message(
+        position=edit.position,
+        role=Role.ASSISTANT,
+        parts=(Opaque(kind=COMPACTION, source=block),),
+        tokens=edit.tokens_after,
+    )
+
+
+def replacement_text(edit: Edit) -> str:
+    """Return the text with which an edit replaces content, for people: that of the summary in a block."""
+    if edit.strategy != ON_DEMAND or not edit.text:
+        return edit.text
+    text = json.loads(edit.text).get("content")
+    return text if isinstance(text, str) else ""
 
 
 def _has_summary(source: JSON) -> bool:

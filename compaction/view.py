@@ -17,6 +17,7 @@ from compaction.edits import Edit, Op
 from compaction.entries import VERBATIM, Entry, PartEdits, edited_entry
 from compaction.invariants.pairs import Pairs, matches, safe_cuts
 from compaction.messages import Message, Role, Text
+from compaction.provider_summary import ON_DEMAND, block_message
 
 #: Key of edits of the memory's text, as opposed to edits that shed or restore it.
 _MEMORY_TEXT = "memory text"
@@ -277,6 +278,8 @@ def _replacement(eviction: Edit) -> Iterator[Entry]:
 
 def _generated(edit: Edit) -> Message:
     """Return the message that shows an edit's text."""
+    if edit.strategy == ON_DEMAND:
+        return block_message(edit)
     return Message(
         position=edit.position, role=Role.USER, parts=(Text(text=edit.text),), tokens=edit.tokens_after
     )

@@ -24,7 +24,8 @@ from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.providers import PROVIDERS
 from gateway.recording.recorder import Recorder
 from gateway.routing import Route, route_of
-from sessions.services.reconcile.served import Served
+from gateway.summaries import Summaries
+from sessions.services.reconcile.splice import Served, SummaryNeeded
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Gateway:
         self._upstreams = upstreams
         self._most_bytes = most_bytes
         self._http = upstream.client()
+        self._summaries = Summaries(self._http)
         self._recording: set[asyncio.Task[None]] = set()
         self._open = 0
 
@@ -86,6 +88,7 @@ class Gateway:
                 self._recorder.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
+                self._summaries.stop()
                 await self._finish()
                 await self._recorder.stop()
                 await self._http.aclose()
@@ -127,8 +130,9 @@ class Gateway:
             body = route.provider.with_usage(endpoint, body)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
         call = _call(route, headers, body, caller, forward, at, _mode(named, caller))
+        summary: SummaryNeeded | None = None
         if endpoint:
-            forward = await self._compacted(forward, call, caller, credentials)
+            forward, summary = await self._compacted(forward, call, caller, credentials)
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy()
         self._open += 1
@@ -139,14 +143,17 @@ class Gateway:
             metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
             if endpoint:
                 self._record(_answered(call, copy))
+            if summary is not None and copy.status == 200:
+                self._summaries.start(forward, summary)
             self._open -= 1
         if copy.status and copy.status != 502 and not copy.is_complete:
             raise Cut
 
     async def settle(self) -> None:
-        """Return when every response is sent and every call is recorded."""
+        """Return when every response is sent, and every call and summary is recorded."""
         await self._finish()
         await self._recorder.settle()
+        await self._summaries.settle()
 
     async def _finish(self) -> None:
         """Return when every response is sent and its call is in the queue or on disk."""
@@ -203,24 +210,27 @@ class Gateway:
 
     async def _compacted(
         self, forward: Forward, call: Call, caller: Caller, credentials: Credentials
-    ) -> Forward:
-        """Return the request with the edits of its session, in compact mode."""
+    ) -> tuple[Forward, SummaryNeeded | None]:
+        """Return the request with the edits of its session, in compact mode.
+
+        The second value is a request for a summary that should follow it.
+        """
         if call.mode != COMPACT:
             named = PROVIDERS[call.provider].identity(call.headers, {}).session
             session = [(b"x-contextapp-session", header_text(named))] if named else []
-            return replace(forward, extra=[*forward.extra, *session])
+            return replace(forward, extra=[*forward.extra, *session]), None
         if credentials.is_subscription and not caller.compacts_subscriptions:
             result: Served | Passthrough = Passthrough(reason="subscription")
         else:
             result = await self._compactor.serve(call, caller)
         if isinstance(result, Passthrough):
             extra = [(b"x-contextapp", f"passthrough; reason={result.reason}".encode())]
-            return replace(forward, extra=extra)
+            return replace(forward, extra=extra), None
         engine = "; engine=provider" if result.is_by_provider else ""
         tokens = f"compact{engine}; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
         extra = [(b"x-contextapp", tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
         headers = upstream.with_betas(forward.headers, result.betas)
-        return replace(forward, body=result.body, headers=headers, extra=extra)
+        return replace(forward, body=result.body, headers=headers, extra=extra), result.summary
 
 
 def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:

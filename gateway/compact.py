@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,8 @@ from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
 from redaction import Redaction
 from sessions.selectors.redaction import redaction_of
-from sessions.services.reconcile.served import Edits, NotServable, Served, edits_apply, edits_for_request
+from sessions.services.reconcile.served import Edits, NotServable, edits_for_request
+from sessions.services.reconcile.splice import Served, edits_apply
 from sessions.services.reconcile.values import InvalidHistory
 from sessions.store.rawjson import BadJson
 
@@ -86,6 +87,7 @@ class Compactor:
             known = self._last(caller, name)
             if known is None:
                 raise NotServable("timeout" if isinstance(error, TimeoutError) else "store") from None
+            known = replace(known, edits=replace(known.edits, on_demand=None))
         if known is None:
             raise NotServable("new")
         if name:

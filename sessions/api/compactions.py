@@ -8,8 +8,10 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from compaction.edits import Edit as EditValue
+from compaction.on_demand import OnDemandSummary
 from compaction.pipeline import Plan
 from compaction.policy import Policy
+from compaction.provider_summary import replacement_text
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
@@ -23,6 +25,7 @@ from sessions.selectors.compactions import compaction_json, compactions_jsonl
 from sessions.selectors.convert import edit_value
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
+from sessions.services.compactions.on_demand import NotReplaceable, SummaryRequested, summary_record
 from sessions.services.compactions.planning import PlanningFailed, preview_plan
 from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
@@ -127,6 +130,27 @@ class Compactions(Endpoint):
             page_json(list(rows[: limit + 1]), limit, compaction_json, lambda row: [row.number])
         )
 
+    @operation(
+        operation_id="compactions_record",
+        summary="Record a summary of the provider",
+        request=serializers.ProviderSummary,
+        responses={201: serializers.CompactionDetail, **error_responses(400, 409, 415)},
+    )
+    def post(self, call: ApiCall, session_id: str) -> HttpResponse:
+        """Takes the response to the `summary_request` of a prompt (Anthropic's compaction on demand). The
+        block replaces the summarized messages in later prompts. If the response contains no summary, the
+        compaction is recorded as `failed`, and the prompt stays the same."""
+        data = serializers.validated(serializers.ProviderSummary, call.body)
+        session = session_or_404(call, session_id)
+        for name in ("model", "stop_reason"):
+            reject_secret(data.get(name) or "", name, call.principal.redaction)
+        requested = SummaryRequested(session_id=session.pk, before=data["before"])
+        try:
+            compaction = summary_record(requested, OnDemandSummary.of(data))
+        except NotReplaceable as error:
+            raise Conflict("not_replaceable", sentence(error), param="before") from None
+        return json_response(detail_json(compaction), status=201)
+
 
 class CompactionsExport(Endpoint):
     @operation(
@@ -188,7 +212,7 @@ def edit_json(edit: EditValue) -> dict[str, Any]:
         "op": edit.op,
         "positions": {"first": edit.position, "last": edit.end},
         "part": edit.part,
-        "text": edit.text,
+        "text": replacement_text(edit),
         "handle": edit.handle,
         "reason": edit.reason,
         "tokens_before": edit.tokens_before,

@@ -126,6 +126,7 @@ CODES: Mapping[str, str] = {
     "precondition_failed": "`If-Match` does not match the current revision.",
     "precondition_required": "The `If-Match` header is required.",
     "compaction_open": "A compaction of this session is already in progress.",
+    "not_replaceable": "The provider's summary cannot replace the messages before `before`.",
     "not_revertible": "The compaction is not applied: it had no effect or is already reverted.",
     "not_editable": "The recap is not in the current prompt: it does not exist or a later one replaced it.",
     "unknown_format": "The file is not in a supported format.",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import orjson
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.capabilities import capabilities_of
 from compaction.dialects import get_dialect
+from compaction.on_demand import BETA, summarized_count
 from compaction.provider_engine import ProviderParams
+from compaction.provider_summary import ON_DEMAND
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
@@ -75,7 +78,8 @@ class Prompt(Endpoint):
         params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
         variant = [state.etag, served_format, f"{at_turn}", f"{int(manifest)}"]
         if params is not None:
-            variant.append(content_hash(json_bytes(params.context_management)).hex()[:12])
+            parameters = [params.context_management, params.on_demand is not None]
+            variant.append(content_hash(json_bytes(parameters)).hex()[:12])
         etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
         if _etag_matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
             return HttpResponse(status=304, headers={"ETag": etag})
@@ -141,11 +145,39 @@ def prompt_json(
         "compactions": state.compaction_count,
     }
     if params is not None:
-        params = params if b'"thinking"' in messages.data else params.without_thinking()
-        fields |= {"context_management": params.context_management, "betas": params.betas}
+        fields |= _provider_fields(params, messages, shown)
+    elif format == state.format and _begins_with_block(messages):
+        fields["betas"] = [BETA]
     if manifest:
         fields["manifest"] = messages.manifest
     return fields
+
+
+def _provider_fields(
+    params: ProviderParams, messages: PromptMessages, shown: orjson.Fragment | list[Any]
+) -> dict[str, Any]:
+    """Return the parameters of the provider's engine, and the summary to request if one is due."""
+    params = params if b'"thinking"' in messages.data else params.without_thinking()
+    params = params.following_block() if _begins_with_block(messages) else params
+    fields: dict[str, Any] = {"context_management": params.context_management, "betas": params.betas}
+    if params.on_demand is None or (isinstance(shown, list) and len(shown) != len(messages.manifest)):
+        return fields
+    roles = [entry["role"] for entry in messages.manifest]
+    sizes = [entry["tokens"] for entry in messages.manifest]
+    count = summarized_count(roles, sizes, keep=params.on_demand.keep)
+    if count is not None:
+        fields["summary_request"] = {
+            "messages": count,
+            "before": messages.manifest[count]["positions"]["first"],
+            "compaction": params.on_demand.compaction,
+            "betas": [BETA],
+        }
+    return fields
+
+
+def _begins_with_block(messages: PromptMessages) -> bool:
+    """Return whether the prompt begins with a summary that the provider wrote on demand."""
+    return bool(messages.manifest) and messages.manifest[0]["rule"] == ON_DEMAND
 
 
 def _etag_matches(header: str, etag: str) -> bool:

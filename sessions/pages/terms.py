@@ -22,6 +22,7 @@ _RULES: Mapping[str, str] = {
     "shown": "Unchanged, as pushed.",
     "removed": "Not in the prompt.",
     "provider": "Removed by the provider, which replaced it with its summary.",
+    "provider_summary": "Replaced by a summary that the provider wrote on demand.",
     "memory": "The working memory as of a compaction.",
 }
 

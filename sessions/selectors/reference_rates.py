@@ -13,6 +13,7 @@ from django.db.models.fields.json import KeyTextTransform
 from compaction.components import COMPONENT_OPS
 from compaction.edits import Op
 from compaction.provider_engine import NAME as PROVIDER
+from compaction.provider_summary import ON_DEMAND
 from compaction.referenced import How
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.trends import TrendQuery
@@ -90,7 +91,7 @@ def edits_of_project(project_id: UUID, query: TrendQuery | None = None) -> Query
     """
     newest = AgentSession.objects.filter(project=project_id, compaction_count__gt=0)
     applied = Edit.objects.filter(compaction__state=Compaction.State.DONE).exclude(
-        strategy__in=(CLIENT, PROVIDER)
+        strategy__in=(CLIENT, PROVIDER, ON_DEMAND)
     )
     if query is not None:
         start, end = query.span.bounds()

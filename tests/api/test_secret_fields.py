@@ -33,6 +33,7 @@ CALLS = {
     "memory_proposals_create": ("POST", "sessions/s1/memory/proposals/"),
     "memory_settings_change": ("PATCH", "memory/settings/"),
     "compact": ("POST", "sessions/s1/compact/"),
+    "compactions_record": ("POST", "sessions/s1/compactions/"),
     "tool_calls": ("POST", "sessions/s1/tool_calls/"),
     "recap_edit": ("POST", "sessions/s1/compactions/1/recap/"),
     "prompts_compact": ("POST", "prompts/compact/"),

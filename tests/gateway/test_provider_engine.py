@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from itertools import pairwise
 from typing import Any
 
 import anthropic
@@ -12,8 +12,9 @@ import pytest
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
 from sessions.models import AgentSession, Recap
+from tests.api.client import Api
 from tests.compaction.providers import faults
-from tests.gateway.anthropic_talk import STREAM, event, stream, tool_use
+from tests.gateway.claude import Claude, begins_with_block
 from tests.gateway.double import Provider, Received, Reply
 from tests.gateway.openai_talk import function_call, reasoned, responses_stream
 from tests.gateway.running import Running
@@ -32,87 +33,6 @@ def project(project: Project) -> Project:
     return project
 
 
-class Claude:
-    """Anthropic's API with context editing, summaries and bound thinking (rule A11)."""
-
-    def __init__(self) -> None:
-        self.bodies: list[JSON] = []
-        self.betas: list[str] = []
-
-    def answer(self, received: Received) -> Reply:
-        body = json.loads(received.body)
-        messages = body["messages"]
-        self.bodies.append(body)
-        self.betas.append(received.header("anthropic-beta") or "")
-        if error := self._error(body):
-            return Reply(
-                status=400, parts=[json.dumps({"type": "error", "error": {"message": error}}).encode()]
-            )
-        managed = {edit["type"]: edit for edit in body.get("context_management", {}).get("edits", ())}
-        size = len(received.body) // 4
-        blocks: list[JSON] = [
-            {"type": "thinking", "thinking": "Next.", "signature": signature(messages)},
-            tool_use(f"toolu_{len(self.bodies)}", command="cat"),
-        ]
-        summary = managed.get("compact_20260112")
-        if summary and size > summary["trigger"]["value"]:
-            block = {"type": "compaction", "content": "We have read many files."}
-            return _reply([block, *blocks], size=size, compacted=True)
-        results = [
-            b for m in messages if isinstance(m["content"], list) for b in m["content"] if "tool_use_id" in b
-        ]
-        clear = managed.get("clear_tool_uses_20250919")
-        applied: list[JSON] = []
-        if clear and size > clear["trigger"]["value"]:
-            cleared = len(results) - clear["keep"]["value"]
-            tokens = size * cleared // len(results)
-            applied = [{"type": clear["type"], "cleared_tool_uses": cleared, "cleared_input_tokens": tokens}]
-        return _reply(
-            blocks, size=size - sum(edit["cleared_input_tokens"] for edit in applied), applied=applied
-        )
-
-    def _error(self, body: JSON) -> str:
-        if "context_management" in body and "context-management-2025-06-27" not in self.betas[-1]:
-            return "context_management: Extra inputs are not permitted"
-        messages = body["messages"]
-        for index, message in enumerate(messages):
-            for block in message["content"] if isinstance(message["content"], list) else ():
-                if block["type"] == "thinking" and block["signature"] != signature(messages[:index]):
-                    start = max(
-                        (i for i, m in enumerate(messages[: index + 1]) if _is_summary(m)), default=None
-                    )
-                    if start is None:
-                        return "The block is bound to a different conversation"
-        return ""
-
-
-def _is_summary(message: JSON) -> bool:
-    content = message["content"]
-    return isinstance(content, list) and bool(content) and content[0]["type"] == "compaction"
-
-
-def signature(messages: list[JSON]) -> str:
-    """Sign the messages, without cache breakpoints."""
-    return hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()
-
-
-def _reply(blocks: list[JSON], *, size: int, applied: Any = (), compacted: bool = False) -> Reply:
-    parts = list(stream(*blocks, stop="tool_use", model="claude-opus-5-5", read=max(size - 312, 0)))
-    usage: JSON = {"output_tokens": 57}
-    if compacted:
-        usage["iterations"] = [
-            {"type": "compaction", "input_tokens": size, "output_tokens": 900},
-            {"type": "message", "input_tokens": 1_200, "output_tokens": 57},
-        ]
-    parts[-2] = event(
-        "message_delta",
-        delta={"stop_reason": "tool_use"},
-        usage=usage,
-        context_management={"applied_edits": list(applied)},
-    )
-    return Reply(headers=STREAM, parts=parts)
-
-
 def output(number: int) -> str:
     return "\n".join(f"{number}.{line} def handler_{number}_{line}(): return {line}" for line in range(200))
 
@@ -120,8 +40,8 @@ def output(number: int) -> str:
 class Worker:
     """An agent with Anthropic's SDK that reads files and sends its whole history."""
 
-    def __init__(self, gateway: Running, api_key: str) -> None:
-        self.gateway = gateway
+    def __init__(self, gateway: Running, api_key: str, *, model: str = "claude-opus-5-5") -> None:
+        self.gateway, self.model = gateway, model
         self.client = anthropic.Anthropic(
             api_key="sk-ant",
             base_url=f"{gateway.url}/anthropic",
@@ -131,9 +51,10 @@ class Worker:
         self.history: list[Any] = [{"role": "user", "content": "Read all the files."}]
         self.headers: list[str] = []
 
-    def work(self, number: int) -> None:
+    def work(self, number: int, *, says: str = "") -> None:
+        """Make one call, and append its result and what the user says."""
         with self.client.messages.stream(
-            model="claude-opus-5-5",
+            model=self.model,
             max_tokens=100,
             thinking={"type": "adaptive"},
             messages=self.history,
@@ -143,7 +64,11 @@ class Worker:
             self.headers.append(answer.response.headers["x-contextapp"])
         content = [block.to_dict() for block in message.content]
         result = {"type": "tool_result", "tool_use_id": content[-1]["id"], "content": output(number)}
-        self.history += [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+        said = [{"type": "text", "text": says}] if says else []
+        self.history += [
+            {"role": "assistant", "content": content},
+            {"role": "user", "content": [result, *said]},
+        ]
         self.gateway.settle()
 
 
@@ -169,17 +94,17 @@ def test_anthropic_clears_outputs_and_thinking_survives(
 def test_anthropics_summary_starts_the_next_request(
     gateway: Running, provider: Provider, api_key: str, project: Project
 ) -> None:
-    claude, worker = Claude(), Worker(gateway, api_key)
+    claude, worker = Claude(), Worker(gateway, api_key, model="claude-opus-4-8")
     provider.otherwise = claude.answer
     project.default_policy = {"preset": "balanced", "engine": "provider", "soft": 0.95}
     project.save()
     for number in range(40):
-        worker.work(number)
-        if any(map(_is_summary, worker.history)):
+        worker.work(number, says=output(number))
+        if any(map(begins_with_block, worker.history)):
             break
-    assert any(map(_is_summary, worker.history))
+    assert any(map(begins_with_block, worker.history))
     worker.work(40)
-    assert _is_summary(claude.bodies[-1]["messages"][0])
+    assert begins_with_block(claude.bodies[-1]["messages"][0])
     assert claude.bodies[-1]["messages"] == worker.history[-4:-2]
     [session] = AgentSession.objects.all()
     row = session.compactions.get(record__has_key="iterations", record__iterations__0__type="compaction")
@@ -235,3 +160,99 @@ def test_openai_compacts_into_an_item_with_a_readable_recap_beside_it(
     [row] = session.compactions.all()
     assert (row.trigger, row.record["engine"]) == ("provider", "provider")
     assert Recap.objects.get(compaction=row).tokens > 50
+
+
+class TestOnDemand:
+    """Summaries on demand, for models that bind thinking to the prompt."""
+
+    @pytest.fixture
+    def api(self, api_key: str) -> Api:
+        return Api(api_key)
+
+    @pytest.fixture
+    def claude(self, provider: Provider, project: Project) -> Claude:
+        gateway_update(project=project, changes={"budget_tokens": 15_000})
+        claude = Claude()
+        provider.otherwise = claude.answer
+        return claude
+
+    @pytest.fixture
+    def worker(self, gateway: Running, claude: Claude, api_key: str) -> Worker:
+        return Worker(gateway, api_key)
+
+    def test_thinking_survives_two_summaries_and_no_request_is_rejected(
+        self, worker: Worker, claude: Claude, api: Api
+    ) -> None:
+        worker.work(0, says=output(0))
+        memory = {"decisions": ["Use the staging bucket."]}
+        assert api.patch("sessions/s/memory/", memory, if_match="*").status_code == 200
+        calls = 1
+        while len(claude.summarized) < 2 or claude.bodies[-1]["messages"][0] == claude.block(1):
+            worker.work(calls, says=output(calls))
+            calls += 1
+        assert claude.rejected == []
+        self._check_prompts(claude)
+        [session] = AgentSession.objects.all()
+        assert session.turn_count == calls
+        done = list(session.compactions.filter(record__on_demand=True).order_by("number"))
+        assert [row.state for row in done] == ["done", "done"]
+        assert {row.record["engine"] for row in done} == {"provider"}
+        assert all(row.cost_microusd and row.tokens_after < row.tokens_before for row in done)
+        assert [row.author for row in Recap.objects.filter(compaction__in=done)] == ["model", "model"]
+
+    @staticmethod
+    def _check_prompts(claude: Claude) -> None:
+        """Expect the instructions, thinking after the block, and that prompts grow between two summaries."""
+        first = claude.summarized[0]
+        assert "Use the staging bucket." in first["compaction"]["instructions"]
+        assert first["tools"] == claude.bodies[-1]["tools"]
+        last = claude.bodies[-1]["messages"]
+        assert last[0] == claude.block(2)
+        assert [block["type"] for block in last[1]["content"]] == ["thinking", "tool_use"]
+        changes = sum(
+            later["messages"][: len(earlier["messages"])] != earlier["messages"]
+            for earlier, later in pairwise(claude.bodies)
+        )
+        assert changes == len(claude.summarized) == 2
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            Reply(status=529, parts=[b'{"type":"error","error":{"type":"overloaded_error"}}']),
+            Reply(parts=[b'{"content":[],"stop_reason":"max_tokens","usage":{}}']),
+            Reply(parts=[b"<html>"]),
+        ],
+        ids=["overloaded", "cut off", "not JSON"],
+    )
+    def test_without_a_summary_the_agent_goes_on(self, worker: Worker, claude: Claude, reply: Reply) -> None:
+        claude.replies = [reply]
+        while not claude.summarized:
+            worker.work(0, says=output(0))
+        for _ in range(2):
+            worker.work(0, says=output(0))
+        assert claude.rejected == []
+        assert len(claude.summarized) == 1
+        [row] = AgentSession.objects.get().compactions.filter(record__on_demand=True)
+        assert row.state == "failed"
+        assert row.reason
+
+    def test_the_summary_is_readable_elsewhere_and_survives_a_change_of_the_engine(
+        self, worker: Worker, claude: Claude, api: Api
+    ) -> None:
+        while not claude.bodies or not begins_with_block(claude.bodies[-1]["messages"][0]):
+            worker.work(0, says=output(0))
+        prompt = api.get("sessions/s/prompt/?format=openai").json()
+        assert "Summary 1." in json.dumps(prompt["messages"])
+        assert faults(prompt["messages"], "openai") == []
+        [detail] = [
+            api.get(f"sessions/s/compactions/{row.number}/").json()
+            for row in AgentSession.objects.get().compactions.filter(record__on_demand=True)
+        ]
+        assert detail["edits"][0]["text"].startswith("Decisions\n- Summary 1.")
+        assert api.patch("sessions/s/", {"policy": "balanced"}).status_code == 200
+        worker.work(0)
+        assert claude.rejected == []
+        assert claude.bodies[-1]["messages"][0] == claude.block(1)
+        revert = api.post(f"sessions/s/compactions/{detail['number']}/revert/", {})
+        assert revert.status_code == 200
+        assert not begins_with_block(api.get("sessions/s/prompt/").json()["messages"][0])

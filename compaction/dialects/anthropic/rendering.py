@@ -10,6 +10,7 @@ from compaction.dialects.blocks import as_text, digested_id, note_of, text_of
 from compaction.dialects.openai_responses.media import chat_media
 from compaction.jsontext import loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.provider_summary import is_signed
 
 
 def message_json(message: Message) -> dict[str, JSON] | None:
@@ -50,6 +51,8 @@ def _block(part: Part, native: bool) -> dict[str, JSON] | None:
             }
         case ToolResult():
             return _result_block(part, source)
+        case Opaque(source=block) if is_signed(block):
+            return dict(block)
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
             return _foreign_media(block) or {"type": "text", "text": note_of(part.source, kind)}

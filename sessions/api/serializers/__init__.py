@@ -7,6 +7,7 @@ from sessions.api.serializers.compactions import (
     CompactionPage,
     CompactRequest,
     ExportedCompaction,
+    ProviderSummary,
     RecapText,
 )
 from sessions.api.serializers.contents import (
@@ -96,6 +97,7 @@ __all__ = [
     "ProjectSearchPage",
     "Prompt",
     "PromptCompactRequest",
+    "ProviderSummary",
     "RecapText",
     "ReconciledPrompt",
     "SearchPage",

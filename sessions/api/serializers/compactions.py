@@ -22,6 +22,20 @@ class CompactRequest(Strict):
     )
 
 
+class ProviderSummary(Strict):
+    before = serializers.IntegerField(
+        min_value=1, max_value=2**31 - 1, help_text="`before` of the prompt's `summary_request`."
+    )
+    content = serializers.ListField(
+        child=serializers.DictField(), max_length=10, help_text="`content` of the response, unchanged."
+    )
+    stop_reason = PlainText(
+        required=False, allow_null=True, max_length=100, help_text="`stop_reason` of the response."
+    )
+    model = PlainText(required=False, max_length=200, help_text="`model` of the response.")
+    usage = serializers.DictField(required=False, help_text="`usage` of the response, unchanged.")
+
+
 class RecapText(Strict):
     text = PlainText(max_length=100_000, help_text="The new recap, in the format of the existing one.")
 

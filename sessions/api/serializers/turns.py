@@ -149,6 +149,17 @@ class ManifestEntry(serializers.Serializer):
     tokens = serializers.IntegerField(help_text="Estimated tokens of this message.")
 
 
+class SummaryRequest(serializers.Serializer):
+    messages = serializers.IntegerField(help_text="Send only this many of the prompt's messages.")
+    before = serializers.IntegerField(
+        help_text="Position of the first message that follows the summary. Return it with the summary."
+    )
+    compaction = serializers.DictField(help_text="The value to send as `compaction`.")
+    betas = serializers.ListField(
+        child=serializers.CharField(), help_text="Beta headers that the request requires."
+    )
+
+
 class Prompt(serializers.Serializer):
     format = FormatField(help_text="Format of the messages.")
     turn = serializers.IntegerField(help_text="Last turn in the prompt; -1 before the first push.")
@@ -164,7 +175,13 @@ class Prompt(serializers.Serializer):
     betas = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="Beta headers that `context_management` requires (Anthropic).",
+        help_text="Beta headers that the request requires (Anthropic).",
+    )
+    summary_request = SummaryRequest(
+        required=False,
+        help_text="Set if the provider should write a summary now (Anthropic, models that bind thinking to "
+        "the prompt). Send it in a separate request, with the same model, system prompt and tools but "
+        "without `context_management`, and post the response to `compactions/`.",
     )
     tokens = serializers.IntegerField(help_text="Estimated tokens of the prompt.")
     raw_tokens = serializers.IntegerField(

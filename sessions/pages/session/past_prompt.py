@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from compaction.components import COMPONENT_OPS
 from compaction.messages import JSON
+from compaction.provider_summary import replacement_text
 from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession, Edit, Message
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
@@ -19,6 +20,7 @@ from sessions.pages.session.past_prompt_search import past_prompt_search
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.zones import zone_of
+from sessions.selectors.convert import edit_value
 from sessions.selectors.past_prompts import (
     Outline,
     entry_contents,
@@ -150,7 +152,7 @@ def _opened(session: AgentSession, outline: Outline, entry: Entry) -> dict[str, 
 
 def edit_context(session: AgentSession, edit: Edit) -> dict[str, Any]:
     """Return the context of an edit: the affected messages and their replacement."""
-    replacement = visible(bodies.unpack(edit.text).decode())
+    replacement = visible(replacement_text(edit_value(edit)))
     if edit.op in COMPONENT_OPS:
         return {"replacement": replacement, "is_component": True}
     rows = originals(session=session, first=edit.position, last=edit.end, limit=EVICTED_LIMIT)

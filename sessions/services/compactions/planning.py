@@ -19,6 +19,8 @@ from compaction.layout import positions_kept
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy
 from compaction.preparation import boundary_request
+from compaction.provider_engine import NAME as PROVIDER
+from compaction.provider_summary import ON_DEMAND
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Summary
 from compaction.triggers import hard
@@ -81,7 +83,7 @@ def view_load(
         view=view,
         edits=found,
         raw={row.position: row.data for row in rows},
-        previous=_previous_recap(session),
+        previous=_previous_recap(session, values),
         shortening=shortening,
     )
 
@@ -92,9 +94,13 @@ def edits_in_force(session_id: UUID) -> Sequence[int]:
     return snapshots.values_list("edits", flat=True).first() or ()
 
 
-def _previous_recap(session: AgentSession) -> RecapValue | None:
-    row = recaps_of(session.pk).first()
-    return recap_value(row) if row is not None else None
+def _previous_recap(session: AgentSession, edits: Sequence[EditValue]) -> RecapValue | None:
+    """Return the newest recap, or None if the prompt contains it as a summary that no step edits."""
+    row = recaps_of(session.pk).select_related("compaction").first()
+    if row is None:
+        return None
+    is_block = row.compaction.trigger == PROVIDER and any(edit.strategy == ON_DEMAND for edit in edits)
+    return None if is_block else recap_value(row)
 
 
 def session_plan(

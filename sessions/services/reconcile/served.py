@@ -7,7 +7,7 @@ compactions each request begins with the bytes of the one before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -17,32 +17,31 @@ from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
-from compaction.capabilities import capabilities_of
-from compaction.dialects import get_dialect, parse_message, parse_mixed
-from compaction.provider_engine import ProviderParams, is_compacted_by_provider
-from compaction.provider_summary import is_compaction
+from compaction.dialects import get_dialect, parse_mixed
+from compaction.on_demand import OnDemand
+from compaction.provider_engine import (
+    ProviderParams,
+    is_compacted_by_provider,
+)
 from compaction.triggers import TriggerState, evaluate
-from compaction.validation import validate
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory
 from sessions.selectors.prompts import snapshot_read
-from sessions.selectors.provider_engine import session_provider_params
+from sessions.selectors.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.stored_rows import messages_load
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.planning import edits_in_force
 from sessions.services.reconcile.matching import histories_unlocked
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import is_current, positions
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_snapshots import Generated, PromptOutline
-from sessions.store.rawjson import element_spans, list_start, with_field
 
 #: The policy of a session that is only observed: nothing is compacted.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
 
-
-_CONTEXT_MANAGEMENT = "context_management"
 
 #: How often the edits are read if they change meanwhile.
 _ATTEMPTS = 3
@@ -63,7 +62,8 @@ class Edits:
     `pieces` are the messages of the prompt up to the last compaction: the index of a message in the client's
     history, or the JSON of an edited or generated one. They replace the first `count` messages. `shown` is
     the size of the prompt and `raw` that without edits, of the stored messages, in estimated tokens.
-    `provider` are parameters for the provider if it compacts the session.
+    `provider` are parameters for the provider if it compacts the session, `on_demand` if it should write a
+    summary now.
     """
 
     session_id: UUID
@@ -76,25 +76,13 @@ class Edits:
     raw: int
     calibration: Calibration
     provider: ProviderParams | None
+    on_demand: OnDemand | None
+    message_count: int
+    in_force: tuple[int, ...]
 
     @property
     def changes_nothing(self) -> bool:
         return list(self.pieces) == list(range(self.count))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """A request body with the edits applied; token figures are in the provider's tokens.
-
-    `betas` are beta headers that the request needs if the provider compacts it.
-    """
-
-    body: bytes
-    session: str
-    tokens_before: int
-    tokens_after: int
-    is_by_provider: bool = False
-    betas: tuple[str, ...] = ()
 
 
 def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, field: str) -> Edits:
@@ -128,14 +116,14 @@ def _edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction,
     if session.policy == NEVER_COMPACTS:
         session.policy = Project.objects.values_list("default_policy", flat=True).get(pk=session.project_id)
         AgentSession.objects.filter(pk=session.pk).update(policy=session.policy)
-    new = _tokens(reading, history.count, session.format)
+    new = new_tokens(reading, history.count, session.format)
     _compact_if_due(session, new)
     edits = _edits(session, history)
     session_prompt_record(session)
     return edits
 
 
-def _tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdown:
+def new_tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdown:
     """Return the estimated tokens of the messages from index `first` on."""
     values = reading.values[first - reading.first :]
     return TokenBreakdown().add(parse_mixed(values, default=format, counter=counter()))
@@ -181,6 +169,8 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     if not AgentSession.objects.filter(pk=session.pk, edits_revision=session.edits_revision).exists():
         raise _Changed
     at = positions(history, session.message_count)
+    params = session_provider_params(session)
+    on_demand = on_demand_due(session, params)
     end = session.snapshot_end if stored is not None else 0
     count = sum(position < end for position in at)
     return Edits(
@@ -193,7 +183,10 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
         calibration=calibration_of(session.calibration, model=session.model),
-        provider=session_provider_params(session),
+        provider=params,
+        on_demand=on_demand,
+        message_count=session.message_count,
+        in_force=tuple(edits_in_force(session.pk)) if on_demand is not None else (),
     )
 
 
@@ -223,74 +216,3 @@ def _without_breakpoints(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _without_breakpoints(each) for k, each in value.items() if k != "cache_control"}
     return [_without_breakpoints(each) for each in value] if isinstance(value, list) else value
-
-
-def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str) -> Served:
-    """Return the request with the edits applied. Uses no database.
-
-    Raises `NotServable` if the request does not continue the history that the edits are for, or if the
-    provider would reject it with the edits; `BadJson` or `InvalidHistory` if it cannot be read.
-    """
-    reading = history_read(body, histories=[edits.history], redaction=redaction, field=field)
-    if reading.digest_at(edits.history.count) != bytes(edits.history.digest):
-        raise NotServable("history")
-    new = _tokens(reading, edits.history.count, edits.format).total
-    before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
-    served = Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
-    if edits.provider is not None:
-        served = _with_provider(served, edits.provider, reading.fields)
-        body = served.body
-    if edits.changes_nothing:
-        return served
-    spliced, messages = _splice(edits, body, field)
-    _check(messages, edits, _edited(edits.pieces, messages), model)
-    return replace(served, body=spliced)
-
-
-def _with_provider(served: Served, params: ProviderParams, fields: Mapping[str, Any]) -> Served:
-    """Return the request with the parameters of the provider's engine, and the client's own unchanged."""
-    thinking = fields.get("thinking")
-    if not isinstance(thinking, Mapping) or thinking.get("type") not in {"enabled", "adaptive"}:
-        params = params.without_thinking()
-    value = params.merged(fields.get(_CONTEXT_MANAGEMENT))
-    body = with_field(served.body, _CONTEXT_MANAGEMENT, json_bytes(value))
-    return replace(served, body=body, is_by_provider=True, betas=params.betas)
-
-
-def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
-    """Return the body with other messages, every other byte unchanged, and the messages."""
-    start = list_start(body, field)
-    assert start is not None  # the body was read
-    spans = element_spans(body, start)
-    if not spans:
-        raise NotServable("unreadable")
-    own = [body[begin:end] for begin, end in spans]
-    messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
-    messages += own[edits.count :]
-    return body[:start] + b",".join(messages) + body[spans[-1][1] :], messages
-
-
-def _edited(pieces: Sequence[int | bytes], messages: Sequence[bytes]) -> range:
-    """Return the indices of the messages that follow an edit.
-
-    The provider ignores what precedes its summary, so removing that is not an edit.
-    """
-    begins_with_summary = b'"compaction"' in messages[0] and is_compaction(
-        parse_message(json_value(messages[0]), default=None, position=0, turn=0)
-    )
-    start = pieces[0] if begins_with_summary and isinstance(pieces[0], int) else 0
-    first = next((i for i, piece in enumerate(pieces) if piece != start + i), len(pieces))
-    return range(first, len(pieces))
-
-
-def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:
-    """Raise `NotServable` if the provider would reject the messages.
-
-    Rules about the last message are left to the client: it knows whether it may prefill an answer. So are
-    reasoning items without encrypted content: it knows whether the provider stores its responses.
-    """
-    capabilities = capabilities_of(model)
-    values = [json_value(data) for data in messages]
-    found = validate(values, edits.format, capabilities=capabilities, edited=edited)
-    if any(violation.rule not in {"A7", "A9", "R3"} for violation in found):
-        raise NotServable("invalid")

@@ -23,7 +23,8 @@ class Prompt:
     Anthropic, `chat.completions.create(model=…, **prompt.params)` or, in the format `openai-responses`,
     `responses.create(model=…, **prompt.params)` for OpenAI. You may modify it.
     If the policy's engine is the provider, it contains `context_management`; with Anthropic, use
-    `beta.messages.create`.
+    `beta.messages.create`. If `summary_request` is set, request a summary with `summary_params`, and pass the
+    response to `Session.record_summary`.
     """
 
     params: dict[str, Any]
@@ -38,6 +39,20 @@ class Prompt:
     compactions: int
     manifest: tuple[ManifestEntry, ...] | None
     reconciled: Reconciliation | None = None  #: the outcome of `Session.sync`
+    summary_request: Mapping[str, Any] | None = None
+
+    @property
+    def summary_params(self) -> dict[str, Any]:
+        """The parameters for `beta.messages.create` that request the summary. Empty if none is due."""
+        if self.summary_request is None:
+            return {}
+        kept = {name: value for name, value in self.params.items() if name != "context_management"}
+        return {
+            **kept,
+            "messages": self.params["messages"][: self.summary_request["messages"]],
+            "compaction": self.summary_request["compaction"],
+            "betas": self.summary_request["betas"],
+        }
 
     @classmethod
     def read(cls, data: bytes) -> Prompt:
@@ -58,6 +73,7 @@ class Prompt:
                 compactions=value["compactions"],
                 manifest=None if manifest is None else tuple(manifest),
                 reconciled=value.get("reconciled"),
+                summary_request=value.get("summary_request"),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnexpectedResponse(f"the response is not a prompt: {error!r}") from None

@@ -169,6 +169,18 @@ class Session:
         """Iterate over the compactions, newest first."""
         return pages(self._transport, "sessions", self.id, "compactions")
 
+    def record_summary(self, prompt: Prompt, response: Mapping[str, object]) -> types.CompactionRecord:
+        """Record the summary that the provider wrote for `prompt.summary_request`.
+
+        `response` is its response as a dict: `message.to_dict()` with Anthropic's SDK.
+        """
+        if prompt.summary_request is None:
+            raise ValueError("the prompt requests no summary")
+        names = ("content", "stop_reason", "model", "usage")
+        body = {name: response[name] for name in names if response.get(name) is not None}
+        body["before"] = prompt.summary_request["before"]
+        return cast(types.CompactionRecord, self._call("POST", "compactions", body=body).json())
+
     def revert(self, number: int) -> types.CompactionRecord:
         """Revert a compaction: remove its edits from the prompt. Its record is kept."""
         response = self._call("POST", "compactions", str(number), "revert")

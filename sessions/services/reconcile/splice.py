@@ -1,0 +1,178 @@
+"""Apply the edits of a session to a request that its client is about to send.
+
+The messages are spliced into the body; every other byte stays the client's, except for the parameters of the
+provider's engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compaction.capabilities import capabilities_of
+from compaction.dialects import parse_message
+from compaction.on_demand import BETA, summarized_count, summary_request, without_remaining
+from compaction.provider_engine import ProviderParams, has_threshold, without_threshold
+from compaction.provider_summary import begins_with_signed, begins_with_summary, is_compaction
+from compaction.validation import validate
+from redaction import Redaction
+from sessions.services.compactions.on_demand import SummaryRequested
+from sessions.services.reconcile.reading import history_read
+from sessions.services.reconcile.served import Edits, NotServable, new_tokens
+from sessions.services.reconcile.stored import positions
+from sessions.store.bodies import json_bytes, json_value
+from sessions.store.rawjson import element_spans, list_start, with_field
+
+_CONTEXT_MANAGEMENT = "context_management"
+_OUTPUT_CONFIG = "output_config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A request body with the edits applied; token figures are in the provider's tokens.
+
+    `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
+    summary that should be sent in the background.
+    """
+
+    body: bytes
+    session: str
+    tokens_before: int
+    tokens_after: int
+    is_by_provider: bool = False
+    betas: tuple[str, ...] = ()
+    summary: SummaryNeeded | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryNeeded:
+    """The body of a request for a summary, and the messages that it will replace."""
+
+    body: bytes
+    requested: SummaryRequested
+
+
+def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str) -> Served:
+    """Return the request with the edits applied. Uses no database.
+
+    Raises `NotServable` if the request does not continue the history that the edits are for, or if the
+    provider would reject it with the edits; `BadJson` or `InvalidHistory` if it cannot be read.
+    """
+    reading = history_read(body, histories=[edits.history], redaction=redaction, field=field)
+    if reading.digest_at(edits.history.count) != bytes(edits.history.digest):
+        raise NotServable("history")
+    new = new_tokens(reading, edits.history.count, edits.format).total
+    before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
+    messages: list[bytes] = []
+    if not edits.changes_nothing:
+        body, messages = _splice(edits, body, field)
+        _check(messages, edits, _edited(edits.pieces, messages), model)
+    served = Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
+    served = _with_provider(served, edits.provider, reading.fields, follows_block=_is_block(messages))
+    return replace(served, summary=_summary(edits, body, reading.fields, field))
+
+
+def _is_block(messages: Sequence[bytes]) -> bool:
+    """Return whether the messages begin with a summary that the provider wrote on demand."""
+    return bool(messages) and b'"signature"' in messages[0] and begins_with_signed(json_value(messages[0]))
+
+
+def _with_provider(
+    served: Served, params: ProviderParams | None, fields: Mapping[str, Any], *, follows_block: bool
+) -> Served:
+    """Return the request with the parameters of the provider's engine, and the client's own unchanged.
+
+    Without `params`, contextapp compacts the session. Anthropic rejects some fields of the client in a
+    request that begins with a summary that it wrote on demand.
+    """
+    body, given = served.body, fields.get(_CONTEXT_MANAGEMENT)
+    betas: tuple[str, ...] = (BETA,) if follows_block else ()
+    value = without_threshold(given) if follows_block else given
+    if params is not None:
+        thinking = fields.get("thinking")
+        if not isinstance(thinking, Mapping) or thinking.get("type") not in {"enabled", "adaptive"}:
+            params = params.without_thinking()
+        params = params.following_block() if follows_block else params
+        value, betas = params.merged(value), params.betas
+    if value != given:
+        body = with_field(body, _CONTEXT_MANAGEMENT, json_bytes(value))
+    config = fields.get(_OUTPUT_CONFIG)
+    if follows_block and config != (kept := without_remaining(config)):
+        body = with_field(body, _OUTPUT_CONFIG, json_bytes(kept))
+    return replace(served, body=body, is_by_provider=params is not None, betas=betas)
+
+
+def _summary(edits: Edits, body: bytes, fields: Mapping[str, Any], field: str) -> SummaryNeeded | None:
+    """Return the request for a summary of the beginning of a request, if one is due and possible.
+
+    `body` is the request with the edits applied. A client that lets the provider summarize at a threshold has
+    decided otherwise.
+    """
+    if edits.on_demand is None or has_threshold(fields.get(_CONTEXT_MANAGEMENT)):
+        return None
+    spans = element_spans(body, list_start(body, field) or 0)
+    values = [json_value(body[begin:end]) for begin, end in spans]
+    if any(begins_with_summary(value) and not begins_with_signed(value) for value in values):
+        return None
+    roles, sizes = [value.get("role", "") for value in values], [end - begin for begin, end in spans]
+    count = summarized_count(roles, sizes, keep=edits.on_demand.keep)
+    before = _position_at(edits, count) if count is not None else None
+    if count is None or before is None:
+        return None
+    request = summary_request(
+        {**fields, "messages": values}, count=count, compaction=edits.on_demand.compaction
+    )
+    requested = SummaryRequested(session_id=edits.session_id, before=before, in_force=edits.in_force)
+    return SummaryNeeded(body=request, requested=requested)
+
+
+def _position_at(edits: Edits, index: int) -> int | None:
+    """Return the position of a message of the request, or None if it is not stored or was generated."""
+    piece: int | bytes = edits.count + index - len(edits.pieces)
+    if index < len(edits.pieces):
+        piece = edits.pieces[index]
+    if isinstance(piece, bytes) or piece >= edits.history.count:
+        return None
+    return positions(edits.history, edits.message_count)[piece]
+
+
+def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
+    """Return the body with other messages, every other byte unchanged, and the messages."""
+    start = list_start(body, field)
+    assert start is not None  # the body was read
+    spans = element_spans(body, start)
+    if not spans:
+        raise NotServable("unreadable")
+    own = [body[begin:end] for begin, end in spans]
+    messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
+    messages += own[edits.count :]
+    return body[:start] + b",".join(messages) + body[spans[-1][1] :], messages
+
+
+def _edited(pieces: Sequence[int | bytes], messages: Sequence[bytes]) -> range:
+    """Return the indices of the messages that follow an edit.
+
+    The provider ignores what precedes its summary, so removing that is not an edit; nor is the summary.
+    """
+    has_summary = b'"compaction"' in messages[0] and is_compaction(
+        parse_message(json_value(messages[0]), default=None, position=0, turn=0)
+    )
+    kept = next((index for index, piece in enumerate(pieces) if isinstance(piece, int)), None)
+    start = pieces[kept] - kept if has_summary and kept is not None else 0  # type: ignore[operator]
+    same = (piece == start + index for index, piece in enumerate(pieces))
+    first = next((i for i, is_same in enumerate(same) if not is_same and not (has_summary and i == 0)), None)
+    return range(len(pieces) if first is None else first, len(pieces))
+
+
+def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:
+    """Raise `NotServable` if the provider would reject the messages.
+
+    Rules about the last message are left to the client: it knows whether it may prefill an answer. So are
+    reasoning items without encrypted content: it knows whether the provider stores its responses.
+    """
+    capabilities = capabilities_of(model)
+    values = [json_value(data) for data in messages]
+    found = validate(values, edits.format, capabilities=capabilities, edited=edited)
+    if any(violation.rule not in {"A7", "A9", "R3"} for violation in found):
+        raise NotServable("invalid")
