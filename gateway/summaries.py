@@ -35,18 +35,18 @@ class Summaries:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="summaries")
 
     def start(self, forward: Forward, needed: SummaryNeeded) -> None:
-        """Request a summary with the headers of the agent's request, unless one is under way."""
+        """Request a summary with the headers of the agent's request, unless one is in progress."""
         session_id = needed.requested.session_id
         if session_id not in self._open:
             self._open[session_id] = task = asyncio.create_task(self._request(forward, needed))
             task.add_done_callback(lambda _: self._open.pop(session_id))
 
     async def settle(self) -> None:
-        """Return when no request is under way."""
+        """Return when no request is in progress."""
         await asyncio.gather(*self._open.values(), return_exceptions=True)
 
     def stop(self) -> None:
-        """Give up the requests that are under way. The next process repeats them."""
+        """Give up the requests in progress. The next process repeats them."""
         for task in list(self._open.values()):
             task.cancel()
 

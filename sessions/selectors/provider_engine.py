@@ -52,7 +52,7 @@ def prompt_provider_params(state: PromptState, *, format: str) -> ProviderParams
 def on_demand_due(session: AgentSession, params: ProviderParams | None) -> OnDemand | None:
     """Return how to request a summary if the prompt has reached the threshold, else None.
 
-    A call that was under way when the last summary arrived still reports the old size, and a request that
+    A call that was in progress when the last summary arrived still reports the old size, and a request that
     failed is repeated only some turns later.
     """
     due = params.on_demand if params is not None else None
