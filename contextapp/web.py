@@ -15,14 +15,14 @@ import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from tempfile import SpooledTemporaryFile
 from threading import Thread
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
 from compaction.deadline import Deadline
 from contextapp import env
+from contextapp.request_bodies import Bodies, BodyError
 from contextapp.request_limits import REQUEST_SECONDS, limit_statements, request_limited, watch_client
 from sessions.api.errors import error_response
 
@@ -41,12 +41,6 @@ class Direct(Protocol):
     def close(self) -> None: ...
 
 
-#: A body must arrive within this many seconds, plus one for each `BODY_RATE` bytes.
-BODY_SECONDS, BODY_RATE = 20.0, 50_000
-#: Maximum number of bodies that a process receives concurrently. The next one aborts the oldest.
-MAX_RECEIVING = 400
-#: Larger bodies are stored in a temporary file (bytes).
-MEMORY_BYTES = 256 * 1024
 #: Seconds after which a request without a free thread is rejected, because its client has given up.
 QUEUE_SECONDS = 30.0
 
@@ -58,42 +52,30 @@ _SWITCH_SECONDS = 0.001
 LIVENESS = "/healthz"
 
 
-class BodyError(Exception):
-    """The body was not received. The response has this status, code and message."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
 class Application:
-    """Serve a WSGI application with `threads` threads.
-
-    `limit` is the size of the largest body in bytes. The rest of a larger one is received and discarded, so
-    that the client sees the response; beyond four times the limit the connection is closed.
-    """
+    """Serve a WSGI application with `threads` threads."""
 
     def __init__(
         self,
         wsgi: Callable[..., Iterable[bytes]],
         *,
         threads: int,
-        limit: int,
+        bodies: Bodies,
         direct: Direct | None = None,
-        body_seconds: float = BODY_SECONDS,
-        max_receiving: int = MAX_RECEIVING,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self.wsgi, self.limit, self.direct = wsgi, limit, direct
-        self.body_seconds, self.max_receiving = body_seconds, max_receiving
+        self.wsgi, self.bodies, self.direct = wsgi, bodies, direct
         self.request_seconds = request_seconds
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
-        self.receiving: dict[asyncio.Timeout, None] = {}
 
     async def __rsgi__(self, scope: Any, proto: Any) -> None:
         environ = environ_of(scope)
+        with self.bodies.memory_for(environ) as in_memory:
+            await self._serve(scope, proto, environ, in_memory=in_memory)
+
+    async def _serve(self, scope: Any, proto: Any, environ: Environ, *, in_memory: bool) -> None:
         try:
-            body = environ["wsgi.input"] = await self._receive(environ, proto)
+            body = environ["wsgi.input"] = await self.bodies.receive(environ, proto, in_memory=in_memory)
         except ProtocolClosed:
             return
         except BodyError as error:
@@ -121,63 +103,6 @@ class Application:
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         if self.direct is not None:
             self.direct.close()
-
-    # -- Bodies -----------------------------------------------------------------------------------
-
-    async def _receive(self, environ: Environ, proto: Any) -> IO[bytes]:
-        """Return the body, and set its length. Raises `BodyError`, or `ProtocolClosed`."""
-        declared = environ.get("CONTENT_LENGTH")
-        if declared is None and "HTTP_TRANSFER_ENCODING" not in environ:
-            return io.BytesIO()
-        length = int(declared) if declared is not None and declared.isdigit() else None
-        if length == 0 or (length is not None and length > 4 * self.limit):
-            return io.BytesIO()  # the application rejects the latter by its length
-        deadline = asyncio.timeout(self.body_seconds)
-        try:
-            async with deadline:
-                self._begin(deadline)
-                if length is not None and length <= MEMORY_BYTES:
-                    body: IO[bytes] = io.BytesIO(await proto())
-                else:
-                    body, length = await self._receive_large(proto, deadline, length)
-        except TimeoutError:
-            raise BodyError(408, "request_timeout", "The body was not received in time.") from None
-        finally:
-            self.receiving.pop(deadline, None)
-        environ["CONTENT_LENGTH"] = str(length)
-        environ.pop("HTTP_TRANSFER_ENCODING", None)
-        return body
-
-    def _begin(self, deadline: asyncio.Timeout) -> None:
-        """Register a body that is being received. If there are too many, abort the oldest."""
-        if len(self.receiving) >= self.max_receiving:
-            oldest = next(iter(self.receiving))
-            del self.receiving[oldest]
-            oldest.reschedule(0)
-        self.receiving[deadline] = None
-
-    async def _receive_large(
-        self, proto: Any, deadline: asyncio.Timeout, declared: int | None
-    ) -> tuple[IO[bytes], int]:
-        """Return the body, without the part over the limit, and its length with that part."""
-        begun = asyncio.get_running_loop().time()
-        body, size, ends = SpooledTemporaryFile(MEMORY_BYTES), 0, 0  # noqa: SIM115 (closed by `_handle`)
-        async for chunk in proto:
-            ends += not chunk
-            size += len(chunk)
-            if size <= self.limit:
-                body.write(chunk)
-            elif size > 4 * self.limit:
-                return body, size
-            if deadline in self.receiving and not deadline.expired():
-                deadline.reschedule(begun + self.body_seconds + size / BODY_RATE)
-        # The body ends with an empty chunk. If it is truncated, granian adds another one instead of an error.
-        if ends > 1 or declared not in (None, size):
-            raise BodyError(400, "bad_json", "The connection closed before the whole body was received.")
-        body.seek(0)
-        return body, size
-
-    # -- Responses --------------------------------------------------------------------------------
 
     def _respond(
         self, environ: Environ, proto: Any, deadline: Deadline, is_late: Callable[[], bool] = bool
@@ -272,9 +197,10 @@ def create() -> Application:
 
     Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
+    bodies = Bodies(limit=limit)
     threads = env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
     seconds = env.seconds("CONTEXTAPP_REQUEST_SECONDS", REQUEST_SECONDS)
     limit_statements(seconds)
     preparations.start()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    return Application(wsgi, threads=threads, limit=limit, direct=DirectPushes(), request_seconds=seconds)
+    return Application(wsgi, threads=threads, bodies=bodies, direct=DirectPushes(), request_seconds=seconds)

@@ -17,6 +17,7 @@ import requests
 
 from compaction.deadline import Deadline, check_deadline
 from contextapp import request_limits
+from contextapp.request_bodies import Bodies
 from contextapp.request_limits import request_limited
 from contextapp.web import Application
 from tests.api.client import Api
@@ -159,7 +160,7 @@ def echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 
 def served(*requests: tuple[Scope, Connection], **options: Any) -> list[tuple[int, bytes]]:
-    application = Application(echo, threads=1, **{"limit": 1_000, **options})
+    application = Application(echo, threads=1, bodies=Bodies(**{"limit": 1_000, **options}))
 
     async def serve() -> None:
         await asyncio.gather(*(application.__rsgi__(*each) for each in requests))
@@ -180,14 +181,14 @@ def error_code(content: bytes) -> str:
 
 @pytest.mark.parametrize("headers", [{"content_length": "5"}, {"transfer_encoding": "chunked"}])
 def test_a_body_that_does_not_arrive_in_time_is_rejected(headers: dict[str, str]) -> None:
-    [(status, content)] = served((Scope(**headers), Connection(b"ab")), body_seconds=0.01)
+    [(status, content)] = served((Scope(**headers), Connection(b"ab")), seconds=0.01)
     assert (status, error_code(content)) == (408, "request_timeout")
 
 
 def test_the_oldest_of_too_many_bodies_is_rejected() -> None:
     slow = [(Scope(content_length="5"), Connection(b"ab")) for _ in range(3)]
     quick = (Scope(content_length="2"), Connection(b"ab", ends=True))
-    answers = served(*slow, quick, max_receiving=3, body_seconds=0.2)
+    answers = served(*slow, quick, most=3, seconds=0.2)
     assert [status for status, _ in answers] == [408, 408, 408, 200]
 
 
@@ -199,6 +200,17 @@ def test_a_body_over_the_limit_is_discarded() -> None:
     endless = (Scope(transfer_encoding="chunked"), Connection(*[b"x" * 600] * 9))
     answers = served(chunked, declared, enormous, endless)
     assert [int(content.split()[0]) for _, content in answers] == [1_800, 1_800, 9_000, 4_200]
+
+
+@pytest.mark.parametrize("memory", [0, 400_000, 1_000_000])
+def test_concurrent_large_bodies_are_received_in_memory_and_on_disk(memory: int) -> None:
+    parts = [b"%06d" % number * 50_000 for number in range(2)]
+    requests = [
+        (Scope(content_length="300000"), Connection(part, *[b""] * (memory < 300_000), ends=True))
+        for part in parts
+    ]
+    sizes = served(*requests, limit=400_000, memory=memory)
+    assert sizes == [(200, b"300000 " + part[:10]) for part in parts]
 
 
 @pytest.mark.django_db
@@ -223,7 +235,9 @@ def test_a_request_stops_at_its_deadline_or_when_its_client_has_left(
 
     monkeypatch.setattr(request_limits, "WATCH_AFTER", 0.05)
     client = Leaving(ends=True)
-    application = Application(work, threads=1, limit=1_000, request_seconds=60 if leaves else 0.1)
+    application = Application(
+        work, threads=1, bodies=Bodies(limit=1_000), request_seconds=60 if leaves else 0.1
+    )
     run(application.__rsgi__(Scope(), client))
     assert statements
     assert client.status == 500
@@ -247,6 +261,6 @@ def test_headers_with_underscores_are_ignored() -> None:
 
     scope = Scope(cookie="a=1")
     scope.headers |= {"x-real": "1", "x_forwarded_for": "1.2.3.4"}
-    run(Application(remember, threads=1, limit=1).__rsgi__(scope, Connection()))
+    run(Application(remember, threads=1, bodies=Bodies(limit=1)).__rsgi__(scope, Connection()))
     assert seen[0]["HTTP_X_REAL"] == "1"
     assert "HTTP_X_FORWARDED_FOR" not in seen[0]
