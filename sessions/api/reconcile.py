@@ -36,6 +36,8 @@ _FIELDS = frozenset(
 
 
 class Reconcile(Endpoint):
+    checks_key_itself = ("POST",)
+
     @operation(
         operation_id="sessions_reconcile",
         summary="Reconcile a session",

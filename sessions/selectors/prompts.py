@@ -23,6 +23,7 @@ from sessions.models import Compaction, Edit, Message, Preamble, PromptSnapshot,
 from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
+from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
@@ -161,11 +162,44 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptS
 
 
 def messages_now(state: PromptState) -> PromptMessages | None:
-    """Return the messages of the current prompt, or None if the session was deleted in the meantime."""
+    """Return the messages of the current prompt, or None if the session was deleted in the meantime.
+
+    Reads only the messages that follow those of the session's last fetch from this process.
+    """
+    if connection.in_atomic_block:  # what the transaction has written may be rolled back
+        return _messages_read(state)
+    version = (state.edits_revision, state.compaction_count, state.snapshot_end)
+    known = prompt_cache.find(state.id, version=version, end=state.message_count)
+    messages = (_messages_after(state, known) if known is not None else None) or _messages_read(state)
+    if messages is not None and state.message_count > state.snapshot_end:
+        found = CachedPrompt(version=version, end=state.message_count, messages=messages)
+        prompt_cache.keep(state.id, found)
+    return messages
+
+
+def _messages_read(state: PromptState) -> PromptMessages | None:
+    """Return the messages of the current prompt like `messages_now`, without the cache."""
     outline = state.snapshot.append((state.snapshot_end, state.message_count))
     spans = outline.spans
     rows = _rows(state.id, spans)
     return outline.fill(rows) if len(rows) == sum(end - first for first, end in spans) else None
+
+
+def _messages_after(state: PromptState, known: CachedPrompt) -> PromptMessages | None:
+    """Return a cached prompt with the messages that follow it.
+
+    Returns None if its last message is not stored any more, because an earlier state of the database has
+    been restored.
+    """
+    span = known.end - 1, state.message_count
+    rows = _rows(state.id, [span])
+    if len(rows) < span[1] - span[0]:
+        return None
+    read = PromptOutline(entries=[span]).fill(rows)
+    pieces, manifest = known.messages.pieces, known.messages.manifest
+    if (read.pieces[0], read.manifest[0]) != (pieces[-1], manifest[-1]):
+        return None
+    return PromptMessages(pieces=[*pieces, *read.pieces[1:]], manifest=[*manifest, *read.manifest[1:]])
 
 
 def _rows(session_id: UUID, spans: Sequence[Span]) -> Mapping[int, tuple[str, int, bytes]]:

@@ -199,10 +199,21 @@ def _state_read(target: Target, push: Push) -> SessionState | None:
     return state_from_row(row) if row is not None and row.answer is None else None
 
 
-def _store_locked(target: Target, push: Push) -> bytes | Replayed:
+def turn_push_locked(target: Target, push: Push) -> bytes | Replayed:
+    """Store a turn like `turn_push`, in the transaction of a caller that has locked the session.
+
+    After an error, the caller rolls the transaction back.
+    """
+    large = contents_large(message.data for message in push.messages) if is_external() else {}
+    if large:
+        contents_put(target.project_id, large)
+    return _store_locked(target, push, savepoint=False)
+
+
+def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> bytes | Replayed:
     """Store a turn with the session locked, and run what it triggers in the same transaction."""
     state_forget(target.session_id)
-    with transaction.atomic():
+    with transaction.atomic(savepoint=savepoint):
         with connection.wrap_database_errors:
             row = _lock(target, push)
             if row is None:

@@ -29,18 +29,23 @@ from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.services.push.session_cache import state_forget
-from sessions.services.push.turns import SessionGone, turn_push
+from sessions.services.push.turns import SessionGone, turn_push_locked
 from sessions.services.push.values import Push, Target
 from sessions.services.reconcile.branches import session_fork, side_session_create
 from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
-from sessions.services.reconcile.stored import hashes_write, positions
+from sessions.services.reconcile.stored import hashes_write, history_save, positions
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
 from sessions.store import bodies
 
-#: A plain query, because Django takes 0.5 ms to build it.
-_LOCK = "SELECT * FROM agent_sessions_agentsession WHERE id = %s AND project_id = %s FOR UPDATE"
+#: A plain query, because Django takes 0.5 ms to build it. It also checks the API key.
+_LOCK = """
+SELECT s.* FROM agent_sessions_agentsession s
+  JOIN accounts_apikey k
+    ON k.id = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+ WHERE s.id = %s AND s.project_id = %s FOR UPDATE OF s
+"""
 
 
 @transaction.atomic
@@ -49,7 +54,7 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
 
     Raises `SessionGone`, `InvalidHistory`, `BadJson` or the errors of `request.read`; nothing is stored then.
     """
-    rows = AgentSession.objects.raw(_LOCK, [target.session_id, target.project_id])
+    rows = AgentSession.objects.raw(_LOCK, [target.key_id, target.session_id, target.project_id])
     root = next(iter(rows), None)
     if root is None:
         raise SessionGone
@@ -143,7 +148,7 @@ def _append(
             provider=sent.provider,
         )
         own = replace(target, session_id=session.pk)
-        answer = turn_push(own, push)
+        answer = turn_push_locked(own, push)
         assert isinstance(answer, bytes)  # the key was not stored before
         turn = bodies.json_value(answer)["turn"]
         state_forget(session.pk)
@@ -171,7 +176,7 @@ def _history_write(
             setattr(history, name, value)
     history.preamble_hash, history.updated_at = preamble_hash, timezone.now()
     history.caller = sent.caller
-    history.save()
+    history_save(history)
 
 
 def _ingested(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString
 
 from django.db import connection
+from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4
 
 from compaction.identity import history_digest, message_hashes
@@ -25,6 +26,15 @@ _WRITE_HASHES: LiteralString = """
 UPDATE agent_sessions_message m SET content_hash = h.hash
   FROM unnest(%s::int[], %b::bytea[]) AS h (position, hash)
  WHERE m.session_id = %s AND m.position = h.position
+"""
+
+
+#: A plain statement, because Django takes 0.5 ms to build it.
+_UPDATE: LiteralString = """
+UPDATE agent_sessions_clienthistory
+   SET root_id = %s, spans = %s, count = %s, digest = %b, prefix_count = %s, prefix_bytes = %s,
+       prefix_hash = %b, prefix_digest = %b, preamble_hash = %b, caller = %b, updated_at = %s
+ WHERE session_id = %s
 """
 
 
@@ -82,6 +92,29 @@ def _computed(
             own = reading.hashes[candidate] if findings and redacted == own else own
         found[row.position] = own
     return found
+
+
+def history_save(history: ClientHistory) -> None:
+    """Insert or update a history."""
+    if history._state.adding:
+        history.save()
+        return
+    values = [
+        history.root_id,
+        Jsonb(history.spans),
+        Int4(history.count),
+        history.digest,
+        Int4(history.prefix_count),
+        Int4(history.prefix_bytes),
+        history.prefix_hash,
+        history.prefix_digest,
+        history.preamble_hash,
+        history.caller,
+        history.updated_at,
+        history.pk,
+    ]
+    with connection.wrap_database_errors:
+        execute(raw_connection(), _UPDATE, values)
 
 
 def digest_of(hashes: Sequence[bytes]) -> bytes:

@@ -1,0 +1,72 @@
+"""Prompts that this process has read, so that the next fetch reads only the messages that follow.
+
+Until its edits change, a prompt only grows at its end: a cached one is the beginning of the next.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from threading import Lock
+from uuid import UUID
+
+from sessions.store.prompt_bytes import PromptMessages
+
+#: Maximum size of the cached prompts of a process, and the size of a message in addition to its JSON (bytes).
+_MAX_BYTES = 16 * 1024 * 1024
+_MESSAGE_BYTES = 700
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedPrompt:
+    """The messages of a prompt up to the position `end`. The last one is unchanged by edits.
+
+    `version` identifies the edits in force.
+    """
+
+    version: Hashable
+    end: int
+    messages: PromptMessages
+
+    @property
+    def size(self) -> int:
+        """The approximate memory in bytes."""
+        return sum(map(len, self.messages.pieces)) + _MESSAGE_BYTES * len(self.messages.pieces)
+
+
+class PromptCache:
+    """The prompts that were fetched most recently, by session."""
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._prompts: OrderedDict[UUID, CachedPrompt] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def find(self, session_id: UUID, *, version: Hashable, end: int) -> CachedPrompt | None:
+        """Return the cached prompt if the session's prompt up to `end` begins with it."""
+        with self._lock:
+            known = self._prompts.get(session_id)
+            if known is None or known.version != version or known.end > end:
+                return None
+            self._prompts.move_to_end(session_id)
+            return known
+
+    def keep(self, session_id: UUID, prompt: CachedPrompt) -> None:
+        """Cache a prompt, and remove the least recently fetched ones beyond the maximum size."""
+        with self._lock:
+            if (replaced := self._prompts.pop(session_id, None)) is not None:
+                self._bytes -= replaced.size
+            self._prompts[session_id] = prompt
+            self._bytes += prompt.size
+            while self._bytes > self._max_bytes:
+                self._bytes -= self._prompts.popitem(last=False)[1].size
+
+    def clear(self) -> None:
+        with self._lock:
+            self._prompts.clear()
+            self._bytes = 0
+
+
+prompt_cache = PromptCache()
