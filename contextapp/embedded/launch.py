@@ -46,6 +46,18 @@ def end_with_parent(parent: int, number: int) -> None:
         sys.exit("The parent has ended.")
 
 
+def lower_priority(nice: int) -> None:
+    """Increase the niceness of this process, and that of its session.
+
+    With autogroups, Linux compares the niceness of processes only within a session, and that of the sessions
+    between them. Each program has a separate session.
+    """
+    niceness = os.nice(nice)
+    if nice:
+        with suppress(OSError):  # there are no autogroups
+            Path("/proc/self/autogroup").write_text(str(niceness))
+
+
 def leave_root(folders: list[Path], program: Path, *, needs_account: bool) -> None:
     """Become a user other than root who owns `folders` and can run the program.
 
@@ -203,7 +215,7 @@ def main() -> None:
     parser.add_argument("--unprivileged", type=Path, metavar="FOLDER", action="append")
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
-    os.nice(options.nice)
+    lower_priority(options.nice)
     if options.unprivileged and os.geteuid() == 0:
         try:
             # The programs that create the cluster look up the name of their user.

@@ -43,6 +43,8 @@ def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path):
             assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
             assert str(first.home / "api-key") in first.printed
         assert [niceness(first, name) for name in (WEB, WORKER)] == [0, 10]
+        if Path("/proc/self/autogroup").exists():
+            assert [session_niceness(first, name) for name in (WEB, WORKER)] == [0, 10]
         serving = pids(first, WEB)[1:]
         assert len(serving) == 2
         assert all(memory(pid)["Private_Dirty"] * 2 < memory(pid)["Rss"] for pid in serving)  # it is shared
@@ -121,6 +123,12 @@ def niceness(instance: Instance, command: str) -> int:
     """Return the niceness of the processes relative to the instance."""
     [found] = {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids(instance, command)}
     return found - os.getpriority(os.PRIO_PROCESS, instance.process.pid)
+
+
+def session_niceness(instance: Instance, command: str) -> int:
+    """Return the niceness of the processes' autogroup."""
+    [found] = {Path(f"/proc/{pid}/autogroup").read_text().split()[-1] for pid in pids(instance, command)}
+    return int(found)
 
 
 def using(home: Path) -> list[str]:
