@@ -9,8 +9,9 @@ often as those that it only read (docs/benchmarks.md), then those mentioned last
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, islice
 
 from compaction.components import COMPONENT_OPS
@@ -42,6 +43,7 @@ _PLACEHOLDER = re.compile(r"example|localhost|127\.0\.0\.1|0\.0\.0\.0")
 _OF_THE_SYSTEM = ("/dev/", "/usr/", "/bin/", "/etc/", "/proc/", "/opt/", "/var/", "/tmp")  # noqa: S108
 
 
+@lru_cache(maxsize=20_000)
 def is_distinctive(name: str) -> bool:
     """Whether a mention of `name` implies knowledge of the content in which it occurred."""
     match kind_of(name):
@@ -80,11 +82,17 @@ def _hidden(edit: Edit, messages: Mapping[int, Message], prompt: _Prompt) -> tup
     touched = [messages[at] for at in range(edit.end, edit.position - 1, -1) if at in messages]
     used = [message for message in touched if message.role is Role.ASSISTANT]
     seen = [message for message in touched if message.role is not Role.ASSISTANT]
-    names: dict[str, None] = {}
-    for message in chain(used, seen):
-        for text in _texts(message, edit.part):
-            names.update(dict.fromkeys(names_of(text)))
-    return tuple(islice(filter(prompt.lacks, names), MAX_REFERENCES))
+    return tuple(islice(filter(prompt.lacks, _names(chain(used, seen), edit.part)), MAX_REFERENCES))
+
+
+def _names(messages: Iterable[Message], part: int | None) -> Iterator[str]:
+    """Yield each identifier of the messages once. The first ones often suffice, so read texts on demand."""
+    known: set[str] = set()
+    for message in messages:
+        for text in _texts(message, part):
+            new = [name for name in names_of(text) if name not in known]
+            known.update(new)
+            yield from new
 
 
 class _Prompt:

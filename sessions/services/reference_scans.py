@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -22,8 +22,8 @@ from compaction.messages import ToolCall, ToolResult
 from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with_references
 from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
-from sessions.models import AgentSession, Compaction, Edit, Message, ReferenceScan
-from sessions.selectors.convert import edit_value, message_value
+from sessions.models import AgentSession, Compaction, Edit, ReferenceScan
+from sessions.selectors.convert import edit_value
 from sessions.selectors.edits import edits_not_evicted
 from sessions.selectors.stored_rows import Span, edits_load, messages_load, visible_spans
 from sessions.services.claims import claim, is_free, oldest_first, release, revoke, still_own
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of messages per scan.
 MESSAGES = 200
+#: Number of removed messages that are read per edit: the newest ones. An eviction covers all those before it.
+REMOVED = 400
 #: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
 CALLS_BEFORE = 16
 #: Number of sessions that a pass loads at a time, and seconds after which a pass ends.
@@ -86,6 +88,24 @@ def session_references_scan(*, session_id: UUID) -> int:
     return found
 
 
+class _Values:
+    """The messages of a session. A scan reads and parses each of them once, although it needs many of them as
+    new messages, in the view after a compaction, and as the content that the next one removes.
+    """
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self._known: dict[int, MessageValue] = {}
+
+    def load(self, spans: Iterable[Span]) -> list[MessageValue]:
+        """Return the messages in these spans, in order. Spans must not overlap."""
+        wanted = [at for first, end in spans for at in range(max(first, 0), end)]
+        missing = [(at, at + 1) for at in wanted if at not in self._known]
+        for row in messages_load(self._session.pk, _joined(missing)) if missing else ():
+            self._known[row.position] = row.value(self._session.format)
+        return [self._known[at] for at in wanted if at in self._known]
+
+
 class _Scan:
     """One scan in progress."""
 
@@ -93,6 +113,7 @@ class _Scan:
         self._row, self._session = row, row.session
         self._start_over_if_reverted()
         self._tracker = _tracker_of(row)
+        self._values = _Values(self._session)
         self._pending = list(
             Compaction.objects.filter(
                 session=self._session, state=Compaction.State.DONE, number__gt=row.compaction
@@ -135,15 +156,13 @@ class _Scan:
         if self._row.position == 0 and self._pending:
             self._row.position = self._pending[0].snapshot_position
         self._first = self._row.position
-        rows = Message.objects.filter(session=self._session, position__gte=self._row.position)
-        for row in rows.select_related("blob").order_by("position")[:MESSAGES]:
-            yield message_value(row, self._session.format)
+        yield from self._values.load([(self._first, self._first + MESSAGES)])
 
     def _add_compactions(self, position: int) -> None:
         """Track the compactions that precede the message at `position`."""
         while self._pending and self._pending[0].snapshot_position <= position:
             compaction = self._pending.pop(0)
-            self._tracker.add_edits(_tracked_edits(self._session, compaction))
+            self._tracker.add_edits(_tracked_edits(compaction, self._values))
             self._row.compaction = compaction.number
 
     def _start_over_if_reverted(self) -> None:
@@ -171,12 +190,12 @@ def _flag(reference: Reference) -> int:
     )
 
 
-def _tracked_edits(session: AgentSession, compaction: Compaction) -> list[WatchedEdit]:
+def _tracked_edits(compaction: Compaction, messages: _Values) -> list[WatchedEdit]:
     """Return the edits of a compaction with the identifiers and files that they hid."""
     rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
     values = [edit_value(row) for row in rows]
-    touched = _touched(session, values)
-    full = with_references(values, touched, _view_after(session, compaction))
+    touched = messages.load(_touched(values))
+    full = with_references(values, touched, _view_after(compaction, messages))
     effective = {id(edit) for edit in in_force(full)}
     tracked = []
     for row, value in zip(rows, full, strict=True):
@@ -196,28 +215,36 @@ def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
     return next((e for e in evictions if e.position <= covered.position and covered.end <= e.end), covered)
 
 
-def _touched(session: AgentSession, edits: Sequence[EditValue]) -> list[MessageValue]:
+def _touched(edits: Sequence[EditValue]) -> list[Span]:
     """Return the messages that the edits change, and those before them, which contain the outputs' calls."""
-    spans: list[Span] = []
-    for first, end in sorted(
-        (e.position - CALLS_BEFORE, e.end + 1) for e in edits if e.op not in COMPONENT_OPS
-    ):
-        if spans and first <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+    return _joined(
+        (max(edit.position, edit.end + 1 - REMOVED) - CALLS_BEFORE, edit.end + 1)
+        for edit in edits
+        if edit.op not in COMPONENT_OPS
+    )
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Return the union of spans, in order."""
+    joined: list[Span] = []
+    for first, end in sorted(spans):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
-            spans.append((first, end))
-    return [row.value(session.format) for row in messages_load(session.pk, spans)]
+            joined.append((first, end))
+    return joined
 
 
-def _view_after(session: AgentSession, compaction: Compaction) -> View:
+def _view_after(compaction: Compaction, messages: _Values) -> View:
     """Return the session's view right after a compaction."""
     applied = Edit.objects.filter(
-        session=session, compaction__state=Compaction.State.DONE, compaction__number__lte=compaction.number
+        session=compaction.session_id,
+        compaction__state=Compaction.State.DONE,
+        compaction__number__lte=compaction.number,
     )
     keys = edits_not_evicted(applied).values_list("pk", flat=True)
     edits = [edit for _, edit in edits_load(keys)]
-    shown = visible_spans(edits, end=compaction.snapshot_position)
-    return apply(edits, [row.value(session.format) for row in messages_load(session.pk, shown)])
+    return apply(edits, messages.load(visible_spans(edits, end=compaction.snapshot_position)))
 
 
 def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:
