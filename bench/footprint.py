@@ -18,35 +18,81 @@ from bench.table import Row
 #: Starting the instance writes to the database; the scheduler slows down one minute after the last write.
 _START_SECONDS = 70
 
-#: The search index has its own limit.
-_SIZE = """
-SELECT coalesce(sum(pg_total_relation_size(oid)), 0)
+#: The tables by what they store. The others are derived; the search index has its own limit.
+_STORED = {
+    "message": "messages",
+    "blob": "contents over 16 KB",
+    "edit": "edits, with the texts of recaps",
+    "turn": "turns",
+    "recap": "recaps",
+    "compaction": "compactions",
+    "promptsnapshot": "prompt snapshots",
+    "agentsession": "sessions",
+}
+_DERIVED = "derived"
+
+_SIZES = """
+SELECT substr(relname, length('agent_sessions_') + 1), pg_total_relation_size(oid)
   FROM pg_class
  WHERE relkind = 'r' AND relname LIKE 'agent_sessions_%' AND relname NOT LIKE 'agent_sessions_search%'
 """
 
+#: Sessions from which the worker has not derived everything.
+_PENDING = """
+SELECT count(*)
+  FROM agent_sessions_agentsession s
+  LEFT JOIN agent_sessions_toolscan t ON t.session_id = s.id
+  LEFT JOIN agent_sessions_referencescan r ON r.session_id = s.id
+  LEFT JOIN agent_sessions_sessionprofile p ON p.session_id = s.id
+ WHERE s.external_id LIKE 'stored-%'
+   AND NOT (t.position = s.message_count AND p.turn_count = s.turn_count
+            AND coalesce(r.position, s.message_count) = s.message_count)
+"""
+_DERIVE_SECONDS = 600
+
 
 def stored(instance: Instance, turns: int) -> list[Row]:
-    """Push 16 new sessions with compactions; compare the growth of the tables with the messages' bytes."""
-    present = Row("bytes stored per byte pushed, at once", "", target=0.60)
+    """Push 16 new sessions with compactions; compare the growth of the tables with the messages' bytes.
+
+    Waits until the worker has filled the derived tables. Also prints the growth of each table.
+    """
+    present = Row("bytes stored per byte pushed, before VACUUM FULL", "", target=0.60)
     vacuumed = Row("bytes stored per byte pushed, after VACUUM FULL", "", target=0.45)
     sessions = 16
     pushed = bytes_pushed(sessions, turns // sessions)
     with psycopg.connect(instance.database, autocommit=True) as connection:
         connection.execute("VACUUM FULL")
-        before = _size(connection)
+        before = _sizes(connection)
         http = instance.ours()
         paths = [create_session(http, f"stored-{number}", BUDGET) for number in range(sessions)]
         push_concurrently(instance.port, instance.key, paths, turns // sessions, is_ours=True)
-        present.ours.append((_size(connection) - before) / pushed)
+        _wait_until_derived(connection)
+        grown = _sizes(connection)
         connection.execute("VACUUM FULL")
-        vacuumed.ours.append((_size(connection) - before) / pushed)
+        compact = _sizes(connection)
+    for name in before:
+        shares = [(sizes[name] - before[name]) / pushed for sizes in (grown, compact)]
+        print(f"| {name} | {shares[0]:.2f} | {shares[1]:.2f} |")
+    for row, sizes in ((present, grown), (vacuumed, compact)):
+        row.ours.append((sum(sizes.values()) - sum(before.values())) / pushed)
     return [present, vacuumed]
 
 
-def _size(connection: psycopg.Connection) -> int:
-    [size] = connection.execute(_SIZE).fetchone() or [0]
-    return int(size)
+def _sizes(connection: psycopg.Connection) -> dict[str, int]:
+    """Return the bytes of the tables by what they store."""
+    sizes = dict.fromkeys((*_STORED.values(), _DERIVED), 0)
+    for table, size in connection.execute(_SIZES):
+        sizes[_STORED.get(table, _DERIVED)] += size
+    return sizes
+
+
+def _wait_until_derived(connection: psycopg.Connection) -> None:
+    for _ in range(_DERIVE_SECONDS):
+        [pending] = connection.execute(_PENDING).fetchone() or [0]
+        if not pending:
+            return
+        time.sleep(1)
+    raise SystemExit("the worker did not fill the derived tables")
 
 
 def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
