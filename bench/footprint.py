@@ -45,8 +45,8 @@ SELECT count(*)
   LEFT JOIN agent_sessions_referencescan r ON r.session_id = s.id
   LEFT JOIN agent_sessions_sessionprofile p ON p.session_id = s.id
  WHERE s.external_id LIKE 'stored-%'
-   AND NOT (t.position = s.message_count AND p.turn_count = s.turn_count
-            AND coalesce(r.position, s.message_count) = s.message_count)
+   AND (t.position IS DISTINCT FROM s.message_count OR p.turn_count IS DISTINCT FROM s.turn_count
+        OR coalesce(r.position, s.message_count) <> s.message_count)
 """
 _DERIVE_SECONDS = 600
 
