@@ -56,7 +56,7 @@ def _import(instance: Instance, name: str, megabytes: int) -> int:
     }:
         highest = max(highest, sum(instance_memory(instance).values()))
         time.sleep(0.5)
-    print(f"{job['state']} after {time.monotonic() - began:.0f} s: {job['messages']} messages")
+    print(f"{job['state']} after {time.monotonic() - began:.0f} s: {job['progress']['messages']:,} messages")
     return highest
 
 

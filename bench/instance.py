@@ -81,7 +81,7 @@ def _bare(port: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
 
 
 def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(1_200):
+    for _ in range(3_000):
         if process.poll() is not None:
             break
         try:

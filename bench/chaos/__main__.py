@@ -28,6 +28,9 @@ from bench.chaos.writers import Agent, Api
 #: Messages of the log that is imported meanwhile.
 _LOG_MESSAGES = 20_000
 
+#: Seconds after which the worker and the scheduler have started too.
+_START_SECONDS = 45
+
 #: Largest memory after the run, as a multiple of the memory before it.
 _MEMORY_RATIO = 1.5
 
@@ -54,7 +57,7 @@ def main() -> int:
 
 
 def run(instance: Instance, provider: Provider, seconds: float, agents: int, seed: int) -> int:
-    time.sleep(10)
+    time.sleep(_START_SECONDS)
     idle = instance.memory()
     api, done, faults = Api(instance.port, instance.key), Event(), Faults(instance, seed)
     writers = [Agent(f"agent-{seed}-{number}", api) for number in range(agents)]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DISK_BYTES = 900 << 20
 
 #: Seconds to wait for the instance to start or to recover.
-PATIENCE = 300.0
+PATIENCE = 400.0
 
 #: The parts, by a text in the command line.
 PARTS = {
@@ -83,14 +83,15 @@ class Instance:
         """Return the seconds until it was ready. Raises SystemExit after `PATIENCE`."""
         begun = time.monotonic()
         while time.monotonic() - begun < PATIENCE:
-            if self.status("/readyz") == 200:
+            if self.status(self.port, "/readyz") == self.status(self.gateway_port, "/healthz") == 200:
                 return time.monotonic() - begun
             time.sleep(0.3)
         raise SystemExit(f"not ready within {PATIENCE:.0f} s; see {self.log}")
 
-    def status(self, path: str) -> int:
+    @staticmethod
+    def status(port: int, path: str) -> int:
         """Return the status of a GET request, 0 without a response."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

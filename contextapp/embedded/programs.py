@@ -82,7 +82,7 @@ class Child:
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
-    def wait_until_ready(self, seconds: float = 60) -> None:
+    def wait_until_ready(self, seconds: float = 180) -> None:
         """Raise StartError if the program ends or is not ready in time."""
         deadline = time.monotonic() + seconds
         while not self.program.is_ready():

@@ -14,6 +14,11 @@ from contextapp.embedded.programs import Program
 HTTP_SERVER = (sys.executable, "-m", "contextapp.http_server")
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A")
 
+#: For glibc. By default, large blocks such as uploads are kept for the process after it has freed the first
+#: one, and so is memory of each thread. These settings return it to the system.
+RETURN_LARGE_BLOCKS = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
+RETURN_MEMORY = RETURN_LARGE_BLOCKS | {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": str(1 << 18)}
+
 
 def web(host: str, port: int) -> Program:
     workers = env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)
@@ -21,7 +26,7 @@ def web(host: str, port: int) -> Program:
         name="The web server",
         command=(*HTTP_SERVER, "web", f"--host={host}", f"--port={port}", f"--workers={workers}"),
         # A checkout has no folder of collected static files: they are served from static/.
-        environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning"},
+        environment={"PYTHONWARNINGS": "ignore:No directory at:UserWarning", **RETURN_LARGE_BLOCKS},
         is_ready=lambda: responds_to_http(host, port),
     )
 
@@ -33,6 +38,7 @@ def gateway(host: str, port: int) -> Program:
     return Program(
         name="The gateway",
         command=(*HTTP_SERVER, "gateway", *options),
+        environment=RETURN_LARGE_BLOCKS,
         is_ready=lambda: responds_to_http(host, port),
         stop_seconds=seconds + 5,
     )
@@ -55,6 +61,7 @@ def worker() -> Program:
             "PYTHONWARNINGS": "ignore:You're running the worker",
             "REMAP_SIGTERM": "SIGQUIT",
             "CELERY_SKIP_CHECKS": "1",
+            **RETURN_MEMORY,
         },
         is_ready=lambda: True,
         stop_seconds=20,

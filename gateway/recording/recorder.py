@@ -141,10 +141,8 @@ class Recorder:
         except StoreUnavailable:
             await self._wait()
             return
-        except Exception as error:
+        except Exception as error:  # for example, the project was deleted: nothing of it may stay on disk
             _report_lost(call, type(error).__name__)
-            await self._in_thread(self._spool.reject, file)
-            return
         await self._in_thread(self._spool.remove, file)
         self._pause = _FIRST_PAUSE
 

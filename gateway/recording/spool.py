@@ -44,20 +44,16 @@ class Spool:
         return next(self._files(), None) is None
 
     def oldest(self) -> tuple[Path, Call] | None:
-        """Return the oldest call and its file. Files that cannot be read are set aside."""
+        """Return the oldest call and its file. Files that cannot be decrypted or read are set aside."""
         for file in sorted(self._files()):
             try:
                 return file, Call.unpack(zstandard.decompress(cipher(_PURPOSE).decrypt(file.read_bytes())))
             except (InvalidToken, zstandard.ZstdError, ValueError, TypeError, KeyError):
-                self.reject(file)
+                file.rename(file.with_suffix(_REJECTED))
         return None
 
     def remove(self, file: Path) -> None:
         file.unlink(missing_ok=True)
-
-    def reject(self, file: Path) -> None:
-        """Set aside a file that cannot be recorded."""
-        file.rename(file.with_suffix(_REJECTED))
 
     def _files(self) -> Iterator[Path]:
         return self._folder.glob(f"*{_SUFFIX}")

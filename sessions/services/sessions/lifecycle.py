@@ -16,7 +16,7 @@ from accounts.models import Project
 from accounts.services import audit_record
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
-from sessions.models import AgentSession, Preamble
+from sessions.models import AgentSession, Preamble, SharedFact
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
@@ -180,6 +180,9 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
         target=locked.external_id,
         detail={"id": str(locked.pk), "turns": locked.turn_count, "messages": locked.message_count},
     )
+    # Facts that a user has accepted, or that other sessions have too, belong to the project.
+    facts = SharedFact.objects.filter(session=locked, seen_in__lte=1)
+    facts.exclude(state=SharedFact.State.ACCEPTED).delete()
     locked.delete()
 
 

@@ -1,0 +1,28 @@
+"""`manage.py delete_project SLUG --yes`: delete a project with everything that belongs to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts.models import Project
+from sessions.services.sessions.projects import project_delete
+
+
+class Command(BaseCommand):
+    help = "Delete a project: its sessions, search index, API keys, settings and audit log."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("slug", help="slug of the project")
+        parser.add_argument("--yes", action="store_true", help="delete; without it, only show what there is")
+
+    def handle(self, *, slug: str, yes: bool, **options: Any) -> None:
+        project = Project.objects.filter(slug=slug).first()
+        if project is None:
+            raise CommandError(f"Project {slug!r} does not exist.")
+        sessions = project.agent_sessions.count()
+        if not yes:
+            raise CommandError(f"Project {slug!r} has {sessions:,} sessions. Add --yes to delete all of it.")
+        project_delete(project=project)
+        self.stdout.write(f"Deleted the project {slug!r} with {sessions:,} sessions.")
