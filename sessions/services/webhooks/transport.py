@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from queue import Empty, SimpleQueue
 from threading import Thread
 from urllib.parse import SplitResult, urlsplit
@@ -27,15 +27,13 @@ DNS_TIMEOUT = 5.0
 #: Bytes within which the status line of a response ends.
 _STATUS_BYTES = 8_192
 
-#: IPv6 addresses that contain an IPv4 address, which may be private (RFC 4291, RFC 2765, RFC 6052, RFC 3056,
-#: RFC 4380), and site-local ones (RFC 3879).
-_REFUSED = tuple(
-    map(
-        IPv6Network,
-        ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"),
-    )
-)
+#: All public IPv6 addresses (RFC 4291).
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
 
+#: Networks that Python considers public, but that are not: IPv6 addresses that contain an IPv4 address, which
+#: may be private (RFC 3056, RFC 4380), documentation (RFC 9637), and IPv4 addresses for protocols (RFC 6890),
+#: at which a cloud serves credentials, and for relays (RFC 7526).
+_REFUSED = tuple(map(ip_network, ("2002::/16", "2001::/32", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 
 #: The status of a final response; interim ones (1xx) precede it.
 _STATUS = re.compile(rb"(?:^|\r\n\r\n)HTTP/1\.[01] ([2-9]\d\d)[^\r\n]*\r?\n")
@@ -130,11 +128,11 @@ def _refuse_private(host: str, addresses: Sequence[str]) -> None:
 def _is_public(text: str) -> bool:
     address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        elif any(address in network for network in _REFUSED):
-            return False
-    return address.is_global and not address.is_multicast
+        address = address.ipv4_mapped or address
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    is_refused = any(address in network for network in _REFUSED)
+    return address.is_global and not address.is_multicast and not is_refused
 
 
 def signature(secret: str, body: bytes, *, at: int) -> str:
