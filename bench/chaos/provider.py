@@ -14,8 +14,7 @@ class Provider:
     """A server on a free port. `problems` lists what the gateway should not have forwarded."""
 
     def __init__(self) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.provider = self  # type: ignore[attr-defined]
         self._lock = Lock()
         self._sent: set[bytes] = set()
@@ -89,6 +88,13 @@ def events(message: dict[str, Any]) -> bytes:
         {"type": "message_stop"},
     ]
     return b"".join(b"event: %s\ndata: %s\n\n" % (p["type"].encode(), orjson.dumps(p)) for p in parts)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print nothing: the gateway is killed during calls."""
 
 
 class _Handler(BaseHTTPRequestHandler):
