@@ -49,21 +49,22 @@ class GatewayAgent:
             self._call(session, history, Event())
 
     def _run(self, done: Event) -> None:
-        choose = random.Random(self.name)
         while not done.is_set():
             session = f"{self.mode}-{self.name}-{len(self.histories)}"
             history = self.histories.setdefault(session, [])
             for _ in range(_CALLS):
-                self._call(session, history, done, choose)
+                self._call(session, history, done)
                 if done.is_set():
                     break
                 time.sleep(_PAUSE)
 
-    def _call(
-        self, session: str, history: list[dict[str, Any]], done: Event, choose: random.Random | None = None
-    ) -> None:
-        """Send the next message of the agent until it is answered, and add both to the history."""
-        choose = choose or random.Random(session)
+    def _call(self, session: str, history: list[dict[str, Any]], done: Event) -> None:
+        """Send the next message of the agent until it is answered, and add both to the history.
+
+        The message depends only on the session and its history, because `finish` repeats a call that was
+        given up at the end of the run, and that the gateway may have recorded.
+        """
+        choose = random.Random(f"{session} {len(history)}")
         text = f"{session} {len(history)} " + "words " * choose.randint(10, 300)
         content: Any = text
         if history:
@@ -114,6 +115,7 @@ class GatewayAgent:
 def gateway_audit(api: Api, agents: list[GatewayAgent]) -> Counter[str]:
     """Compare the recorded sessions with the histories of the agents."""
     found = Counter(dict.fromkeys(("gateway: lost", "gateway: doubled", "gateway: misplaced"), 0))
+    found["gateway: wrong answers"] = sum(len(agent.problems) for agent in agents)
     until = time.monotonic() + _SETTLE
     for agent in agents:
         for session, history in agent.histories.items():
@@ -121,10 +123,11 @@ def gateway_audit(api: Api, agents: list[GatewayAgent]) -> Counter[str]:
             while (stored := _recorded(api, session)) != sent and time.monotonic() < until:
                 time.sleep(2)
             missing, more = Counter(sent) - Counter(stored), Counter(stored) - Counter(sent)
+            for kind, messages in (("lost", missing), ("not sent", more)):
+                agent.problems += [f"{session}: {kind}: {message[:300]!r}" for message in messages]
             found["gateway: lost"] += missing.total()
             found["gateway: doubled"] += more.total()
             found["gateway: misplaced"] += not missing and not more and stored != sent
-        found["gateway: wrong answers"] += len(agent.problems)
         found["gateway: changed or invalid prompts"] = len(agent.provider.problems)
     return found
 
