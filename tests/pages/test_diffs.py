@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from django.utils.html import strip_tags
 from hypothesis import given
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 
 from compaction.memory import Author
 from sessions.pages.rendering.diffs import diff_html
-from sessions.selectors.past_prompts import outline_at, prompt_changes, prompts_around
+from sessions.selectors.past_prompts import outline, outline_at, prompt_changes, prompts_around
 from sessions.services.compactions.revert import compaction_revert
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.served import address, compacted_session
+from tests.pages.transcripts import make_session, reading_turn
 
 
 def lines_of(html, kind):
@@ -70,7 +73,7 @@ class TestPages:
         row = session.compactions.get()
         before, after = prompts_around(session=session, row=row)
         assert before.tokens - after.tokens == row.tokens_before - row.tokens_after
-        changes = prompt_changes(before, after)
+        changes = prompt_changes(before, after).page(0, 100)
         assert (
             sum(change.tokens_before - change.tokens_after for change in changes)
             == before.tokens - after.tokens
@@ -89,6 +92,41 @@ class TestPages:
         assert "evicted" in [kind for kind, *_ in page.context["counts"]]
         same = member_client.get(address("session_turn_diff", session, 5), {"turn": 5, "text": 1})
         assert [kind for kind, *_ in same.context["counts"]] == ["kept"]
+
+    def test_long_sessions_have_the_same_changes(self, member_client, project, monkeypatch):
+        """Runs of messages that are not loaded count like loaded ones, and pages show their texts."""
+        session = compacted_session(project, turns=16)
+        pairs = [*pairwise(range(session.turn_count + 1)), (1, session.turn_count), (11, 16), (0, 9)]
+
+        def figures():
+            outlines = {n: outline_at(session=session, index=n) for n in range(session.turn_count + 1)}
+            both = [(outlines[one], outlines[other]) for one, other in pairs]
+            both += [(other, one) for one, other in both]  # as after a revert
+            both.append(prompts_around(session=session, row=session.compactions.get()))
+            changes = [prompt_changes(*each) for each in both]
+            return [(each.counts(), _texts(session, each)) for each in changes]
+
+        def _texts(session, changes):
+            page = changes.page(0, 1_000)
+            assert len(page) == len(changes)
+            assert [changes.page(n, 1) for n in range(len(page))] == [[each] for each in page]
+            entries = [(c.kind, e.first, e.last) for c in page for e in c.old_entries(1_000)]
+            return sorted(entries), sorted((c.kind, c.first) for c in page if c.new is not None)
+
+        short = figures()
+        monkeypatch.setattr(outline, "LONG", 0)
+        monkeypatch.setattr(outline, "_HEAD", 2)
+        assert figures() == short
+        for query in ({"turn": 12, "text": 1}, {"turn": 3, "text": 1}, {"turn": 12}):
+            page = member_client.get(address("session_turn_diff", session, 16), query)
+            assert page.status_code == 200
+            assert "a line of a file" in page.text or "text" not in query
+
+    def test_long_texts_are_compared_up_to_a_limit(self, member_client, project):
+        turns = [reading_turn(0, "short"), reading_turn(1, "x" * 250_000)]
+        session = make_session(project, turns)
+        page = member_client.get(address("session_turn_diff", session, 0), {"turn": 2, "text": 1}).text
+        assert "more characters are not compared" in page
 
     def test_changes_have_pages(self, member_client, project):
         session = compacted_session(project, turns=40, budget=50_000)

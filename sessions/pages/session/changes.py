@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -27,18 +27,22 @@ from sessions.selectors.past_prompts import (
     prompt_changes,
 )
 
-#: Changes per page, and evicted messages of one change whose text is displayed.
-_CHANGES, _EVICTED = 25, 30
+#: Changes per page, evicted messages of one change whose text is displayed, and characters of a text.
+_CHANGES, _EVICTED, _TEXT = 25, 30, 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownChange:
-    """A change for display. `diff` compares the texts; `left_out` counts evicted messages without text."""
+    """A change for display. `diff` compares the texts.
+
+    `left_out` counts evicted messages without text, `cut` the characters that are not compared.
+    """
 
     change: PromptChange
     voice: str = ""
     diff: SafeString | None = None
     left_out: int = 0
+    cut: int = 0
 
 
 def changes_context(
@@ -47,15 +51,15 @@ def changes_context(
     """Return one page of the changes between two prompts. Query parameters: `view` and `from`."""
     changes = prompt_changes(before, after)
     first = number_of(request, "from") or 0
-    page = changes[first : first + _CHANGES]
+    page = changes.page(first, _CHANGES)
     is_unified = request.GET.get("view") == "unified"
     kept = {name: value for name, value in request.GET.items() if name in ("turn", "text")}
     unified = {"view": "unified"} if is_unified else {}
-    left = len(changes) - first - len(page)
+    left = max(len(changes) - first - len(page), 0)
     return {
         "shown_changes": _shown(session, before, after, page, is_unified),
         "memory_diff": _memory(before, after, is_unified) if first == 0 else None,
-        "counts": _counts(changes),
+        "counts": _counts(changes.counts()),
         "is_unified": is_unified,
         "changes_left": left,
         "more_query": urlencode(kept | unified | {"from": first + _CHANGES}) if left else "",
@@ -65,16 +69,10 @@ def changes_context(
     }
 
 
-def _counts(changes: Sequence[PromptChange]) -> list[tuple[str, int, int, int]]:
+def _counts(counts: Mapping[str, tuple[int, int, int]]) -> list[tuple[str, int, int, int]]:
     """Return for each kind the number of messages, and their tokens before and after."""
-    sums: dict[str, list[int]] = {}
-    for change in changes:
-        each = sums.setdefault(change.kind, [0, 0, 0])
-        each[0] += change.entries if change.kind == "kept" else max(len(change.old), 1)
-        each[1] += change.tokens_before
-        each[2] += change.tokens_after
     order = ("kept", "shortened", "replaced", "evicted", "new")
-    return [(kind, sums[kind][0], sums[kind][1], sums[kind][2]) for kind in order if kind in sums]
+    return [(kind, *counts[kind]) for kind in order if kind in counts]
 
 
 def _shown(
@@ -85,23 +83,25 @@ def _shown(
     is_unified: bool,
 ) -> list[ShownChange]:
     changed = [change for change in changes if change.kind != "kept"]
-    old = _contents(session, before, [entry for change in changed for entry in change.old[:_EVICTED]])
+    replaced = [change.old_entries(_EVICTED) for change in changes]
+    old = _contents(session, before, [entry for entries in replaced for entry in entries])
     new = _contents(session, after, [change.new for change in changed if change.new is not None])
     shown = []
-    for change in changes:
+    for change, entries in zip(changes, replaced, strict=True):
         if change.kind == "kept":
             shown.append(ShownChange(change=change))
             continue
-        pieces = [old[entry.first, entry.last] for entry in change.old[:_EVICTED]]
+        pieces = [old[entry.first, entry.last] for entry in entries]
         piece = new[change.new.first, change.new.last] if change.new is not None else None
         texts = "\n".join(map(_text, pieces)), _text(piece) if piece is not None else ""
         originals = [each.original for each in [*pieces, piece] if each is not None and each.original]
         shown.append(
             ShownChange(
                 change=change,
-                voice=voice_of(originals[0]) if originals and len(change.old) <= 1 else "",
-                diff=diff_html(*texts, is_unified=is_unified),
-                left_out=len(change.old) - len(pieces),
+                voice=voice_of(originals[0]) if originals and change.entries <= 1 else "",
+                diff=diff_html(*(text[:_TEXT] for text in texts), is_unified=is_unified),
+                left_out=change.entries - len(pieces) if pieces else 0,
+                cut=max(0, *(len(text) - _TEXT for text in texts)),
             )
         )
     return shown

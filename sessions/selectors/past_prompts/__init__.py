@@ -1,6 +1,11 @@
 """The prompt at an earlier turn, and the differences between the prompts of two turns."""
 
-from sessions.selectors.past_prompts.changes import PromptChange, prompt_changes, prompts_around
+from sessions.selectors.past_prompts.changes import (
+    PromptChange,
+    PromptChanges,
+    prompt_changes,
+    prompts_around,
+)
 from sessions.selectors.past_prompts.contents import EntryContent, entry_contents, originals
 from sessions.selectors.past_prompts.diff import Change, Difference, outline_diff
 from sessions.selectors.past_prompts.evictions import Eviction, eviction_covering, evictions_at
@@ -15,6 +20,7 @@ __all__ = [
     "Eviction",
     "Outline",
     "PromptChange",
+    "PromptChanges",
     "RecordedEdit",
     "entry_contents",
     "eviction_covering",

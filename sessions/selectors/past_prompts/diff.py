@@ -1,14 +1,15 @@
-"""The difference between the prompts of two turns. Pure functions."""
+"""The difference between the prompts of two turns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from compaction.view import VERBATIM, Entry
 from sessions.selectors.past_prompts.outline import Outline
-from sessions.selectors.stored_rows import END
+from sessions.selectors.past_prompts.runs import Run
+from sessions.selectors.past_prompts.sides import Sides, sides_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,91 +42,54 @@ class Difference:
     changes: Sequence[Change]
 
 
-_Key = tuple[int, int, str, int, tuple[int, ...]]
-
-
 def outline_diff(before: Outline, after: Outline) -> Difference:
     """Return the difference between two prompts."""
-    start = _run_start(before, after)
-    old, new = (_keyed(outline, outline.between(0, start)) for outline in (before, after))
+    sides = sides_of(before, after)
+    old, new = sides.before.items, sides.after.items
     shared = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
+    for (key, _), (other, _) in zip(old, new, strict=False):
+        if key is None or key != other:
             break
         shared += 1
     is_shared = shared == len(old) == len(new)
     if before.memory != after.memory:
         shared, is_shared = min(shared, before.memory_index, after.memory_index), False
-    tokens = sum(entry.message.tokens for entry in list(new.values())[:shared])
-    changes = _changes(old, new)
-    if start < END:
-        was, now = (_rest(outline, start) for outline in (before, after))
-        if is_shared:
-            shared, tokens = shared + min(was[0], now[0]), tokens + min(was[1], now[1])
-        if was != now:
-            changes = [*changes, _longer(before, after, was, now)]
-    return Difference(shared=shared, shared_tokens=tokens, changes=changes)
+    tokens = sum(entry.message.tokens for entry in list(sides.after.entries.values())[:shared])
+    if is_shared and sides.shared is not None:
+        shared, tokens = shared + len(sides.shared), tokens + sides.shared.tokens
+    return Difference(shared=shared, shared_tokens=tokens, changes=_changes(sides))
 
 
-def _run_start(before: Outline, after: Outline) -> int:
-    """Return the position from which both prompts consist of unchanged messages, or `END` if unknown."""
-    if before.run is None or after.run is None:
-        return END
-    return max(before.run.first, after.run.first)
-
-
-def _rest(outline: Outline, start: int) -> tuple[int, int]:
-    """Return the number and the tokens of the messages from `start` on."""
-    assert outline.run is not None
-    skipped = outline.run[: max(start - outline.run.first, 0)]
-    return max(outline.end - start, 0), outline.run.tokens - sum(e.message.tokens for e in skipped)
-
-
-def _longer(before: Outline, after: Outline, was: tuple[int, int], now: tuple[int, int]) -> Change:
-    """Return the messages that only one of two prompts has at its end."""
-    is_new = now > was
-    last = max(before.end, after.end)
-    entries, tokens = abs(now[0] - was[0]), abs(now[1] - was[1])
-    return Change(
-        kind="new" if is_new else "removed",
-        first=last - entries,
-        last=last - 1,
-        entries=entries,
-        tokens_before=0 if is_new else tokens,
-        tokens_after=tokens if is_new else 0,
-        rule_before="" if is_new else VERBATIM,
-        rule_after=VERBATIM if is_new else "",
-    )
-
-
-def keyed_entries(outline: Outline) -> dict[_Key, Entry]:
-    """Return all entries by a key that determines their content."""
-    return _keyed(outline, outline.all_entries)
-
-
-def _keyed(outline: Outline, entries: Iterable[Entry]) -> dict[_Key, Entry]:
-    return {
-        (
-            entry.first,
-            entry.last,
-            entry.rule,
-            entry.message.tokens,
-            tuple(edit.id for edit in outline.edits_of(entry)),
-        ): entry
-        for entry in entries
-    }
-
-
-def _changes(old: dict[_Key, Entry], new: dict[_Key, Entry]) -> list[Change]:
+def _changes(sides: Sides) -> list[Change]:
+    old, new = sides.before.entries, sides.after.entries
     removed = {(e.first, e.last): e for key, e in old.items() if key not in new}
     added = {(e.first, e.last): e for key, e in new.items() if key not in old}
-    changes = [_change(removed.get(span), added.get(span)) for span in sorted({*removed, *added})]
+    changes = [_change(removed.get(span), added.get(span)) for span in {*removed, *added}]
+    changes += [_run_change(run, "removed") for run in sides.before.spans]
+    changes += [_run_change(run, "new") for run in sides.after.spans]
+    changes += [_run_change(sides.removed, "removed")] if sides.removed is not None else []
+    changes += [_run_change(sides.added, "new")] if sides.added is not None else []
     return [
         _joined(list(alike))
         for _, alike in groupby(
-            changes, key=lambda change: (change.kind, change.rule_before, change.rule_after)
+            sorted(changes, key=lambda change: (change.first, change.last)),
+            key=lambda change: (change.kind, change.rule_before, change.rule_after),
         )
     ]
+
+
+def _run_change(run: Run, kind: str) -> Change:
+    is_new = kind == "new"
+    return Change(
+        kind=kind,
+        first=run.first,
+        last=run.end - 1,
+        entries=len(run),
+        tokens_before=0 if is_new else run.tokens,
+        tokens_after=run.tokens if is_new else 0,
+        rule_before="" if is_new else VERBATIM,
+        rule_after=VERBATIM if is_new else "",
+    )
 
 
 def _change(before: Entry | None, after: Entry | None) -> Change:
@@ -149,7 +113,7 @@ def _joined(alike: Sequence[Change]) -> Change:
         kind=first.kind,
         first=first.first,
         last=alike[-1].last,
-        entries=len(alike),
+        entries=sum(change.entries for change in alike),
         tokens_before=sum(change.tokens_before for change in alike),
         tokens_after=sum(change.tokens_after for change in alike),
         rule_before=first.rule_before,

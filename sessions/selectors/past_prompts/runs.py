@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import LiteralString, overload
 
 from django.db.models import Count, Q, Sum
+from psycopg.types.numeric import Int4
 
 from compaction.dialects import get_dialect
 from compaction.messages import Message, Role
 from compaction.view import Entry
 from sessions.models import AgentSession
+from sessions.store.postgres import rows_fetch
 
 #: Messages that are loaded at a time.
 _BATCH = 5_000
@@ -55,6 +57,22 @@ class Run(Sequence[Entry]):
         """Return the messages between two positions. One query."""
         return messages_without_parts(self.session, Q(position__gte=first, position__lt=end))
 
+    def parts(self, spans: Sequence[tuple[int, int]]) -> list[Run]:
+        """Return the parts of the run between these pairs of positions. One query."""
+        if not spans:
+            return []
+        firsts, ends = ([Int4(value) for value in column] for column in zip(*spans, strict=True))
+        sums = rows_fetch(_SUMS, {"session": self.session.pk, "firsts": firsts, "ends": ends})
+        return [
+            Run(session=self.session, first=first, end=end, tokens=tokens, system_tokens=system)
+            for (first, end), (tokens, system) in zip(spans, sums, strict=True)
+        ]
+
+    def entries_at(self, positions: Iterable[int]) -> list[Entry]:
+        """Return the entries of the messages at these positions. One query."""
+        found = messages_without_parts(self.session, Q(position__in=list(positions)))
+        return [_entry(message) for message in found]
+
 
 def run_of(session: AgentSession, *, first: int, end: int) -> Run | None:
     """Return the run between two positions, or None if messages between them are missing. One query."""
@@ -81,3 +99,12 @@ def messages_without_parts(session: AgentSession, shown: Q) -> list[Message]:
 
 def _entry(message: Message) -> Entry:
     return Entry(message, message.position, message.position)
+
+
+_SUMS: LiteralString = """
+SELECT coalesce(sum(m.tokens), 0)::bigint, coalesce(sum(m.tokens) FILTER (WHERE m.role = 'system'), 0)::bigint
+  FROM unnest(%(firsts)s::int[], %(ends)s::int[]) WITH ORDINALITY AS span (first, last, number)
+  LEFT JOIN agent_sessions_message m
+    ON m.session_id = %(session)s AND m.position >= span.first AND m.position < span.last
+ GROUP BY span.number ORDER BY span.number
+"""

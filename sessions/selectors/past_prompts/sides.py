@@ -1,0 +1,103 @@
+"""Two prompts in a form in which they can be compared without loading long runs of unchanged messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compaction.view import VERBATIM, Entry
+from sessions.selectors.past_prompts.outline import Outline
+from sessions.selectors.past_prompts.runs import Run
+from sessions.selectors.stored_rows import END
+
+#: What determines the content of an entry.
+Key = tuple[int, int, str, int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two prompts, up to the position from which both consist of unchanged messages.
+
+    `entries` are loaded. `spans` are runs of messages that the other prompt does not show.
+    """
+
+    entries: Mapping[Key, Entry]
+    spans: Sequence[Run]
+
+    @property
+    def items(self) -> list[tuple[Key | None, Entry | Run]]:
+        """The entries with their keys, and the spans, in order."""
+        items: list[tuple[Key | None, Entry | Run]] = [*self.entries.items()]
+        items += [(None, span) for span in self.spans]
+        return sorted(items, key=lambda item: item[1].first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """Both prompts, and what follows: the messages that both show (`shared`), then those that only one shows."""
+
+    before: Side
+    after: Side
+    shared: Run | None = None
+    removed: Run | None = None
+    added: Run | None = None
+
+
+def sides_of(before: Outline, after: Outline) -> Sides:
+    """Return both sides. At most six queries, which read no bodies."""
+    start = END
+    if before.run is not None and after.run is not None:
+        start = max(before.run.first, after.run.first)
+    old, new = _side(before, after, start), _side(after, before, start)
+    if before.run is None or after.run is None or start == END:
+        return Sides(before=old, after=new)
+    both = min(before.run.end, after.run.end)
+    return Sides(
+        before=old,
+        after=new,
+        shared=_part(before.run, start, both),
+        removed=_part(before.run, max(start, both), before.run.end),
+        added=_part(after.run, max(start, both), after.run.end),
+    )
+
+
+def _side(outline: Outline, other: Outline, start: int) -> Side:
+    run = outline.run
+    end = min(run.end, start) if run is not None else 0
+    if run is None or end <= run.first:
+        return Side(entries=_keyed(outline, outline.entries), spans=())
+    shown = [each for each in other.entries if not each.is_generated and run.first <= each.first < end]
+    loaded = [each for each in shown if each.rule == VERBATIM]
+    if changed := [each.first for each in shown if each.rule != VERBATIM]:
+        loaded = sorted([*loaded, *run.entries_at(changed)], key=lambda entry: entry.first)
+    cuts = {edge for each in other.entries if each.is_generated for edge in (each.first, each.last + 1)}
+    spans = _between(run.first, end, {each.first for each in loaded}, cuts)
+    return Side(entries=_keyed(outline, [*outline.entries, *loaded]), spans=run.parts(spans))
+
+
+def _between(first: int, end: int, taken: set[int], cuts: set[int]) -> list[tuple[int, int]]:
+    """Return the spans between the taken positions, divided at the cuts."""
+    edges = {first, end, *taken, *(at + 1 for at in taken), *(at for at in cuts if first < at < end)}
+    ordered = sorted(edges)
+    pairs = zip(ordered, ordered[1:], strict=False)
+    return [(start, stop) for start, stop in pairs if start not in taken and stop <= end]
+
+
+def _part(run: Run, first: int, end: int) -> Run | None:
+    """Return a part of a run, or None if it is empty."""
+    if first >= end:
+        return None
+    return run if (first, end) == (run.first, run.end) else run.parts([(first, end)])[0]
+
+
+def _keyed(outline: Outline, entries: Iterable[Entry]) -> dict[Key, Entry]:
+    return {
+        (
+            entry.first,
+            entry.last,
+            entry.rule,
+            entry.message.tokens,
+            tuple(edit.id for edit in outline.edits_of(entry)),
+        ): entry
+        for entry in entries
+    }
