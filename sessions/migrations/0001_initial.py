@@ -1151,7 +1151,13 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["project", "at"], name="call_histogram_span")],
+                "indexes": [
+                    models.Index(
+                        fields=["project", "measure", "at"],
+                        include=["slot", "calls"],
+                        name="call_histogram_span",
+                    )
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("session", "at", "model", "measure", "slot"), name="call_histogram_once"

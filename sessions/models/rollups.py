@@ -80,8 +80,12 @@ class CallHistogram(models.Model):
                 fields=["session", "at", "model", "measure", "slot"], name="call_histogram_once"
             )
         ]
-        # Trends read a period of a project.
-        indexes = [models.Index(fields=["project", "at"], name="call_histogram_span")]
+        # Trends read a period of a project, usually without the rows themselves.
+        indexes = [
+            models.Index(
+                fields=["project", "measure", "at"], include=["slot", "calls"], name="call_histogram_span"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.session_id} {self.at:%Y-%m-%d %H:%M} {self.model} {self.measure} {self.slot}"

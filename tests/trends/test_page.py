@@ -402,5 +402,5 @@ def test_presets_are_whole_weeks_and_months():
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_page_takes_few_queries(group, used, viewer_client, django_assert_max_num_queries):
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(17):
         assert viewer_client.get(address(), {**MARCH, "group": group}).status_code == 200

@@ -90,9 +90,7 @@ class Parameters:
 
     @property
     def filters(self) -> dict[str, str]:
-        """The active filters by name."""
-        names = ("agent", "model", "tag", "member")
-        return {name: str(value) for name in names if (value := getattr(self.current, name))}
+        return self.current.filters
 
     def query_string(self, **changes: str) -> str:
         """Return the query string for these parameters with changes; "" removes a parameter."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,14 @@ from accounts.models import Project
 from accounts.selectors import policy_changes
 from sessions.models import AgentSession
 from sessions.pages.trends.parameters import Parameters
-from sessions.selectors.trends import SEPARATOR, PromptSizes, Sums, TrendRow, group_names
-from sessions.selectors.usage import Span
+from sessions.selectors.trends import (
+    SEPARATOR,
+    PromptSizes,
+    bucket_start,
+    buckets_of,
+    group_names,
+    trend_values,
+)
 
 #: The number of series in the chart. The last one combines all smaller groups.
 MAX_SERIES = 8
@@ -57,45 +64,24 @@ def _names(project: Project, group: str, keys: Iterable[str]) -> Mapping[str, st
     return {**names, "": _UNNAMED[group]}
 
 
-def groups_of(rows: Sequence[TrendRow]) -> dict[str, Sums]:
-    """Return the totals of each group over the whole period, the most expensive group first."""
-    groups: dict[str, Sums] = {}
-    for row in rows:
-        groups[row.key] = groups.get(row.key, Sums()) + row.sums
-    return dict(ranked(groups))
-
-
-def ranked(groups: Mapping[str, Sums]) -> list[tuple[str, Sums]]:
-    """Return the groups with their totals, the most expensive first."""
-    return sorted(groups.items(), key=lambda item: (-item[1].cost_microusd, -item[1].tokens, item[0]))
-
-
-def buckets_of(span: Span, bucket: str) -> list[date]:
-    """Return the first day of every bucket in the period, including empty ones."""
-    return sorted({_bucket_start(span.first + timedelta(days=day), bucket) for day in range(span.days)})
-
-
-def _bucket_start(day: date, bucket: str) -> date:
-    if bucket == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if bucket == "month" else day
-
-
-def value_of(sums: Sums, measure: str) -> int:
-    return {"cost": sums.cost_microusd, "tokens": sums.tokens, "saved": sums.saved_microusd}[measure]
-
-
-def series_json(project: Project, rows: Sequence[TrendRow], parameters: Parameters) -> dict[str, Any]:
+def series_json(project: Project, parameters: Parameters) -> dict[str, Any]:
     """Return the chart's data: one series per large group, with one value per bucket."""
     buckets = buckets_of(parameters.current.span, parameters.bucket)
     positions = {bucket: index for index, bucket in enumerate(buckets)}
-    largest = _largest(rows, parameters.measure)
+    rows = trend_values(
+        project_id=project.pk,
+        query=parameters.current,
+        bucket=parameters.bucket,
+        group=parameters.grouping,
+        measure=parameters.measure,
+    )
+    largest = _largest(rows)
     names = names_of(project, parameters.grouping, largest)
     values = {key: [0] * len(buckets) for key in largest}
     others = [0] * len(buckets)
-    for row in rows:
-        if (index := positions.get(row.bucket)) is not None:
-            values.get(row.key, others)[index] += value_of(row.sums, parameters.measure)
+    for bucket, key, value in rows:
+        if (index := positions.get(bucket)) is not None:
+            values.get(key, others)[index] += value
     series = [{"name": joined(names[key]), "values": values[key]} for key in largest]
     if any(others):
         series.append({"name": "All others", "values": others})
@@ -135,11 +121,14 @@ def _policy_marks(
     return [
         {"index": positions[bucket], "text": f"Policy: {change.before} → {change.after}"}
         for change in policy_changes(project_id=project.pk, since=since, until=until)
-        if (bucket := _bucket_start(change.at.astimezone(span.zone).date(), parameters.bucket)) in positions
+        if (bucket := bucket_start(change.at.astimezone(span.zone).date(), parameters.bucket)) in positions
     ]
 
 
-def _largest(rows: Sequence[TrendRow], measure: str) -> list[str]:
-    totals = {key: value_of(sums, measure) for key, sums in groups_of(rows).items()}
-    keys = sorted((key for key, value in totals.items() if value), key=lambda key: -totals[key])
+def _largest(rows: Sequence[tuple[date, str, int]]) -> list[str]:
+    """Return the keys of the groups to draw, the largest first."""
+    totals: Counter[str] = Counter()
+    for _, key, value in rows:
+        totals[key] += value
+    keys = sorted(totals, key=lambda key: (-totals[key], key))
     return keys if len(keys) <= MAX_SERIES else keys[: MAX_SERIES - 1]

@@ -18,7 +18,7 @@ from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fr
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.parameters import Parameters, parameters_of, presets, today_of
-from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, ranked, series_json
+from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, series_json
 from sessions.selectors.sessions import saved_views
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends import (
@@ -37,6 +37,7 @@ from sessions.selectors.trends import (
     top_sessions,
     trend_groups,
     trend_rows,
+    trend_sums,
     trend_total,
 )
 
@@ -79,7 +80,7 @@ def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the chart's data as JSON. The length of a period limits it to a few hundred columns."""
     viewer = viewer_of(request, slug)
     parameters, _ = parameters_of(request)
-    return private(JsonResponse(series_json(viewer.project, _rows(viewer.project, parameters), parameters)))
+    return private(JsonResponse(series_json(viewer.project, parameters)))
 
 
 @require_safe
@@ -131,22 +132,27 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
-    groups = trend_groups(project_id=project.pk, query=parameters.current, group=parameters.grouping)
-    previous = trend_groups(project_id=project.pk, query=parameters.previous, group=parameters.grouping)
+    groups = trend_groups(
+        project_id=project.pk, query=parameters.current, group=parameters.grouping, limit=_MAX_ROWS
+    )
+    previous = trend_sums(
+        project_id=project.pk, query=parameters.previous, group=parameters.grouping, keys=[*groups.largest]
+    )
     # A session counts once per tag, so the sum over tags is larger than the total.
-    if "tag" in group_names(parameters.grouping):
-        total = trend_total(project_id=project.pk, query=parameters.current)
-        total_previous = trend_total(project_id=project.pk, query=parameters.previous)
-    else:
-        total, total_previous = sum(groups.values(), Sums()), sum(previous.values(), Sums())
+    is_complete = groups.count == len(groups.largest) and "tag" not in group_names(parameters.grouping)
+    total = (
+        sum(groups.largest.values(), Sums())
+        if is_complete
+        else trend_total(project_id=project.pk, query=parameters.current)
+    )
+    total_previous = trend_total(project_id=project.pk, query=parameters.previous)
     latency = latency_total(project_id=project.pk, query=parameters.current)
     latencies = (
         latency_groups(project_id=project.pk, query=parameters.current, group=parameters.grouping)
         if latency.is_reported
         else {}
     )
-    largest = ranked(groups)[:_MAX_ROWS]
-    names = names_of(project, parameters.grouping, [key for key, _ in largest])
+    names = names_of(project, parameters.grouping, groups.largest)
     return {
         "total": total,
         "latency": latency,
@@ -160,9 +166,9 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
                 previous=previous.get(key, Sums()),
                 latency=latencies.get(key, Latency()),
             )
-            for key, sums in largest
+            for key, sums in groups.largest.items()
         ],
-        "more_rows": len(groups) - len(largest),
+        "more_rows": groups.count - len(groups.largest),
         "savings": savings_of(project_id=project.pk, query=parameters.current, sums=total),
         "top": top_sessions(project_id=project.pk, query=parameters.current)
         if parameters.group != "session"

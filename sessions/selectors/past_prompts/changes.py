@@ -1,4 +1,4 @@
-"""The changes between two prompts, message by message. Long runs of messages are loaded when they are shown."""
+"""The changes between two prompts, message by message. Long runs are loaded only where they are shown."""
 
 from __future__ import annotations
 
@@ -63,8 +63,11 @@ class PromptChanges:
             if first >= count:
                 first -= count
                 continue
-            entries = piece[first : first + limit - len(found)] if isinstance(piece, Run) else None
-            found += [piece] if entries is None else [_change(entry, (), ()) for entry in entries]
+            if isinstance(piece, Run):
+                entries = piece[first : first + limit - len(found)]
+                found += [_change(entry, (), ()) for entry in entries]
+            else:
+                found.append(piece)
             first = 0
         return found
 

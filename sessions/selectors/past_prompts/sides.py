@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from compaction.view import VERBATIM, Entry
 from sessions.selectors.past_prompts.outline import Outline
@@ -34,7 +35,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Both prompts, and what follows: the messages that both show (`shared`), then those that only one shows."""
+    """Both prompts, and the messages that follow.
+
+    Both show the messages of `shared`. After these, only one shows `removed` or `added`.
+    """
 
     before: Side
     after: Side
@@ -78,9 +82,7 @@ def _side(outline: Outline, other: Outline, start: int) -> Side:
 def _between(first: int, end: int, taken: set[int], cuts: set[int]) -> list[tuple[int, int]]:
     """Return the spans between the taken positions, divided at the cuts."""
     edges = {first, end, *taken, *(at + 1 for at in taken), *(at for at in cuts if first < at < end)}
-    ordered = sorted(edges)
-    pairs = zip(ordered, ordered[1:], strict=False)
-    return [(start, stop) for start, stop in pairs if start not in taken and stop <= end]
+    return [(start, stop) for start, stop in pairwise(sorted(edges)) if start not in taken]
 
 
 def _part(run: Run, first: int, end: int) -> Run | None:

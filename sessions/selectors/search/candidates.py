@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -23,6 +23,8 @@ from sessions.store.postgres import rows_fetch
 
 #: Maximum segments read for a query in a whole project, and maximum (newest) sessions that a filter selects.
 MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
+#: Maximum segments read for a query in one session: about 25,000 messages.
+MOST_OF_SESSION = 100
 #: Maximum messages of a session that a query reads itself if no worker has indexed them yet.
 MOST_NOT_INDEXED = 128
 #: Bonus of a strong match in the rank of a segment.
@@ -36,7 +38,12 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
   FROM agent_sessions_searchsegment s
  WHERE s.session_id = %(session)s AND s.project_id = %(project)s AND s.first < %(before)s
    AND s.keys @> %(required)s::int[]
- ORDER BY s.first DESC
+ ORDER BY s.first DESC LIMIT %(limit)s
+"""
+
+_SESSION_TOTALS: LiteralString = """
+SELECT count(*), coalesce(sum("end" - first), 0)::bigint
+  FROM agent_sessions_searchsegment WHERE session_id = %(session)s AND first < %(before)s
 """
 
 _NEWEST: LiteralString = """
@@ -47,7 +54,7 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
  ORDER BY s.ended_at DESC LIMIT %(limit)s
 """
 
-#: The segments of a project that contain rare terms of the query come first, then the newest.
+#: The segments of a project, or of a session, that contain rare terms of the query come first, then the newest.
 _RANKED: LiteralString = """
 WITH key AS (
     SELECT * FROM unnest(%(keys)s::int[], %(weights)s::float8[]) WITH ORDINALITY AS key (key, weight, number)
@@ -55,7 +62,7 @@ WITH key AS (
     SELECT key.number, key.weight, s.id, s.ended_at
       FROM key CROSS JOIN LATERAL (
           SELECT s.id, s.ended_at FROM agent_sessions_searchsegment s
-           WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s) s
+           WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s{scope}) s
 ), frequency AS MATERIALIZED (
     SELECT number, count(*) AS segments,
            ln(1 + greatest(%(total)s - count(*) + 0.5::float8, 0) / (count(*) + 0.5::float8)) AS value
@@ -74,6 +81,8 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header,
   FROM best JOIN agent_sessions_searchsegment s USING (id)
  ORDER BY best.value DESC, best.ended_at DESC
 """
+
+_OF_SESSION: LiteralString = " AND s.session_id = %(session)s AND s.first < %(before)s"
 
 _MEETS_CONDITIONS: LiteralString = """
      WHERE EXISTS (
@@ -105,7 +114,7 @@ class Candidate:
 class Candidates:
     """The segments to read.
 
-    In a project, `shares` maps terms to the share of segments that contain them, and `messages` is the number
+    If only the best segments are read, `shares` maps terms to the share of segments that contain them, and `messages` is the number
     of indexed messages.
     """
 
@@ -115,19 +124,16 @@ class Candidates:
 
 
 def candidates_find(request: SearchRequest) -> Candidates:
-    """Return the segments of the session, or the best segments of the project."""
+    """Return the segments of the session, or the best segments of a long session or of the project."""
     salt = project_salt(request.project_id)
     parameters: dict[str, Any] = {
         "project": request.project_id,
         "required": [Int4(key) for key in _required_keys(salt, request)],
         "limit": MOST_SEGMENTS,
     }
-    terms = request.query.terms
     if request.session_id is not None:
-        before = request.before if request.before is not None else 2**31 - 1
-        rows = rows_fetch(_IN_SESSION, {**parameters, "session": request.session_id, "before": Int4(before)})
-        new = _not_indexed(request.project_id, request.session_id)
-        return Candidates(segments=[*new, *_read(rows, terms).segments], shares={})
+        return _of_session(request, request.session_id, salt, parameters)
+    terms = request.query.terms
     has_conditions = bool(parameters["required"]) or request.sessions.is_set
     parameters["sessions"] = _sessions(request)
     if not terms:
@@ -136,8 +142,27 @@ def candidates_find(request: SearchRequest) -> Candidates:
     segments, messages = _totals(request.project_id)
     parameters |= {"keys": keys, "weights": weights, "total": Float8(segments)}
     condition = _MEETS_CONDITIONS if has_conditions else ""
-    rows = rows_fetch(_RANKED.format(condition=condition), parameters)
+    rows = rows_fetch(_RANKED.format(condition=condition, scope=""), parameters)
     return _read(rows, terms, segments=segments, messages=messages)
+
+
+def _of_session(
+    request: SearchRequest, session_id: UUID, salt: int, parameters: dict[str, Any]
+) -> Candidates:
+    terms = request.query.terms
+    before = request.before if request.before is not None else 2**31 - 1
+    parameters |= {"session": session_id, "before": Int4(before), "limit": MOST_OF_SESSION}
+    new = _not_indexed(request.project_id, session_id)
+    [(segments, messages)] = rows_fetch(_SESSION_TOTALS, parameters)
+    if segments <= MOST_OF_SESSION or not terms:
+        found = _read(rows_fetch(_IN_SESSION, parameters), terms)
+        return Candidates(segments=[*new, *found.segments], shares={})
+    keys, weights = _keys(salt, terms)
+    parameters |= {"keys": keys, "weights": weights, "total": Float8(segments), "sessions": None}
+    condition = _MEETS_CONDITIONS if parameters["required"] else ""
+    rows = rows_fetch(_RANKED.format(condition=condition, scope=_OF_SESSION), parameters)
+    found = _read(rows, terms, segments=segments, messages=messages)
+    return replace(found, segments=[*new, *found.segments])
 
 
 def _read(

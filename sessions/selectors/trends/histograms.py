@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date, datetime, time
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +13,15 @@ from django.db import connection
 
 from sessions.models import AgentSession, CallHistogram
 from sessions.selectors.trends.sums import (
-    BUCKETS,
     GROUP_KEYS,
     TrendQuery,
+    buckets_of,
     filter_conditions,
+    group_key,
+    group_names,
     query_parameters,
 )
+from sessions.selectors.usage import Span
 
 
 def percentile(counts: Counter[int], share: float) -> int:
@@ -30,30 +35,35 @@ def percentile(counts: Counter[int], share: float) -> int:
 
 
 def histogram_rows(
-    key: str,
-    project_id: UUID,
-    query: TrendQuery,
-    *,
-    measures: Sequence[str],
-    bucket: str,
-    tags: bool = False,
+    group: str, project_id: UUID, query: TrendQuery, *, measures: Sequence[str], bucket: str
 ) -> list[Any]:
-    """Return rows of bucket, key, measure, slot and calls. `key` is an SQL expression. One query."""
-    assert bucket in {"", *BUCKETS}
-    begins = f"date_trunc('{bucket}', at AT TIME ZONE %(zone)s)::date" if bucket else "NULL::date"
-    unnested = "LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if tags else ""
+    """Return rows of bucket, key, measure, slot and calls. `group` is a grouping, or "". One query."""
+    needs_session = bool(query.filters) or bool({*group_names(group)} - {"", "session"})
+    # Every interpolated value is a constant of this package.
     sql = f"""
-        SELECT r.bucket, {key} AS key, r.measure, r.slot, sum(r.calls)::bigint
-          FROM (SELECT session_id, model, {begins} AS bucket, measure, slot, sum(calls) AS calls
-                  FROM {CallHistogram._meta.db_table}
-                 WHERE project_id = %(project)s AND at >= %(start)s AND at < %(end)s
-                   AND measure = ANY(%(measures)s)
-                 GROUP BY 1, 2, 3, 4, 5) r
-          JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
-          {unnested}
+        SELECT bucket.day, {group_key(group) if group else "1"}, r.measure, r.slot, sum(r.calls)::bigint
+          FROM unnest(%(days)s::date[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])
+               AS bucket (day, start, "end")
+          JOIN {CallHistogram._meta.db_table} r
+            ON r.project_id = %(project)s AND r.measure = ANY(%(measures)s)
+               AND r.at >= bucket.start AND r.at < bucket."end"
+          {f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id" if needs_session else ""}
+          {"LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in group_names(group) else ""}
          WHERE true{filter_conditions(query, model=GROUP_KEYS["model"])}
          GROUP BY 1, 2, 3, 4
-    """  # noqa: S608  every interpolated value is a constant of this package
+    """  # noqa: S608
+    days, starts, ends = zip(*_intervals(query.span, bucket), strict=True)
+    parameters = {"measures": list(measures), "days": list(days), "starts": list(starts), "ends": list(ends)}
     with connection.cursor() as cursor:
-        cursor.execute(sql, {**query_parameters(project_id, query), "measures": list(measures)})
+        cursor.execute(sql, {**query_parameters(project_id, query), **parameters})
         return list(cursor.fetchall())
+
+
+def _intervals(span: Span, bucket: str) -> list[tuple[date | None, datetime, datetime]]:
+    """Return the first day, the start and the end of each bucket; one interval without a bucket."""
+    start, end = span.bounds()
+    if not bucket:
+        return [(None, start, end)]
+    days = buckets_of(span, bucket)
+    edges = [start, *(datetime.combine(day, time(), tzinfo=span.zone) for day in days[1:]), end]
+    return [(day, *edge) for day, edge in zip(days, pairwise(edges), strict=True)]

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sessions.models import CallHistogram
 from sessions.selectors.trends.histograms import histogram_rows, percentile
-from sessions.selectors.trends.sums import TrendQuery, group_key, group_names
+from sessions.selectors.trends.sums import TrendQuery
 
 _MEASURES = (CallHistogram.Measure.FIRST, CallHistogram.Measure.DURATION)
 
@@ -38,12 +38,12 @@ class Latency:
 
 def latency_total(*, project_id: UUID, query: TrendQuery) -> Latency:
     """Return the latency of the whole period. One query."""
-    return next(iter(_latencies("1", project_id, query).values()), Latency())
+    return next(iter(_latencies("", project_id, query).values()), Latency())
 
 
 def latency_groups(*, project_id: UUID, query: TrendQuery, group: str) -> Mapping[str, Latency]:
     """Return the latency of the whole period by group. One query."""
-    found = _latencies(group_key(group), project_id, query, tags="tag" in group_names(group))
+    found = _latencies(group, project_id, query)
     return {key: latency for (_, key), latency in found.items()}
 
 
@@ -51,16 +51,15 @@ def latency_rows(
     *, project_id: UUID, query: TrendQuery, bucket: str, group: str
 ) -> Mapping[tuple[date | None, str], Latency]:
     """Return the latency by the first day of each bucket, and by group. One query."""
-    tags = "tag" in group_names(group)
-    return _latencies(group_key(group), project_id, query, tags=tags, bucket=bucket)
+    return _latencies(group, project_id, query, bucket=bucket)
 
 
 def _latencies(
-    key: str, project_id: UUID, query: TrendQuery, *, tags: bool = False, bucket: str = ""
+    group: str, project_id: UUID, query: TrendQuery, *, bucket: str = ""
 ) -> dict[tuple[date | None, str], Latency]:
     histograms: dict[tuple[date | None, str], dict[str, Counter[int]]] = {}
     for day, name, measure, slot, calls in histogram_rows(
-        key, project_id, query, measures=_MEASURES, tags=tags, bucket=bucket
+        group, project_id, query, measures=_MEASURES, bucket=bucket
     ):
         histograms.setdefault((day, name), {}).setdefault(measure, Counter())[slot] += calls
     return {

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from statistics import mean, variance
 from uuid import UUID
 
-from sessions.selectors.trends.sums import TrendQuery, trend_rows
+from sessions.selectors.trends.sums import TrendQuery, costs_by_day
 from sessions.selectors.usage import Span
 
 #: Days before today whose cost is the basis, and the fewest that are enough.
@@ -40,11 +40,7 @@ def month_project(*, project_id: UUID, query: TrendQuery, today: date) -> Projec
     month = today.replace(day=1)
     first = min(month, today - timedelta(days=DAYS))
     span = Span(first=first, last=today, zone=query.span.zone)
-    costs: dict[date, int] = {}
-    for row in trend_rows(
-        project_id=project_id, query=replace(query, span=span), bucket="day", group="agent"
-    ):
-        costs[row.bucket] = costs.get(row.bucket, 0) + row.sums.cost_microusd
+    costs = costs_by_day(project_id=project_id, query=replace(query, span=span))
     basis = [today - timedelta(days=number) for number in range(1, DAYS + 1)]
     begin = min((day for day in basis if costs.get(day)), default=today)
     basis = [day for day in basis if day >= begin]

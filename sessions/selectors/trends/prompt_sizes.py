@@ -27,7 +27,7 @@ def prompt_sizes(*, project_id: UUID, query: TrendQuery, bucket: str) -> list[Pr
     """Return the buckets with calls, in order. One query."""
     histograms: dict[date, Counter[int]] = {}
     measures = (CallHistogram.Measure.PROMPT,)
-    for day, _, _, slot, calls in histogram_rows("1", project_id, query, measures=measures, bucket=bucket):
+    for day, _, _, slot, calls in histogram_rows("", project_id, query, measures=measures, bucket=bucket):
         histograms.setdefault(day, Counter())[slot] += calls
     return [
         PromptSizes(

@@ -6,9 +6,9 @@ with several tags counts towards each of them, so the sum over tags is not the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +25,7 @@ GROUP_KEYS = {
     "model": "coalesce(nullif(r.model, ''), s.model)",
     "tag": "coalesce(tag, '')",
     "member": "coalesce(s.created_by_id::text, '')",
-    "session": "s.id::text",
+    "session": "r.session_id::text",
 }
 GROUPS = tuple(GROUP_KEYS)
 #: Separates the keys of a row that is grouped by two properties.
@@ -52,6 +52,12 @@ class TrendQuery:
     model: str = ""
     tag: str = ""
     member: int | None = None
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The active filters by name."""
+        names = ("agent", "model", "tag", "member")
+        return {name: str(value) for name in names if (value := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +93,15 @@ class Sums:
 
 
 _SUMMED = tuple(field.name for field in fields(Sums))
-_INNER = ", ".join(f"sum({name}) AS {name}" for name in _SUMMED)
 _SUMS = ", ".join(f"sum(r.{name})::bigint" for name in _SUMMED)
+_TOKENS = "sum(r.uncached_tokens + r.cache_read_tokens + r.cache_write_tokens + r.output_tokens)::bigint"
+
+#: What the chart can show, as SQL expressions.
+MEASURES: Mapping[str, str] = {
+    "cost": "sum(r.cost_microusd)::bigint",
+    "tokens": _TOKENS,
+    "saved": "sum(r.saved_microusd)::bigint",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,32 +114,67 @@ class TrendRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrendGroups:
+    """The largest groups by cost, then tokens, the largest first. `count` includes those left out."""
+
+    largest: Mapping[str, Sums]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopSession:
-    """Usage of one of the most expensive sessions."""
+    """One of the most expensive sessions."""
 
     id: UUID
     title: str
     agent: str
-    sums: Sums
+    turns: int
+    cost_microusd: int
 
 
 def trend_rows(*, project_id: UUID, query: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
     """Return usage by bucket and group, unordered. One query."""
-    keys, tags = f"r.bucket, {group_key(group)}", "tag" in group_names(group)
-    rows = _rows(keys, project_id, query, tags=tags, bucket=bucket)
+    rows = _rows(["r.bucket", group_key(group)], _SUMS, project_id, query, group=group, bucket=bucket)
     return [TrendRow(bucket=day, key=key, sums=_sums(sums)) for day, key, *sums in rows]
 
 
-def trend_groups(*, project_id: UUID, query: TrendQuery, group: str) -> dict[str, Sums]:
+def trend_values(
+    *, project_id: UUID, query: TrendQuery, bucket: str, group: str, measure: str
+) -> list[tuple[date, str, int]]:
+    """Return one of `MEASURES` by bucket and group, unordered, without zeros. One query."""
+    value = MEASURES[measure]
+    keys, tail = ["r.bucket", group_key(group)], f"HAVING {value} > 0"
+    return _rows(keys, value, project_id, query, group=group, bucket=bucket, tail=tail)
+
+
+def trend_groups(*, project_id: UUID, query: TrendQuery, group: str, limit: int) -> TrendGroups:
     """Return usage of the whole period by group. One query."""
-    rows = _rows(group_key(group), project_id, query, tags="tag" in group_names(group))
-    return {key: _sums(sums) for key, *sums in rows}
+    key = group_key(group)
+    tail = f'ORDER BY sum(r.cost_microusd) DESC, {_TOKENS} DESC, {key} COLLATE "C" LIMIT {int(limit)}'
+    rows = _rows([key], f"count(*) OVER (), {_SUMS}", project_id, query, group=group, tail=tail)
+    return TrendGroups(largest={key: _sums(sums) for key, _, *sums in rows}, count=rows[0][1] if rows else 0)
+
+
+def trend_sums(*, project_id: UUID, query: TrendQuery, group: str, keys: Sequence[str]) -> dict[str, Sums]:
+    """Return usage of the whole period by group, of the groups with these keys. One query."""
+    names, sessions = group_names(group), None
+    if "session" in names:
+        at = names.index("session")
+        sessions = [UUID(key.split(SEPARATOR)[at]) for key in keys]
+    rows = _rows([group_key(group)], _SUMS, project_id, query, group=group, sessions=sessions)
+    wanted = set(keys)
+    return {key: _sums(sums) for key, *sums in rows if key in wanted}
 
 
 def trend_total(*, project_id: UUID, query: TrendQuery) -> Sums:
     """Return usage of the whole period. One query."""
-    rows = _rows("1", project_id, query)
+    rows = _rows(["1"], _SUMS, project_id, query)
     return next((_sums(sums) for _, *sums in rows), Sums())
+
+
+def costs_by_day(*, project_id: UUID, query: TrendQuery) -> dict[date, int]:
+    """Return the cost of each day with usage, in micro-dollars. One query."""
+    return dict(_rows(["r.bucket"], MEASURES["cost"], project_id, query, bucket="day"))
 
 
 def first_usage(*, project_id: UUID) -> datetime | None:
@@ -136,40 +184,64 @@ def first_usage(*, project_id: UUID) -> datetime | None:
 
 
 def top_sessions(*, project_id: UUID, query: TrendQuery, limit: int = 10) -> list[TopSession]:
-    """Return sessions with a cost, most expensive first. One query."""
-    keys = "s.id, s.title, s.external_id, s.agent"
-    order = "HAVING sum(r.cost_microusd) > 0 ORDER BY sum(r.cost_microusd) DESC, s.id"
-    rows = _rows(keys, project_id, query, tail=f"{order} LIMIT {int(limit)}")
+    """Return sessions with a cost, most expensive first. Two queries."""
+    cost = MEASURES["cost"]
+    tail = f"HAVING {cost} > 0 ORDER BY {cost} DESC, r.session_id LIMIT {int(limit)}"
+    rows = _rows(["r.session_id"], f"sum(r.turns)::bigint, {cost}", project_id, query, tail=tail)
+    sessions = AgentSession.objects.only("title", "external_id", "agent").in_bulk([id for id, *_ in rows])
     return [
-        TopSession(id=id, title=title or external_id, agent=agent, sums=_sums(sums))
-        for id, title, external_id, agent, *sums in rows
+        TopSession(
+            id=id, title=str(sessions[id]), agent=sessions[id].agent, turns=turns, cost_microusd=microusd
+        )
+        for id, turns, microusd in rows
+        if id in sessions
     ]
 
 
 def _rows(
-    keys: str, project_id: UUID, query: TrendQuery, *, tags: bool = False, bucket: str = "", tail: str = ""
-) -> list[Sequence[Any]]:
-    """Run the query. Sums by session before joining, because sessions are far fewer than rollup rows."""
+    keys: Sequence[str],
+    sums: str,
+    project_id: UUID,
+    query: TrendQuery,
+    *,
+    group: str = "",
+    bucket: str = "",
+    tail: str = "",
+    sessions: Sequence[UUID] | None = None,
+) -> list[Any]:
+    """Run the query. Joins the sessions only if a group or a filter needs them."""
     assert bucket in {"", *BUCKETS}
     # No quarter-hour spans two days in any time zone.
-    begins = f"date_trunc('{bucket}', at AT TIME ZONE %(zone)s)::date" if bucket else "NULL::date"
-    unnested = "LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if tags else ""
+    begins = f"date_trunc('{bucket}', r.at AT TIME ZONE %(zone)s)::date" if bucket else "NULL::date"
+    keys = [begins if key == "r.bucket" else key for key in keys]
+    conditions = filter_conditions(query, model=GROUP_KEYS["model"])
+    if sessions is not None:
+        conditions += " AND r.session_id = ANY(%(sessions)s)"
+    needs_session = bool(query.filters) or bool({*group_names(group)} - {"", "session"})
     # Every interpolated value is a constant of this module.
     sql = f"""
-        SELECT {keys}, {_SUMS}
-          FROM (SELECT session_id, model, {begins} AS bucket, {_INNER}
-                  FROM {UsageRollup._meta.db_table}
-                 WHERE project_id = %(project)s AND at >= %(start)s AND at < %(end)s
-                 GROUP BY 1, 2, 3) r
-          JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id
-          {unnested}
-         WHERE true{filter_conditions(query, model=GROUP_KEYS["model"])}
-         GROUP BY {keys} {tail}
+        SELECT {", ".join(keys)}, {sums}
+          FROM {UsageRollup._meta.db_table} r
+          {f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id" if needs_session else ""}
+          {"LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in group_names(group) else ""}
+         WHERE r.project_id = %(project)s AND r.at >= %(start)s AND r.at < %(end)s{conditions}
+         GROUP BY {", ".join(map(str, range(1, len(keys) + 1)))} {tail}
     """  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(sql, query_parameters(project_id, query))
-        found: list[Sequence[Any]] = cursor.fetchall()
-    return found
+        cursor.execute(sql, {**query_parameters(project_id, query), "sessions": list(sessions or ())})
+        return list(cursor.fetchall())
+
+
+def buckets_of(span: Span, bucket: str) -> list[date]:
+    """Return the first day of every bucket in the period, including empty ones."""
+    return sorted({bucket_start(span.first + timedelta(days=day), bucket) for day in range(span.days)})
+
+
+def bucket_start(day: date, bucket: str) -> date:
+    """Return the first day of the bucket that contains a day."""
+    if bucket == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if bucket == "month" else day
 
 
 def filter_conditions(query: TrendQuery, *, model: str) -> str:
@@ -180,7 +252,7 @@ def filter_conditions(query: TrendQuery, *, model: str) -> str:
         "tag": "s.tags @> ARRAY[%(tag)s]::varchar[]",
         "member": "s.created_by_id = %(member)s",
     }
-    return "".join(f" AND {sql}" for name, sql in conditions.items() if getattr(query, name))
+    return "".join(f" AND {conditions[name]}" for name in query.filters)
 
 
 def query_parameters(project_id: UUID, query: TrendQuery) -> dict[str, Any]:
