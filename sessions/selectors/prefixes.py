@@ -10,8 +10,8 @@ from search.query import LEAST_PREFIX, query_parse
 from sessions.models import SearchSegment
 from sessions.selectors.index_postings import postings_load
 
-#: Maximum number of segments that are checked, the newest first.
-_MOST_SEGMENTS = 300
+#: Maximum number of segments that are checked, the newest first, and those checked at a time.
+_MOST_SEGMENTS, _BATCH = 300, 50
 
 
 def sessions_with_prefix(*, project_id: UUID, word: str) -> Sequence[UUID]:
@@ -22,8 +22,13 @@ def sessions_with_prefix(*, project_id: UUID, word: str) -> Sequence[UUID]:
     [prefix] = prefixes
     key = prefix_key(project_salt(project_id), prefix.term)
     rows = SearchSegment.objects.filter(project_id=project_id, keys__contains=[key])
-    sessions = dict(rows.order_by("-ended_at").values_list("pk", "session_id")[:_MOST_SEGMENTS])
-    if len(prefix.term.encode()) > LEAST_PREFIX:  # the key contains only the first characters
-        found = postings_load(list(sessions), [prefix])
-        sessions = {segment: session for segment, session in sessions.items() if segment in found}
-    return list(dict.fromkeys(sessions.values()))
+    segments = list(rows.order_by("-ended_at").values_list("pk", "session_id")[:_MOST_SEGMENTS])
+    if len(prefix.term.encode()) == LEAST_PREFIX:  # the key contains the whole prefix
+        return list(dict.fromkeys(session for _, session in segments))
+    found: dict[UUID, None] = {}
+    while segments:
+        batch, segments = segments[:_BATCH], segments[_BATCH:]
+        postings = postings_load([segment for segment, _ in batch], [prefix])
+        found |= dict.fromkeys(session for segment, session in batch if segment in postings)
+        segments = [(segment, session) for segment, session in segments if session not in found]
+    return list(found)

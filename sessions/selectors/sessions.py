@@ -108,7 +108,10 @@ def sessions_list(
 
 
 def sessions_search(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
-    """Return sessions that contain all words of `text`, including sub-agents. One query."""
+    """Return sessions that contain all words of `text`, including sub-agents. One query.
+
+    The last word may be the beginning of a word in their messages, unless a space follows it.
+    """
     rows = filtered(
         AgentSession.objects.filter(project=project),
         SessionFilter(text=text, sub_agents=True),
@@ -124,8 +127,13 @@ def sessions_count(*, project: Project, filters: SessionFilter) -> int:
 
 
 def sessions_facets(*, project: Project) -> Facets:
-    """Return the agents and models of the project's sessions."""
-    return Facets(agents=_distinct(project, "agent"), models=_distinct(project, "model"))
+    """Return the agents and models of the project's sessions. One query."""
+    rows = AgentSession.objects.filter(project=project).order_by()
+    agents, models = set(), set()
+    for agent, model in rows.values_list("agent", "model").distinct():
+        agents.add(agent)
+        models.add(model)
+    return Facets(agents=sorted(agents - {""}), models=sorted(models - {""}))
 
 
 def sessions_tags(*, project: Project) -> list[str]:
@@ -213,8 +221,3 @@ def _spent(ids: Sequence[UUID]) -> Mapping[UUID, int]:
     for session_id, cost in summaries.union(readings, all=True):
         spent[session_id] += cost
     return spent
-
-
-def _distinct(project: Project, field: str) -> list[str]:
-    rows = AgentSession.objects.filter(project=project).exclude(**{field: ""})
-    return list(rows.order_by(field).values_list(field, flat=True).distinct())

@@ -43,7 +43,8 @@ def _settings(slug: str, text: str) -> Iterator[dict[str, str]]:
 
 
 def _sessions(project: Project, text: str) -> Iterator[dict[str, str]]:
-    for each in sessions_search(project=project, text=text, limit=_SESSIONS):
+    # Words are complete, because messages that contain the beginning of a word are listed anyway.
+    for each in sessions_search(project=project, text=f"{text} ", limit=_SESSIONS):
         address = reverse("session", args=[project.slug, each.pk])
         yield {"label": str(each), "kind": "session", "href": address}
 

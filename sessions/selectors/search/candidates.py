@@ -54,7 +54,7 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
  ORDER BY s.ended_at DESC LIMIT %(limit)s
 """
 
-#: The segments of a project, or of a session, that contain rare terms of the query come first, then the newest.
+#: The segments of a project or a session that contain rare terms of the query come first, then the newest.
 _RANKED: LiteralString = """
 WITH key AS (
     SELECT * FROM unnest(%(keys)s::int[], %(weights)s::float8[]) WITH ORDINALITY AS key (key, weight, number)
@@ -114,8 +114,8 @@ class Candidate:
 class Candidates:
     """The segments to read.
 
-    If only the best segments are read, `shares` maps terms to the share of segments that contain them, and `messages` is the number
-    of indexed messages.
+    If only the best segments are read, `shares` maps terms to the share of segments that contain them, and
+    `messages` is the number of indexed messages.
     """
 
     segments: Sequence[Candidate]
