@@ -276,6 +276,58 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="TurnStretch",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "extremes",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(null=True), size=None
+                    ),
+                ),
+                (
+                    "growths",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
+                ),
+                (
+                    "pauses",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
+                ),
+                (
+                    "misses",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
+                ),
+                (
+                    "missed_after",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                (
+                    "marked",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="turn_stretches",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "number"), name="turn_stretch_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="SessionProfile",
             fields=[
                 (

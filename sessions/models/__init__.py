@@ -13,7 +13,7 @@ from sessions.models.memory import (
 )
 from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
 from sessions.models.references import ReferenceScan
-from sessions.models.rollups import CallHistogram, RollupCursor, UsageRollup
+from sessions.models.rollups import CallHistogram, RollupCursor, TurnStretch, UsageRollup
 from sessions.models.samples import SampleLoad
 from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
@@ -70,6 +70,7 @@ __all__ = [
     "ToolRun",
     "ToolScan",
     "Turn",
+    "TurnStretch",
     "UsageRollup",
     "Webhook",
     "WebhookDelivery",

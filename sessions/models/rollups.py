@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import Project
@@ -99,3 +100,33 @@ class RollupCursor(models.Model):
 
     def __str__(self) -> str:
         return f"{self.session_id}: {self.turns} turns"
+
+
+class TurnStretch(models.Model):
+    """What the pages of a long session need to know of `TURNS` consecutive turns, so that they scan none.
+
+    A value and the index of its turn are one number: the value, shifted by 32 bits, plus the index.
+    `extremes` are the minimum and the maximum of each size that the chart draws, `growths` the largest
+    increases of the prompt, `pauses` seconds. `misses` are cached tokens that a call did not read, and
+    `missed_after` the turns of the calls before. `marked` are the turns that the chart marks.
+    """
+
+    #: The number of turns of a stretch.
+    TURNS = 100
+
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="turn_stretches", db_index=False
+    )
+    number = models.PositiveIntegerField()
+    extremes = ArrayField(models.BigIntegerField(null=True))
+    growths = ArrayField(models.BigIntegerField())
+    pauses = ArrayField(models.BigIntegerField())
+    misses = ArrayField(models.BigIntegerField())
+    missed_after = ArrayField(models.IntegerField())
+    marked = ArrayField(models.IntegerField())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "number"], name="turn_stretch_once")]
+
+    def __str__(self) -> str:
+        return f"turns of {self.session_id} from {self.number * self.TURNS}"

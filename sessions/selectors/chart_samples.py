@@ -1,21 +1,22 @@
-"""The turns of a session that its chart draws. Postgres selects those of long sessions."""
+"""The turns of a session that its chart draws. Those of long sessions are selected by their stretches."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from itertools import chain, cycle
 
 from sessions.charts.cache import CACHE_LIFE, Miss, misses
 from sessions.charts.prompt_sizes import POINTS_LIMIT, PromptSize, downsample, idle_gaps
 from sessions.models import AgentSession
 from sessions.selectors.charts import chart_points
-from sessions.store.postgres import rows_fetch
+from sessions.selectors.turn_stretches import LONG, Stretch, stretches, turn_of
 
-#: Maximum number of turns to load completely. Above it, selecting turns in Postgres is faster.
-LONG = 10_000
 #: Maximum number of marks of each kind on a chart; the largest ones are shown.
 MARKS = 300
+#: Turns before the last stretch among which is the previous call.
+_LOOK_BACK = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,70 +57,47 @@ def chart_sample(
 def _selected(
     session: AgentSession, begin: int, last: int, compactions: Mapping[int, int], keep: Collection[int]
 ) -> ChartSample:
-    count = last - begin + 1
-    span: dict[str, Any] = {"session": session.pk, "first": begin, "last": last, "marks": MARKS}
-    span["stretch"] = -(-8 * count // POINTS_LIMIT)
-    drawn = {begin, last, *(turn for turn in keep if begin <= turn <= last)}
-    for row in rows_fetch(_EXTREMES, span):
-        drawn.update(value & 0xFFFFFFFF for value in row if value is not None)
-    drawn.update(turn for (turn,) in rows_fetch(_MARKED, span))
-    missed, paused = list(rows_fetch(_MISSES, span)), list(rows_fetch(_PAUSES, span))
-    around = {turn for pair in (*missed, *paused) for turn in pair}
-    points = chart_points(session=session, turns=sorted(drawn | around))
+    found = stretches(session_id=session.pk, first=begin, end=last + 1)
+    covered = range(found[0].first, found[-1].end) if found else range(begin, begin)
+    edges = [range(begin, covered.start), range(max(covered.stop - _LOOK_BACK, begin), last + 1)]
+    missed = _largest(
+        (miss, (before, turn_of(miss)))
+        for stretch in found
+        for miss, before in zip(stretch.misses, stretch.missed_after, strict=True)
+    )
+    paused = _largest(
+        (pause, (turn_of(pause) - 1, turn_of(pause))) for each in found for pause in each.pauses
+    )
+    marked = [turn for stretch in found for turn in stretch.marked]
+    drawn = {begin, last, *(turn for turn in keep if begin <= turn <= last), *marked[-2 * MARKS :]}
+    drawn.update(chain(_extremes(found), *edges, *missed, *paused))
+    points = chart_points(session=session, turns=sorted(turn for turn in drawn if turn >= begin))
     by_turn = {point.turn: point for point in points}
+    pairs = [[by_turn[one], by_turn[other]] for one, other in missed if one in by_turn]
+    pairs += [[by_turn[turn] for turn in edge] for edge in edges]
+    pauses = [[by_turn[one], by_turn[other]] for one, other in paused if one in by_turn]
+    pauses += pairs[len(pairs) - len(edges) :]
+    found_misses = {miss.turn: miss for pair in pairs for miss in misses(pair, compactions)}
+    gaps = {gap["turn"]: gap for pair in pauses for gap in idle_gaps(pair, CACHE_LIFE)}
     return ChartSample(
         points=points,
-        idle=[gap for one, other in paused for gap in idle_gaps([by_turn[one], by_turn[other]], CACHE_LIFE)],
-        misses=[
-            miss for one, other in missed for miss in misses([by_turn[one], by_turn[other]], compactions)
-        ],
-        turn_count=count,
+        idle=[gaps[turn] for turn in sorted(gaps)],
+        misses=sorted(found_misses.values(), key=lambda miss: -miss.tokens)[:MARKS],
+        turn_count=last - begin + 1,
     )
 
 
-# The turn is in the low bits, so that one pass finds the extremes together with their turns.
-_EXTREMES: LiteralString = """
-SELECT min(prompt_estimate::bigint << 32 | index), max(prompt_estimate::bigint << 32 | index),
-       min(prompt_served::bigint << 32 | index), max(prompt_served::bigint << 32 | index),
-       min(prompt_reported::bigint << 32 | index), max(prompt_reported::bigint << 32 | index),
-       min(least(cost_microusd, 2147483647) << 32 | index),
-       max(least(cost_microusd, 2147483647) << 32 | index)
-  FROM agent_sessions_turn
- WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
- GROUP BY (index - %(first)s) / %(stretch)s
-"""
+def _largest(pairs: Iterable[tuple[int, tuple[int, int]]]) -> list[tuple[int, int]]:
+    """Return the pairs of turns with the largest packed values."""
+    return [turns for _, turns in heapq.nlargest(MARKS, pairs)]
 
-_MARKED: LiteralString = """
-SELECT index FROM agent_sessions_turn
- WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
-   AND (client_compaction IS NOT NULL OR output_spike IS NOT NULL)
- ORDER BY client_compaction IS NOT NULL DESC, output_spike DESC
- LIMIT 2 * %(marks)s
-"""
 
-# Candidates: calls that read less than half of what the previous call left in the cache. `misses` decides.
-_MISSES: LiteralString = """
-SELECT before, index
-  FROM (SELECT index, lag(index) OVER w AS before, cache_read_tokens AS hit,
-               least(prompt_reported, CASE WHEN lag(cache_write_tokens) OVER w > 0
-                                           THEN lag(cache_read_tokens) OVER w + lag(cache_write_tokens) OVER w
-                                           ELSE lag(prompt_reported) OVER w END) AS expected
-          FROM agent_sessions_turn
-         WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
-           AND prompt_reported IS NOT NULL AND billed
-        WINDOW w AS (ORDER BY index)) AS call
- WHERE hit < 0.5 * expected
- ORDER BY expected - hit DESC
- LIMIT %(marks)s
-"""
-
-_PAUSES: LiteralString = """
-SELECT before, index
-  FROM (SELECT index, lag(index) OVER w AS before, at - lag(at) OVER w AS pause
-          FROM agent_sessions_turn
-         WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
-        WINDOW w AS (ORDER BY index)) AS turn
- WHERE pause >= interval '5 minutes'
- ORDER BY pause DESC
- LIMIT %(marks)s
-"""
+def _extremes(found: Sequence[Stretch]) -> Iterator[int]:
+    """Yield the turns of the extremes, of as many consecutive stretches together as the chart needs."""
+    together = max(-(-8 * len(found) // POINTS_LIMIT), 1)
+    for start in range(0, len(found), together):
+        columns = zip(*(stretch.extremes for stretch in found[start : start + together]), strict=True)
+        for column, pick in zip(columns, cycle((min, max)), strict=False):
+            values = [value for value in column if value is not None]
+            if values:
+                yield turn_of(pick(values))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import F, Q, Window
+from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import Lag
 
 from compaction.messages import Role
-from sessions.models import AgentSession, Message
+from sessions.models import AgentSession, Message, Turn
+from sessions.selectors.turn_stretches import LONG, stretches, turn_of
 
 #: Number of turns shown.
 SHOWN = 5
@@ -35,24 +38,43 @@ class Jump:
 
 
 def largest_jumps(*, session: AgentSession) -> list[Jump]:
-    """Return the largest jumps first. Two queries over small columns."""
-    turns = session.turns.annotate(
-        grown=F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index"),
-        before=Window(Lag("first_position"), order_by="index"),
-    ).values_list("index", "grown", "before", "first_position", "message_count")
-    found = [row for row in turns.order_by("-grown")[:SHOWN] if row[1] >= MIN_GROWTH]
+    """Return the largest jumps first. Two queries over small columns, nine in long sessions."""
+    rows = _rows_of_long(session) if session.turn_count > LONG else _rows(session.turns.all())
+    largest = sorted(rows, key=lambda row: -row.grown)[:SHOWN]
+    found = [row for row in largest if row.grown >= MIN_GROWTH]
     if not found:
         return []
     spans = Q()
-    for _, _, before, first, count in found:
-        spans |= Q(position__gte=first if before is None else before, position__lt=first + count)
-    rows = list(
+    for row in found:
+        start = row.first_position if row.before is None else row.before
+        spans |= Q(position__gte=start, position__lt=row.first_position + row.message_count)
+    messages = list(
         session.messages.filter(spans)
         .only("position", "turn_index", "role", "tokens", "tool_name")
         .order_by("position")
     )
-    jumps = (_jump(rows, turn, growth) for turn, growth, *_ in found)
+    jumps = (_jump(messages, row.index, row.grown) for row in found)
     return [jump for jump in jumps if jump is not None]
+
+
+def _rows(turns: QuerySet[Turn]) -> list[Any]:
+    """Return the growth of each of these consecutive turns, largest first."""
+    grown = F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index")
+    rows = turns.annotate(grown=grown, before=Window(Lag("first_position"), order_by="index"))
+    columns = ("index", "grown", "before", "first_position", "message_count")
+    return list(rows.order_by("-grown").values_list(*columns, named=True)[:SHOWN])
+
+
+def _rows_of_long(session: AgentSession) -> list[Any]:
+    """Return the growth of the turns that grew most in each stretch, and of the newest turns."""
+    found = stretches(session_id=session.pk, first=0, end=session.turn_count)
+    grown = heapq.nlargest(SHOWN, (growth for stretch in found for growth in stretch.growths))
+    edge = found[-1].end - 1
+    rows = [row for row in _rows(session.turns.filter(index__gte=edge)) if row.index > edge]
+    for turn in map(turn_of, grown):
+        near = _rows(session.turns.filter(index__in=(turn - 1, turn)))
+        rows += [row for row in near if row.index == turn]
+    return rows
 
 
 def _jump(rows: Sequence[Message], turn: int, growth: int) -> Jump | None:

@@ -12,9 +12,11 @@ from importers.base import ClientCompaction
 from sessions.charts.cache import cost_share, misses
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, idle_gaps
-from sessions.selectors import chart_samples
+from sessions.models import TurnStretch
+from sessions.selectors import chart_samples, jumps
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
+from sessions.services.spending import rollups
 from sessions.services.tools.counting import session_tools_count
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
@@ -131,7 +133,7 @@ def test_most_expensive_calls_explain_cache_misses(member_client, project, djang
 
 
 @pytest.mark.django_db
-def test_the_chart_has_cost_cache_hits_and_misses(member_client, project, monkeypatch):
+def test_the_chart_has_cost_cache_hits_and_misses(member_client, project):
     turns = [priced_turn(n, cached=20_000 + 100 * n, written=100) for n in range(9)]
     turns[6] = replace(priced_turn(6, cached=0, written=21_000), at=turns[5].at + timedelta(minutes=31))
     session = make_session(project, turns)
@@ -142,8 +144,37 @@ def test_the_chart_has_cost_cache_hits_and_misses(member_client, project, monkey
     assert (miss["turn"], miss["cause"]) == (6, "after a pause of 31 min")
     page = one_line(member_client.get(address("session", session)))
     assert "Cost and cache" in page
-    monkeypatch.setattr(chart_samples, "LONG", 0)  # Postgres selects the turns of long sessions
-    assert chart(member_client, session) == drawn
+
+
+@pytest.mark.django_db
+def test_long_sessions_have_the_same_chart_and_jumps(member_client, project, monkeypatch):
+    """A worker stores what the pages of long sessions show of each stretch of turns."""
+    turns = [priced_turn(n, cached=20_000 + 100 * n, written=100) for n in range(23)]
+    turns[6] = replace(priced_turn(6, cached=0, written=21_000), at=turns[5].at + timedelta(minutes=31))
+    turns[13] = replace(priced_turn(13, cached=0, written=22_000), model="claude-haiku-4-5")
+    turns[17] = replace(turns[17], client_compaction=ClientCompaction(trigger="auto", tokens_before=9_000))
+    turns[21] = replace(priced_turn(21, cached=0, written=23_000), at=turns[20].at + timedelta(minutes=9))
+    session = make_session(project, [*turns, reading_turn(23, "many words " * 3_000), reading_turn(24)])
+
+    def shown():
+        drawn = [chart(member_client, session, **{"from": n, "to": 24 - n // 7}) for n in (0, 3, 5, 21)]
+        same = ("misses", "idle", "compactions", "spikes", "turn_count")
+        sizes = [{name: (min(c[name]), max(c[name])) for name in ("estimate", "reported")} for c in drawn]
+        return [{name: c[name] for name in same} for c in drawn], sizes, largest_jumps(session=session)
+
+    short = shown()
+    assert len(short[0][0]["misses"]) == 3
+    assert short[2]
+    for module in (chart_samples, jumps, rollups):
+        monkeypatch.setattr(module, "LONG", 0)
+    monkeypatch.setattr(TurnStretch, "TURNS", 4)
+    assert len(chart(member_client, session)["turns"]) < session.turn_count
+    assert shown() == short  # computed from the turns
+    rollups.rollups_fill(everywhere=True)
+    assert session.turn_stretches.count() == 6
+    assert shown() == short
+    rollups.rollups_invalidate(session.pk)
+    assert not session.turn_stretches.exists()
 
 
 @pytest.mark.django_db

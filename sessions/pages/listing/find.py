@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
 from django.http import HttpRequest, JsonResponse
@@ -18,7 +18,7 @@ from sessions.pages.settings.common import SECTIONS
 from sessions.pages.text import visible
 from sessions.pages.zones import zone_of
 from sessions.selectors.search.request import search_expression
-from sessions.selectors.search.results import search
+from sessions.selectors.search.results import SearchHit, search
 from sessions.selectors.sessions import sessions_search
 
 #: Number of entries of each kind, and characters of a message's label.
@@ -31,8 +31,13 @@ def palette_find(request: HttpRequest, slug: str) -> JsonResponse:
     text = request.GET.get("q", "")[:500].replace("\0", "").strip()
     if not text:
         return private(JsonResponse({"places": []}))
-    project, zone = viewer.project, zone_of(request)
-    found = [*_settings(slug, text), *_sessions(project, text), *_messages(project, text, zone), *_docs(text)]
+    hits = _hits(viewer.project, text, zone_of(request))
+    found = [
+        *_settings(slug, text),
+        *_sessions(viewer.project, text, hits),
+        *(_message(slug, hit) for hit in hits),
+        *_docs(text),
+    ]
     return private(JsonResponse({"places": found}))
 
 
@@ -42,21 +47,25 @@ def _settings(slug: str, text: str) -> Iterator[dict[str, str]]:
             yield {"label": label, "kind": "settings", "href": reverse(name, args=[slug])}
 
 
-def _sessions(project: Project, text: str) -> Iterator[dict[str, str]]:
-    # Words are complete, because messages that contain the beginning of a word are listed anyway.
-    for each in sessions_search(project=project, text=f"{text} ", limit=_SESSIONS):
+def _sessions(project: Project, text: str, hits: Sequence[SearchHit]) -> Iterator[dict[str, str]]:
+    """Yield the sessions that contain all words, then those with messages that begin with the last one."""
+    found = {each.pk: each for each in sessions_search(project=project, text=f"{text} ", limit=_SESSIONS)}
+    for hit in hits:
+        found.setdefault(hit.session.pk, hit.session)
+    for each in list(found.values())[:_SESSIONS]:
         address = reverse("session", args=[project.slug, each.pk])
         yield {"label": str(each), "kind": "session", "href": address}
 
 
-def _messages(project: Project, text: str, zone: tzinfo) -> Iterator[dict[str, str]]:
+def _hits(project: Project, text: str, zone: tzinfo) -> Sequence[SearchHit]:
     request = search_expression(text, is_typing=True, zone=zone).request(project.pk)
-    if request.is_empty:
-        return
-    for hit in search(request, limit=_MESSAGES).hits:
-        start = max(0, hit.snippet.marks[0][0] - 20) if hit.snippet.marks else 0
-        label = " ".join(visible(hit.snippet.text[start : start + _LABEL]).split())
-        yield {"label": label, "kind": "message", "href": hit_address(project.slug, hit)}
+    return [] if request.is_empty else search(request, limit=_MESSAGES).hits
+
+
+def _message(slug: str, hit: SearchHit) -> dict[str, str]:
+    start = max(0, hit.snippet.marks[0][0] - 20) if hit.snippet.marks else 0
+    label = " ".join(visible(hit.snippet.text[start : start + _LABEL]).split())
+    return {"label": label, "kind": "message", "href": hit_address(slug, hit)}
 
 
 def _docs(text: str) -> Iterator[dict[str, str]]:

@@ -20,13 +20,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Coalesce, Least
 from django.utils import timezone
 
 import pricing
-from sessions.models import AgentSession, CallHistogram, RollupCursor, UsageRollup
+from sessions.models import AgentSession, CallHistogram, RollupCursor, TurnStretch, UsageRollup
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
+from sessions.selectors.turn_stretches import LONG, stretches_compute
 
 #: Advisory lock: exclusive while sums are added, shared while sessions are invalidated, so that turns are not
 #: summed while they are being replaced.
@@ -56,6 +57,7 @@ def rollups_invalidate(*sessions: UUID) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_LOCK])
     UsageRollup.objects.filter(session__in=sessions).delete()
     CallHistogram.objects.filter(session__in=sessions).delete()
+    TurnStretch.objects.filter(session__in=sessions).delete()
     RollupCursor.objects.filter(session__in=sessions).delete()
 
 
@@ -76,7 +78,21 @@ def _fill_batch(found: QuerySet[AgentSession]) -> int:
             cursor.execute(_ADD, {name: [row[name] for row in sums] for name in _COLUMNS})
         cursor.execute(_ADD_HISTOGRAMS, {"ids": ids, "firsts": firsts, "ends": ends})
         cursor.execute(_MOVE, {"ids": ids, "ends": ends})
+    for id, end in zip(ids, ends, strict=True):
+        if end > LONG:
+            _add_stretches(id, end)
     return int(sum(ends) - sum(firsts))
+
+
+def _add_stretches(session_id: UUID, end: int) -> None:
+    """Store the complete stretches of a session's turns before `end` that are missing."""
+    known = TurnStretch.objects.filter(session_id=session_id).aggregate(last=Max("number"))["last"]
+    number, last = (0 if known is None else known + 1), end // TurnStretch.TURNS - 1
+    if number <= last:
+        found = stretches_compute(session_id=session_id, number=number, last=last)
+        TurnStretch.objects.bulk_create(
+            TurnStretch(session_id=session_id, **stretch._asdict()) for stretch in found
+        )
 
 
 def _missing_turns(found: QuerySet[AgentSession]) -> Sequence[tuple[UUID, int, int]]:
