@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from compaction.view import VERBATIM, Entry
@@ -55,13 +55,28 @@ def sides_of(before: Outline, after: Outline) -> Sides:
     old, new = _side(before, after, start), _side(after, before, start)
     if before.run is None or after.run is None or start == END:
         return Sides(before=old, after=new)
-    both = min(before.run.end, after.run.end)
+    shorter, longer = sorted((before.run, after.run), key=lambda run: run.end)
+    shared = _part(shorter, start, shorter.end)
+    rest = _rest(longer, shared, start, max(start, shorter.end))
+    is_added = longer is after.run
     return Sides(
         before=old,
         after=new,
-        shared=_part(before.run, start, both),
-        removed=_part(before.run, max(start, both), before.run.end),
-        added=_part(after.run, max(start, both), after.run.end),
+        shared=shared,
+        removed=None if is_added else rest,
+        added=rest if is_added else None,
+    )
+
+
+def _rest(run: Run, shared: Run | None, start: int, first: int) -> Run | None:
+    """Return the part of a run from position `first`, from the sums of the `shared` part if possible."""
+    if shared is None or run.first != start or first >= run.end:
+        return _part(run, first, run.end)
+    return replace(
+        run,
+        first=first,
+        tokens=run.tokens - shared.tokens,
+        system_tokens=run.system_tokens - shared.system_tokens,
     )
 
 
