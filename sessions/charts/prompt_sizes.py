@@ -9,6 +9,8 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+from compaction.calibration import Calibration
+
 #: Maximum number of points. More points than pixels would only slow down the chart.
 POINTS_LIMIT = 2_000
 
@@ -57,6 +59,12 @@ class PromptSize:
         """Return the best known size: reported, else served, else the estimate."""
         sizes = (self.reported, self.served, self.estimate)
         return next(size for size in sizes if size is not None)
+
+    def provider_tokens(self, calibration: Calibration) -> int:
+        """Return the size as the provider counts it: reported, or else converted once a report is known."""
+        if self.reported is not None or not calibration.reports:
+            return self.tokens
+        return calibration.provider(self.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from sessions.services.samples.jobs import sample_run
 from tests.browsing import fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
-from tests.pages.transcripts import make_session, reading_turn
+from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -328,6 +328,17 @@ def test_edited_messages_are_shown_next_to_the_original(at, page, project):
     page.locator(".prompt-row summary").first.click()
     expect(page.get_by_role("heading", name="What the model saw", exact=False).last).to_be_visible()
     expect(page.locator(".beside pre").first).to_be_visible()
+
+
+def test_each_line_of_a_highlighted_change_takes_one_row(at, page, project):
+    edit = {"file_path": "f.py", "old_string": "a = 1", "new_string": "a = 2  # two\nb = 3"}
+    call = {"type": "tool_use", "id": "call-0", "name": "Edit", "input": edit}
+    at(address(make_session(project, [turn(0, [message("assistant", [call], "a0")])])))
+    lines = page.locator("pre.diff > span")
+    expect(lines).to_have_count(3)
+    heights = {round(line.bounding_box()["height"]) for line in lines.all()}
+    assert len(heights) == 1
+    assert heights.pop() < 30
 
 
 def test_the_theme_is_remembered_and_rendered_by_the_server(at, page, project):

@@ -90,6 +90,12 @@ class TestProfiles:
         with django_assert_max_num_queries(10):
             assert profiles_refresh() == 1
 
+    def test_a_turn_without_usage_is_drawn_in_the_tokens_of_the_provider(self, project):
+        turns = [reading_turn(n) for n in range(3)]
+        session = make_session(project, [*turns, replace(reading_turn(3), usage=None)])
+        line = profile_write(session=session).sparkline
+        assert line == sorted(line)
+
     def test_it_works_in_batches_newest_first(self, project):
         for number in range(3):
             make_session(project, name=f"s-{number}")

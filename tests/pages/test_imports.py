@@ -40,6 +40,19 @@ def test_an_upload_is_followed_to_its_session(member_client: Client, project: Pr
     assert "run-7.json" in member_client.get(PAGE).text
 
 
+def test_several_logs_are_imported_at_once(member_client: Client) -> None:
+    files = [SimpleUploadedFile(f"run-{number}.json", LOG) for number in (1, 2)]
+    response = member_client.post(PAGE, {"file": files})
+    assert response.headers["location"] == PAGE
+    assert "hx-get" in member_client.get(PAGE).text
+    for job in ImportJob.objects.all():
+        execution.import_step(job_id=job.pk)
+    assert AgentSession.objects.count() == 2
+    fragment = member_client.get(PAGE, headers={"HX-Request": "true"}).text
+    assert all(f"run-{number}.json" in fragment for number in (1, 2))
+    assert "hx-get" not in fragment
+
+
 def test_an_import_can_be_cancelled(member_client: Client) -> None:
     address = upload(member_client).url  # type: ignore[attr-defined]
     assert member_client.post(f"{address}cancel/").status_code == 302
@@ -61,6 +74,9 @@ def test_a_file_over_the_limit_and_a_missing_one_are_rejected(
     assert member_client.post(PAGE, {}).status_code == 422
     settings.CONTEXTAPP_MAX_IMPORT_BYTES = 10  # type: ignore[attr-defined]
     assert upload(member_client).status_code == 422  # type: ignore[attr-defined]
+    settings.CONTEXTAPP_MAX_IMPORT_BYTES = len(LOG) + 10  # type: ignore[attr-defined]
+    files = [SimpleUploadedFile(f"run-{number}.json", LOG) for number in (1, 2)]
+    assert member_client.post(PAGE, {"file": files}).status_code == 422
     assert not ImportJob.objects.exists()
 
 
@@ -69,4 +85,4 @@ def test_viewers_upload_and_cancel_nothing(viewer_client: Client, member_client:
     assert upload(viewer_client).status_code == 403  # type: ignore[attr-defined]
     assert viewer_client.post(f"{address}cancel/").status_code == 403
     assert "Cancel import" not in viewer_client.get(address).text
-    assert "Import log</button>" not in viewer_client.get(PAGE).text
+    assert 'type="file"' not in viewer_client.get(PAGE).text

@@ -71,8 +71,8 @@ def _gateway(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="claude-code",
             title="Claude Code",
-            place="Run in your shell, or add to the object env in ~/.claude/settings.json. Works with an "
-            "API key and with a Claude subscription.",
+            place="Run in your shell, or add to “env” in ~/.claude/settings.json. Works with an API key and "
+            "with a Claude subscription.",
             text=f"export ANTHROPIC_BASE_URL={url}/anthropic\n"
             f'export ANTHROPIC_CUSTOM_HEADERS="X-Contextapp-Key: {key}"\n',
         ),
@@ -129,7 +129,7 @@ def _telemetry(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="telemetry-claude-code",
             title="Claude Code",
-            place="Run in your shell, or add to the object env in the user's or the managed settings.",
+            place="Run in your shell, or add to “env” in the user's or the managed settings.",
             text="export CLAUDE_CODE_ENABLE_TELEMETRY=1\n"
             "export OTEL_LOGS_EXPORTER=otlp\n"
             "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"

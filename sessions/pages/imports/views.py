@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +11,13 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from importers.registry import IMPORTERS
 from sessions.models import ImportJob
-from sessions.pages.access import Viewer, page_or_fragment, private, viewer_of, writer_of
+from sessions.pages.access import Viewer, page_or_fragment, viewer_of, writer_of
 from sessions.pages.settings.common import PlainForm
 from sessions.selectors.imports import import_job_find, import_job_sessions, import_jobs_newest
 from sessions.services.imports import jobs
@@ -24,35 +25,55 @@ from sessions.services.imports import jobs
 _MAX_JOBS, _MAX_SESSIONS = 50, 200
 
 
+class LogInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class LogFiles(forms.FileField):
+    """One or more uploaded files, each checked like a single one."""
+
+    widget = LogInput
+
+    def clean(self, data: Any, initial: Any = None) -> Sequence[UploadedFile[Any]]:
+        return [super(LogFiles, self).clean(file, initial) for file in data or [None]]
+
+
 class UploadForm(PlainForm):
-    file = forms.FileField(label="Log file", max_length=200, help_text="Uncompressed JSON or JSONL.")
+    file = LogFiles(
+        label="Log files",
+        max_length=200,
+        help_text="Uncompressed JSON or JSONL. You can also drop files here.",
+    )
     format = forms.ChoiceField(
         required=False,
         choices=[("", "Detect from the content"), *((name, each.label) for name, each in IMPORTERS.items())],
     )
 
-    def clean_file(self) -> UploadedFile[Any]:
-        file: UploadedFile[Any] = self.cleaned_data["file"]
+    def clean_file(self) -> Sequence[UploadedFile[Any]]:
+        files: Sequence[UploadedFile[Any]] = self.cleaned_data["file"]
         limit = settings.CONTEXTAPP_MAX_IMPORT_BYTES
-        if (file.size or 0) > limit:
-            raise forms.ValidationError(f"The file exceeds the limit of {filesizeformat(limit)}.")
-        return file
+        if sum(file.size or 0 for file in files) > limit:
+            raise forms.ValidationError(f"The upload exceeds the limit of {filesizeformat(limit)}.")
+        return files
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def imports(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the upload form and the newest imports. A POST starts an import."""
+    """Show the upload form and the newest imports. A POST starts an import of each file."""
     if request.method != "POST":
         return _page(request, viewer_of(request, slug), UploadForm())
     viewer = writer_of(request, slug, action="import a log")
     form = UploadForm(request.POST, files=request.FILES)
     if not form.is_valid():
         return _page(request, viewer, form, status=422)
-    file = form.cleaned_data["file"]
-    job = jobs.import_job_create(
-        project=viewer.project, name=file.name, file=file, format=form.cleaned_data["format"]
-    )
-    return redirect("imports_job", slug=slug, job=job.pk)
+    format = form.cleaned_data["format"]
+    started = [
+        jobs.import_job_create(project=viewer.project, name=file.name, file=file, format=format)
+        for file in form.cleaned_data["file"]
+    ]
+    if len(started) > 1:
+        return redirect("imports", slug=slug)
+    return redirect("imports_job", slug=slug, job=started[0].pk)
 
 
 @require_safe
@@ -89,10 +110,14 @@ def _job_of(viewer: Viewer, id: UUID) -> ImportJob:
 
 
 def _page(request: HttpRequest, viewer: Viewer, form: UploadForm, *, status: int = 200) -> HttpResponse:
+    jobs = import_jobs_newest(project_id=viewer.project.pk, limit=_MAX_JOBS)
     context = {
         "viewer": viewer,
         "form": form,
-        "jobs": import_jobs_newest(project_id=viewer.project.pk, limit=_MAX_JOBS),
+        "jobs": jobs,
+        "is_open": any(job.state in ImportJob.OPEN for job in jobs),
         "limit": settings.CONTEXTAPP_MAX_IMPORT_BYTES,
     }
-    return private(render(request, "imports/page.html", context, status=status))
+    response = page_or_fragment(request, "imports/page.html", "imports/_jobs.html", context)
+    response.status_code = status
+    return response

@@ -42,6 +42,8 @@ _SENTENCES: Mapping[str, str] = {
     "compaction.reverted": "Reverted compaction {compaction} of session {target}",
     "compaction.reapplied": "Applied compaction {compaction} of session {target} again",
     "recap.edited": "Edited the recap of session {target}",
+    "sample.loaded": "Loaded the sample data",
+    "sample.removed": "Removed the sample data",
     "policy.advised": "Adopted the recommended policy {target}",
     "replay.created": "Started a replay",
     "replay.confirmed": "Confirmed the estimated cost of a replay",

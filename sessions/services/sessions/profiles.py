@@ -20,7 +20,7 @@ from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, h
 from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.reference_rates import CLIENT
-from sessions.selectors.token_budgets import limit_of
+from sessions.selectors.token_budgets import calibration_of, limit_of
 
 #: Points of a sparkline.
 SPARKLINE = 48
@@ -62,7 +62,9 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
 def profile_write(*, session: AgentSession) -> SessionProfile:
     """Recompute the profile of one session from small columns of all its turns."""
     points = chart_points(session=session)
-    signs = _signs(session, points)
+    calibration = calibration_of(session.calibration, model=session.model)
+    sizes = [point.provider_tokens(calibration) for point in points]
+    signs = _signs(session, points, sizes)
     health: Health = health_of(signs)
     profile, _ = SessionProfile.objects.update_or_create(
         session=session,
@@ -70,7 +72,7 @@ def profile_write(*, session: AgentSession) -> SessionProfile:
             "turn_count": session.turn_count,
             "edits_revision": session.edits_revision,
             "lost_references": signs.lost,
-            "sparkline": sparkline([point.tokens for point in points]),
+            "sparkline": sparkline(sizes),
             "grade": health.grade,
             "score": health.score,
             "reasons": health.reasons_json(),
@@ -88,7 +90,7 @@ def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
     return [max(sizes[start:end]) for start, end in pairwise(edges)]
 
 
-def _signs(session: AgentSession, points: Sequence[PromptSize]) -> Signs:
+def _signs(session: AgentSession, points: Sequence[PromptSize], sizes: Sequence[int]) -> Signs:
     slope = prompt_slope(session=session, points=points)
     found = limit_of(session)
     limit = found.tokens if found is not None else None
@@ -106,8 +108,8 @@ def _signs(session: AgentSession, points: Sequence[PromptSize]) -> Signs:
         calls=sum(point.reported is not None for point in points),
         missed=round(100 * cost_share(points, avoidable)),
         client=len(by_client),
-        pressed=sum(PRESSURE * limit < point.tokens for point in points) if limit else 0,
-        burst=sum(limit < point.tokens for point in points) if limit else 0,
+        pressed=sum(PRESSURE * limit < size for size in sizes) if limit else 0,
+        burst=sum(limit < size for size in sizes) if limit else 0,
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
         mid_task=_mid_task(session, [position - 1 for _, position in own]),

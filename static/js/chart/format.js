@@ -32,8 +32,12 @@ export function element(name, className, text) {
 
 export const has = (sizes) => sizes.some((size) => size != null);
 
-// Hide a window far above the budget: it would flatten the curves.
-export const windowShown = (data) => data.window != null && (data.budget == null || data.window < 2 * data.budget);
+// Hide a window far above the budget or every prompt: it would flatten the curves.
+export function windowShown(data) {
+  if (data.window == null || (data.budget != null && data.window >= 2 * data.budget)) return false;
+  const sizes = data.reported.map((size, index) => size ?? data.served[index] ?? data.estimate[index]);
+  return data.window < 4 * Math.max(data.budget ?? 0, ...sizes);
+}
 
 export const COMPONENTS = {
   system: "system prompt",
