@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.models import AgentSession, SavedView
-from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
+from sessions.pages.saved_queries import query_clean
 from sessions.pages.tags.figures import sparkline
 from sessions.selectors.filter_expression import HINTS, InvalidTerm, expression_read, size_read
 from sessions.selectors.filters import Bound, SessionFilter

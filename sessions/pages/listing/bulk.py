@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, actor_of, private, writer_of
-from sessions.pages.listing.saved import query_clean
+from sessions.pages.saved_queries import query_clean
 from sessions.selectors.filters import SessionFilter
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.sessions import session_children, sessions_list

@@ -27,8 +27,8 @@ from sessions.pages.access import page_or_fragment, private, user_of, viewer_of,
 from sessions.pages.listing.bulk import selected_ids
 from sessions.pages.listing.columns import COLUMNS, hidden_columns
 from sessions.pages.listing.export import sessions_csv
-from sessions.pages.listing.saved import query_clean
 from sessions.pages.listing.suggest import suggestions_of
+from sessions.pages.saved_queries import query_clean
 from sessions.pages.zones import zone_of
 from sessions.selectors.filter_expression import InvalidTerm, expression_read, size_read
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
