@@ -27,7 +27,7 @@ class SavedQueries:
     noun: str
     required: str
 
-    def create(self, request: HttpRequest, slug: str, adapt: Callable[[str], str] = str) -> HttpResponse:
+    def add(self, request: HttpRequest, slug: str, adapt: Callable[[str], str] = str) -> HttpResponse:
         """Save the posted query as `adapt` returns it. All members may do this: only they can see it."""
         viewer = viewer_of(request, slug)
         name = request.POST.get("name", "").replace("\0", "").strip()[:80]
@@ -45,7 +45,7 @@ class SavedQueries:
             messages.error(request, f"You have reached the limit of saved {self.noun}s. Delete one first.")
         return redirect(address)
 
-    def delete(self, request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    def remove(self, request: HttpRequest, slug: str, number: int) -> HttpResponse:
         """Delete a query of the user."""
         viewer = viewer_of(request, slug)
         if not view_delete(project=viewer.project, user=request.user, id=min(number, 2**63 - 1)):

@@ -18,9 +18,9 @@ _VIEWS = SavedQueries(
 
 @require_POST
 def saved_view_create(request: HttpRequest, slug: str) -> HttpResponse:
-    return _VIEWS.create(request, slug)
+    return _VIEWS.add(request, slug)
 
 
 @require_POST
 def saved_view_delete(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    return _VIEWS.delete(request, slug, number)
+    return _VIEWS.remove(request, slug, number)

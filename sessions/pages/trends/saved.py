@@ -21,12 +21,12 @@ _PRESETS = SavedQueries(
 @require_POST
 def trends_preset_create(request: HttpRequest, slug: str) -> HttpResponse:
     """Save a preset. With the field `relative`, its period always ends today."""
-    return _PRESETS.create(request, slug, _until_today if "relative" in request.POST else str)
+    return _PRESETS.add(request, slug, _until_today if "relative" in request.POST else str)
 
 
 @require_POST
 def trends_preset_delete(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    return _PRESETS.delete(request, slug, number)
+    return _PRESETS.remove(request, slug, number)
 
 
 def _until_today(text: str) -> str:
