@@ -22,8 +22,8 @@ from compaction.recap import Recap
 from compaction.recap.spans import Summary
 from compaction.references import references
 from compaction.settings import StrategySettings, ToolRule
-from compaction.text_names import message_references
-from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter, part_tokens, text_tokens
+from compaction.text_names import learn, message_references
+from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View
 
@@ -209,12 +209,12 @@ class Context:
             elsewhere=self.fixed_names if output.in_middle else frozenset(),
         )
 
-    def shorten(self, call: ToolCall, handle: str) -> str:
-        """Return the arguments that replace those of a call in the middle."""
+    def shorten(self, call: ToolCall, handle: str, *, size: int) -> str:
+        """Return the arguments that replace those of a call in the middle. `size` is that of the call."""
         return short_arguments(
             call.arguments,
             handle,
-            names=self._names_listed(self.counter.count(call.arguments)),
+            names=self._names_listed(size - PART_OVERHEAD - self.counter.count(call.name)),
             elsewhere=self.fixed_names,
         )
 
@@ -225,7 +225,9 @@ class Context:
     @cached_property
     def fixed_names(self) -> frozenset[str]:
         """The identifiers of the head, the tail and the working memory, which stay in the prompt."""
-        fixed = (entry.message for entry in self.start.entries if not self.in_middle(entry.first))
+        fixed = [entry.message for entry in self.start.entries if not self.in_middle(entry.first)]
+        # Outputs of the middle are shortened or evicted next: finding all identifiers at once is faster.
+        learn((*fixed, *(self.original(output.position) for output in self._outputs if output.in_middle)))
         return message_references(*fixed) | references(self.memory_text)
 
     def size(self, position: int, part: int) -> int:

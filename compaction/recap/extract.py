@@ -16,6 +16,7 @@ from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, 
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
+from compaction.text_names import learn
 from compaction.tokens import TokenCounter, name_sizes
 
 #: Shares of the cap for the other sections; entities take the rest.
@@ -94,7 +95,9 @@ def _contents(evicted: Sequence[Message], previous: Recap | None) -> Contents:
     contents = Contents()
     if previous:
         contents.fold(previous)
-    for message in evicted[-_MOST_MESSAGES:]:
+    evicted = evicted[-_MOST_MESSAGES:]
+    learn(evicted)
+    for message in evicted:
         contents.observe(message)
     contents.names.count()
     return contents

@@ -58,10 +58,11 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
         for part, call in enumerate(message.parts):
             if not isinstance(call, ToolCall) or call.server or call.fixed or part in edited:
                 continue
-            if context.size(message.position, part) < minimum:
+            size = context.size(message.position, part)
+            if size < minimum:
                 continue
             handle = context.make_handle(message.position, part)
-            text = context.shorten(call, handle)
+            text = context.shorten(call, handle, size=size)
             reason = "long arguments of an old call"
             edit = context.replace(NAME, message.position, part, text, handle=handle, reason=reason)
             if edit:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import references as module
-from compaction import text_names
+from compaction import run_names, text_names
 from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.references import (
     Kind,
@@ -84,9 +83,17 @@ def test_results_do_not_depend_on_the_caches(monkeypatch: pytest.MonkeyPatch) ->
     forget()
     fresh = [*mentions(TOLD)]
     assert [*mentions(TOLD)] == fresh
-    monkeypatch.setattr(module, "_CLASSIFIED_RUNS", 2)  # the cache is always full
+    monkeypatch.setattr(run_names, "_MAX_RUNS", 2)  # the cache is always full
     forget()
     assert [*mentions(TOLD)] == fresh
+
+
+@given(st.lists(st.text(alphabet="abAB1_.:/-@~é", min_size=1, max_size=9), min_size=4, max_size=40))
+def test_many_runs_have_the_same_names_as_each_alone(found: list[str]) -> None:
+    runs = {run.encode() for run in (*found, *(f"{run}." for run in found), "src/pool_a.py", "x" * 300)}
+    known = run_names.RunNames()
+    known.learn(runs)
+    assert {run: known[run] for run in runs} == {run: run_names.names_of_run(run) for run in runs}
 
 
 def test_a_text_has_the_same_names_when_the_process_has_forgotten_others(

@@ -1,0 +1,177 @@
+"""The identifiers that runs mention, found once per process. A run is a text without spaces (`references`).
+
+A run that was not seen before takes a microsecond or two, and a new session has thousands of them. Patterns
+therefore classify the common forms of many runs at once: words, numbers, identifiers, dotted names and paths.
+The other forms are classified one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain, filterfalse
+
+#: A string that looks like a handle (see `contains_handle`).
+HANDLE = re.compile(r"\bh_[a-z0-9]{10}\b")
+EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
+NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
+
+#: Maximum length of a name. Longer runs are data (base64, minified code).
+MAX_LENGTH = 200
+
+_NOT_ASCII_RUN = re.compile(r"[^\w@~./:-]+")
+_SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
+_FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
+_GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
+
+#: Patterns for one run per line, of which `names_of_run` is the definition.
+_PLAIN_LINE = re.compile(rb"(?m)^(?::*(?:[A-Za-z]?[a-z]+|[A-Z]+)\.*:*|..?)$")
+_NUMBER_LINE = re.compile(r"(?m)^(:*([0-9]{3,})\.*:*)$")
+_NAME_LINE = re.compile(
+    r"(?m)^(:*(?!h_)((?:[A-Za-z_][A-Za-z0-9_]*\.)*([A-Za-z_][A-Za-z0-9_]+))\.*:*)$"
+)  # the last group is the whole name, or its part after the last dot
+_PATH_LINE = re.compile(
+    r"(?m)^([A-Za-z0-9_/][A-Za-z0-9_./]*/([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\.[A-Za-z][A-Za-z0-9]{0,9}))$"
+)
+
+#: Maximum number of runs in the cache. A long session has about 20,000.
+_MAX_RUNS = 1 << 17
+
+#: Fewer new runs are classified one by one.
+_MANY = 4
+
+
+class RunNames(dict[bytes, tuple[str, ...]]):
+    """Maps a run to the identifiers that it mentions, computed on first use.
+
+    Runs without identifiers are stored separately in `plain`, so that they can be skipped. Both are cleared
+    when full.
+    """
+
+    def __init__(self) -> None:
+        self.plain: set[bytes] = set()
+
+    def __missing__(self, run: bytes) -> tuple[str, ...]:
+        names = names_of_run(run)
+        if len(run) <= MAX_LENGTH:
+            self._make_room(1)
+            if names:
+                self[run] = names
+            else:
+                self.plain.add(run)
+        return names
+
+    def learn(self, runs: Iterable[bytes]) -> None:
+        """Classify those of the runs that are new, unless there are only a few."""
+        new = set(filterfalse(self.__contains__, runs)).difference(self.plain)
+        if len(new) < _MANY:
+            return
+        if max(map(len, new)) > MAX_LENGTH:
+            new = {run for run in new if len(run) <= MAX_LENGTH}
+        self._make_room(len(new))
+        plain = set(_PLAIN_LINE.findall(b"\n".join(new)))
+        self.plain |= plain
+        new -= plain
+        lines = b"\n".join(new).decode()
+        for run, name, last in _NAME_LINE.findall(lines):
+            new.discard(key := run.encode())
+            if len(last) > 2 and _is_shaped_identifier(last):
+                self[key] = (last,) if name == last else (name, last)
+            elif name != last:
+                self[key] = (name,)
+            else:
+                self.plain.add(key)
+        for run, number in _NUMBER_LINE.findall(lines):
+            new.discard(key := run.encode())
+            self[key] = (number,)
+        for path, last in _PATH_LINE.findall(lines):
+            new.discard(key := path.encode())
+            self[key] = path, last
+        for run in new:
+            self.__missing__(run)
+
+    def forget(self) -> None:
+        self.clear()
+        self.plain.clear()
+
+    def _make_room(self, count: int) -> None:
+        if len(self) + len(self.plain) + count > _MAX_RUNS:
+            self.forget()
+
+
+def names_of_run(run: bytes) -> tuple[str, ...]:
+    """Return the identifiers that one run of characters mentions; none for plain words."""
+    if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):
+        return ()
+    if run.isascii():
+        return _piece_names(run.decode())
+    return tuple(chain.from_iterable(map(_piece_names, _NOT_ASCII_RUN.split(run.decode()))))
+
+
+def _piece_names(piece: str) -> tuple[str, ...]:
+    if ":" not in piece:
+        return _word_names(piece)
+    if "://" in piece:
+        return (piece.rstrip(".:/-"),) if not piece.endswith("://") else ()
+    return tuple(chain.from_iterable(map(_word_names, filter(None, piece.split(":")))))
+
+
+def _word_names(word: str) -> tuple[str, ...]:
+    """Return the identifiers in a word without colons: itself, and its short form if it has one."""
+    # Fast paths for most words; the rest handles other characters.
+    if word.isidentifier():
+        is_handle = word.startswith("h_") and HANDLE.fullmatch(word)
+        return (word,) if len(word) >= 3 and _is_shaped_identifier(word) and not is_handle else ()
+    if word.isdecimal():
+        return (word,) if len(word) >= 3 else ()
+    name = word.strip("-").rstrip(".@/-~").removeprefix("./")
+    if "." in name and "-" in name:
+        name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a context line of grep
+    if "/" in name:
+        return _path_names(name) if len(name) > 2 else ()
+    if "@" in name.lstrip("@"):
+        return (name,) if EMAIL.fullmatch(name) else ()
+    name = name.lstrip("@~") if not name.startswith(".") else name
+    if len(name) < 3:
+        return ()
+    if NUMBER.fullmatch(name):
+        return (name,)
+    if "." in name:
+        return _dotted_names(name)
+    return (name,) if _is_shaped(name) or name.count("-") >= 2 else ()
+
+
+def _path_names(name: str) -> tuple[str, ...]:
+    """Return the identifiers in a path: `a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
+    last = name.rpartition("/")[2]
+    if (
+        name.count("/") < 2
+        and not name.startswith(("/", "~", "@"))
+        and not _is_shaped(name)
+        and "." not in last
+    ):
+        return ()
+    return (name, last) if _FILE_NAME.fullmatch(last) else (name,)
+
+
+def _dotted_names(name: str) -> tuple[str, ...]:
+    """Return the identifiers in a dotted name: `pool.PoolError` mentions itself and `PoolError`."""
+    parts = [part for part in name.split(".") if part]
+    if not parts or max(map(len, parts)) < 2 or len(name) < 4:
+        return ()
+    last = parts[-1]
+    return (name, last) if len(last) > 2 and not last[0].isdigit() and _is_shaped(last) else (name,)
+
+
+def _is_shaped_identifier(word: str) -> bool:
+    """Return `_is_shaped` of an identifier. Underscores are found faster without the pattern."""
+    if "_" in word:
+        stripped = word.strip("_")
+        if "_" in stripped or (word[0] == "_" and len(stripped) >= 2):
+            return True
+    return _SHAPED.search(word) is not None
+
+
+def _is_shaped(name: str) -> bool:
+    """Whether a word has the shape of an identifier: snake_case, camelCase, or letters with digits."""
+    return _SHAPED.search(name) is not None and not name.isdigit()
