@@ -35,10 +35,12 @@ OBSERVE, COMPACT = "observe", "compact"
 class Caller:
     """An API key and its project's settings. `is_verified` is false if the store did not respond.
 
-    `upstreams` are the URLs that the project sets, None for one that is no longer allowed.
+    `upstreams` are the URLs that the project sets, None for one that is no longer allowed. `row` is the key
+    with its project, None if the store did not respond.
     """
 
     key: KeyProof
+    row: ApiKey | None = field(default=None, repr=False)
     is_verified: bool = True
     mode: str = OBSERVE
     upstreams: Mapping[str, str | None] = field(default_factory=dict)
@@ -96,6 +98,7 @@ def caller_of(key: ApiKey, proof: KeyProof) -> Caller:
     chosen = key.project.gateway
     return Caller(
         key=proof,
+        row=key,
         mode=COMPACT if chosen.get("mode") == COMPACT else OBSERVE,
         upstreams={name: _allowed(url) for name, url in chosen.get("upstreams", {}).items()},
         secrets=provider_secrets(key.project),

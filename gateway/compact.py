@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
-import orjson
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from accounts.models import ApiKey
 from gateway.callers import Caller
 from gateway.calls import Call
 from gateway.providers import PROVIDERS, Identity
-from gateway.providers.base import mapping, text
+from gateway.providers.base import text
 from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
 from redaction import Redaction
@@ -26,7 +27,10 @@ from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import Edits, NotServable, edits_for_request
 from sessions.services.reconcile.splice import Served, edits_apply
 from sessions.services.reconcile.values import InvalidHistory
-from sessions.store.rawjson import BadJson
+from sessions.store.rawjson import BadJson, RawFields
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +56,21 @@ class Known:
     redaction: Redaction
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A recorded session that a client names, and its external id."""
+
+    id: UUID
+    name: str
+
+
 class Compactor:
     """Applies edits to requests. Keeps the last edits of each session for when the store does not respond."""
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._found: OrderedDict[tuple[bytes, str], Found] = OrderedDict()
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
 
     async def serve(self, call: Call, caller: Caller) -> Served | Passthrough:
@@ -65,13 +78,13 @@ class Compactor:
         if call.headers.get("content-encoding"):
             return Passthrough(reason="encoding")
         try:
-            fields = orjson.loads(call.body)
-            if PROVIDERS[call.provider].is_stateful(call.endpoint, mapping(fields)):
+            fields = RawFields.of(call.body)
+            if PROVIDERS[call.provider].is_stateful(call.endpoint, fields):
                 return Passthrough(reason="server-state")
-            return await self._served(call, caller, fields if isinstance(fields, dict) else {})
+            return await self._served(call, caller, fields)
         except NotServable as error:
             return Passthrough(reason=str(error))
-        except (BadJson, InvalidHistory, KeyInvalid, orjson.JSONDecodeError):
+        except (BadJson, InvalidHistory, KeyInvalid):
             return Passthrough(reason="unreadable")
 
     async def _served(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
@@ -79,7 +92,7 @@ class Compactor:
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         name = f"{identity.session}/{identity.agent}" if identity.session else ""
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, _load, call, fields, identity)
+        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, identity, name)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
@@ -107,11 +120,42 @@ class Compactor:
         return self._known.get((caller.key.prefix, name)) if name else None
 
     def _keep(self, caller: Caller, name: str, known: Known) -> None:
-        key = caller.key.prefix, name
-        self._known[key] = known
-        self._known.move_to_end(key)
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        _put(self._known, (caller.key.prefix, name), known)
+
+    def _load(
+        self, call: Call, caller: Caller, fields: Mapping[str, Any], identity: Identity, name: str
+    ) -> Known | None:
+        """Return the edits of the call's session, or None if the session is not recorded yet."""
+        try:
+            key = caller.row or key_find(call.key)
+            redaction = redaction_of(key.project)
+            partition = caller_id(call, key)
+            read = partial(_edits, call, redaction)
+            if name and (found := self._found.get((partition, name))) is not None:
+                try:
+                    return read(found)
+                except NotServable as error:
+                    if str(error) != "history":
+                        raise
+                    self._found.pop((partition, name), None)  # the name may be that of another session now
+            session = session_find_of(_place(call, key, identity, fields, partition, redaction))
+            if session is None:
+                return None
+            found = Found(id=session.pk, name=session.external_id)
+            known = read(found)
+            if name:
+                _put(self._found, (partition, name), found)
+            return known
+        finally:
+            connection.close()
+
+
+def _put(cache: OrderedDict[K, V], key: K, value: V) -> None:
+    """Add a value, and remove the oldest one if there are too many."""
+    cache[key] = value
+    cache.move_to_end(key)
+    while len(cache) > _KEPT:
+        cache.popitem(last=False)
 
 
 def _swallow(loading: asyncio.Future[Known | None]) -> None:
@@ -120,26 +164,26 @@ def _swallow(loading: asyncio.Future[Known | None]) -> None:
         loading.exception()
 
 
-def _load(call: Call, fields: Mapping[str, Any], identity: Identity) -> Known | None:
-    """Return the edits of the call's session, or None if the session is not recorded yet."""
-    try:
-        key = key_find(call.key)
-        redaction = redaction_of(key.project)
-        provider = PROVIDERS[call.provider]
-        place = Place(
-            call=call,
-            key=key,
-            identity=identity,
-            history=provider.history(call.endpoint, call.body, fields),
-            fields=fields,
-            caller=caller_id(call, key),
-            redaction=redaction,
-        )
-        session = session_find_of(place)
-        if session is None:
-            return None
-        field = provider.history_field(call.endpoint)
-        edits = edits_for_request(session, call.body, redaction=redaction, field=field)
-        return Known(edits=edits, redaction=redaction)
-    finally:
-        connection.close()
+def _edits(call: Call, redaction: Redaction, found: Found) -> Known:
+    field = PROVIDERS[call.provider].history_field(call.endpoint)
+    edits = edits_for_request(found.id, call.body, name=found.name, redaction=redaction, field=field)
+    return Known(edits=edits, redaction=redaction)
+
+
+def _place(
+    call: Call,
+    key: ApiKey,
+    identity: Identity,
+    fields: Mapping[str, Any],
+    partition: bytes,
+    redaction: Redaction,
+) -> Place:
+    return Place(
+        call=call,
+        key=key,
+        identity=identity,
+        history=PROVIDERS[call.provider].history(call.endpoint, call.body, fields),
+        fields=fields,
+        caller=partition,
+        redaction=redaction,
+    )

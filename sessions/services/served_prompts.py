@@ -23,6 +23,19 @@ SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)
    SET turn = excluded.turn, edits_revision = excluded.edits_revision
 """
 
+#: Returns the turn that was served before, if the record has changed.
+_RECORD_CHANGED: LiteralString = """
+WITH before AS (
+    SELECT turn, edits_revision FROM agent_sessions_servedprompt WHERE session_id = %(session)s
+)
+INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
+SELECT %(session)s, %(turn)s, %(revision)s FROM set_config('synchronous_commit', 'off', true)
+ WHERE NOT EXISTS (SELECT FROM before WHERE turn = %(turn)s AND edits_revision = %(revision)s)
+    ON CONFLICT (session_id) DO UPDATE
+   SET turn = excluded.turn, edits_revision = excluded.edits_revision
+RETURNING (SELECT turn FROM before)
+"""
+
 
 def prompt_record(state: PromptState) -> None:
     """Record that the current prompt was served. Does nothing if it was recorded already."""
@@ -37,12 +50,13 @@ def prompt_record(state: PromptState) -> None:
 def session_prompt_record(session: AgentSession) -> None:
     """Record that the current prompt of a session was served. Does nothing if it was recorded already."""
     turn = session.turn_count - 1
-    served = ServedPrompt.objects.filter(session=session).first()
-    if turn < 0 or (served and (served.turn, served.edits_revision) == (turn, session.edits_revision)):
+    if turn < 0:
         return
-    if served is not None and served.turn == turn:
+    parameters = {"session": session.pk, "turn": Int4(turn), "revision": Int4(session.edits_revision)}
+    with connection.wrap_database_errors:
+        row = execute(raw_connection(), _RECORD_CHANGED, parameters).fetchone()
+    if row is not None and row[0] == turn:
         _show_at_once(session.pk, turn)
-    _record(session.pk, turn, session.edits_revision)
 
 
 def _record(session_id: UUID, turn: int, revision: int) -> None:

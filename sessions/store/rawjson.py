@@ -7,6 +7,7 @@ round integers over 64 bits.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -24,6 +25,34 @@ class BadJson(ValueError):
 
 class TooDeep(BadJson):
     """The JSON is nested deeper than `MAX_DEPTH`."""
+
+
+class RawFields(Mapping[str, Any]):
+    """The fields of a JSON object, each parsed when it is read."""
+
+    def __init__(self, fields: Mapping[str, msgspec.Raw]) -> None:
+        self._fields = fields
+
+    @classmethod
+    def of(cls, body: bytes) -> RawFields:
+        """Return the fields of a JSON object. Raises `BadJson`."""
+        try:
+            return cls(_fields.decode(body))
+        except msgspec.MsgspecError as error:
+            raise BadJson(f"the body is not valid JSON: {error}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a field. Raises `BadJson`."""
+        try:
+            return orjson.loads(bytes(self._fields[name]))
+        except orjson.JSONDecodeError as error:
+            raise BadJson(f"the body is not valid JSON: {error}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
 
 
 def read_object(body: bytes) -> dict[str, Any]:

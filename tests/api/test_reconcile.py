@@ -273,7 +273,9 @@ def test_edits_are_found_if_a_call_is_recorded_after_the_session_was_read(api: A
     before = AgentSession.objects.get(external_id="s1")
     reconcile(api, history(2))
     body = json.dumps({"messages": history(3)}).encode()
-    edits = edits_for_request(before, body, redaction=redaction_of(before.project), field="messages")
+    edits = edits_for_request(
+        before.pk, body, name="s1", redaction=redaction_of(before.project), field="messages"
+    )
     assert edits.history.count == len(history(2))
 
 

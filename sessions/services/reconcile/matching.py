@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from compaction.histories import Change, Comparison, compare, is_side_prompt
 from sessions.models import AgentSession, ClientHistory
 from sessions.services.reconcile.reading import Reading
 from sessions.services.reconcile.stored import digest_of, is_current, stored_hashes
 from sessions.services.reconcile.values import Sent
+from sessions.store.postgres import rows_fetch
 
 #: Number of most recent forks that a history is compared with.
 _FORKS = 20
@@ -19,6 +21,20 @@ _FORKS = 20
 _HISTORIES = """
 SELECT * FROM agent_sessions_clienthistory WHERE root_id = %s ORDER BY updated_at DESC LIMIT %s
 """
+
+_HISTORY_FIELDS = [field.attname for field in ClientHistory._meta.concrete_fields]
+_SESSION_FIELDS = [field.attname for field in AgentSession._meta.concrete_fields]
+
+#: The histories of a session and its most recent forks, each with its session.
+_HISTORIES_WITH_SESSIONS = f"""
+SELECT {", ".join(f"h.{field.column}" for field in ClientHistory._meta.concrete_fields)},
+       {", ".join(f"s.{field.column}" for field in AgentSession._meta.concrete_fields)}
+  FROM agent_sessions_clienthistory h
+  JOIN agent_sessions_agentsession s ON s.id = h.session_id
+  JOIN agent_sessions_agentsession r ON r.id = h.root_id
+ WHERE h.root_id = %s AND r.external_id = %s
+ ORDER BY h.session_id = h.root_id DESC, h.updated_at DESC LIMIT %s
+"""  # noqa: S608 (names of columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +60,18 @@ def histories_of(root: AgentSession) -> list[ClientHistory]:
     return found
 
 
-def histories_unlocked(root: AgentSession) -> list[ClientHistory]:
-    """Return the histories of a session that another process may change, each with its session as of then."""
-    rows = ClientHistory.objects.filter(root=root).select_related("session").order_by("-updated_at")
-    found = list(rows[:_FORKS])
-    return found if any(history.pk == root.pk for history in found) else [*found, _first_history(root)]
+def histories_unlocked(root_id: UUID, *, name: str) -> list[ClientHistory]:
+    """Return the histories of a session that another process may change, each with its session as of then.
+
+    Returns none if the session is deleted or has another name.
+    """
+    parameters = [root_id, name, _FORKS]
+    found = []
+    for row in rows_fetch(_HISTORIES_WITH_SESSIONS, parameters):
+        history = ClientHistory.from_db("default", _HISTORY_FIELDS, row[: len(_HISTORY_FIELDS)])
+        history.session = AgentSession.from_db("default", _SESSION_FIELDS, row[len(_HISTORY_FIELDS) :])
+        found.append(history)
+    return sorted(found, key=lambda history: history.updated_at, reverse=True)
 
 
 def _first_history(root: AgentSession) -> ClientHistory:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -34,14 +35,17 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.planning import edits_in_force
 from sessions.services.reconcile.matching import histories_unlocked
 from sessions.services.reconcile.reading import Reading, history_read
-from sessions.services.reconcile.stored import is_current, positions
+from sessions.services.reconcile.stored import is_current, span_positions
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
-from sessions.store.prompt_snapshots import Generated, PromptOutline
+from sessions.store.prompt_snapshots import Generated
 
 #: The policy of a session that is only observed: nothing is compacted.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
 
+
+#: Number of sessions whose edits are kept in memory.
+_CACHED = 500
 
 #: How often the edits are read if they change meanwhile.
 _ATTEMPTS = 3
@@ -85,22 +89,23 @@ class Edits:
         return list(self.pieces) == list(range(self.count))
 
 
-def edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, field: str) -> Edits:
+def edits_for_request(root_id: UUID, body: bytes, *, name: str, redaction: Redaction, field: str) -> Edits:
     """Return the edits for a request whose history continues that of a session or a fork of it.
 
-    `field` of the body contains the history. Compacts the session if the request would exceed the hard limit,
-    and records that its prompt is served. Raises `NotServable`, `BadJson` or `InvalidHistory`.
+    `name` is the external id of the session with the id `root_id`, and `field` of the body contains the
+    history. Compacts the session if the request would exceed the hard limit, and records that its prompt is
+    served. Raises `NotServable`, `BadJson` or `InvalidHistory`.
     """
     for _ in range(_ATTEMPTS):
         try:
-            return _edits_for_request(root, body, redaction=redaction, field=field)
+            return _edits_for_request(root_id, body, name=name, redaction=redaction, field=field)
         except _Changed:
             continue
     raise NotServable("busy")
 
 
-def _edits_for_request(root: AgentSession, body: bytes, *, redaction: Redaction, field: str) -> Edits:
-    histories = histories_unlocked(root)
+def _edits_for_request(root_id: UUID, body: bytes, *, name: str, redaction: Redaction, field: str) -> Edits:
+    histories = histories_unlocked(root_id, name=name)
     reading = history_read(body, histories=histories, redaction=redaction, field=field)
     extended = [
         history
@@ -165,20 +170,16 @@ def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
 def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     if session.needs_repair:
         raise NotServable("irregular")
-    stored = snapshot_read(session.pk)
-    if not AgentSession.objects.filter(pk=session.pk, edits_revision=session.edits_revision).exists():
-        raise _Changed
-    at = positions(history, session.message_count)
+    spans = tuple((first, end) for first, end in history.spans)
+    pieces, count = _pieces(session.pk, session.edits_revision, session.snapshot_end, spans)
     params = session_provider_params(session)
     on_demand = on_demand_due(session, params)
-    end = session.snapshot_end if stored is not None else 0
-    count = sum(position < end for position in at)
     return Edits(
         session_id=session.pk,
         name=session.external_id,
         format=get_dialect(session.format).name,
         history=history,
-        pieces=_pieces(session.pk, stored or PromptOutline(), {p: i for i, p in enumerate(at)}),
+        pieces=pieces,
         count=count,
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
@@ -190,8 +191,22 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     )
 
 
-def _pieces(session_id: UUID, outline: PromptOutline, index_of: Mapping[int, int]) -> list[int | bytes]:
-    """Return the snapshot's messages: those without edits by their index in the client's history."""
+@lru_cache(maxsize=_CACHED)
+def _pieces(
+    session_id: UUID, revision: int, end: int, spans: Sequence[tuple[int, int | None]]
+) -> tuple[Sequence[int | bytes], int]:
+    """Return the messages of a session's snapshot, and the number of the client's messages that they replace.
+
+    Messages without edits are given by their index in the client's history. `revision` and `end` are those
+    of the session, `spans` those of the client's history. Raises `_Changed` if the session has another
+    revision meanwhile.
+    """
+    outline = snapshot_read(session_id)
+    if not AgentSession.objects.filter(pk=session_id, edits_revision=revision).exists():
+        raise _Changed
+    if outline is None:
+        return (), 0
+    index_of = {position: index for index, position in enumerate(span_positions(spans, end))}
     shown = [position for span in outline.spans for position in range(*span)]
     others = [(position, position + 1) for position in shown if position not in index_of]
     data = {row.position: row.data for row in messages_load(session_id, others)} if others else {}
@@ -200,9 +215,8 @@ def _pieces(session_id: UUID, outline: PromptOutline, index_of: Mapping[int, int
         if isinstance(each, Generated):
             found.append(without_breakpoints(each.data))
         else:
-            positions = range(*each)
-            found += (without_breakpoints(data[p]) if p in data else index_of[p] for p in positions)
-    return found
+            found += (without_breakpoints(data[p]) if p in data else index_of[p] for p in range(*each))
+    return tuple(found), sum(position < end for position in index_of)
 
 
 def without_breakpoints(element: bytes) -> bytes:

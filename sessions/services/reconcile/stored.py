@@ -40,10 +40,13 @@ UPDATE agent_sessions_clienthistory
 
 def positions(history: ClientHistory, message_count: int) -> list[int]:
     """Return the position of each message of the client's history in its session."""
+    return span_positions(history.spans, message_count)
+
+
+def span_positions(spans: Sequence[Sequence[int | None]], end: int) -> list[int]:
+    """Return the positions in spans. A span without an end reaches up to `end`."""
     return [
-        position
-        for first, end in history.spans
-        for position in range(first, message_count if end is None else end)
+        position for first, last in spans for position in range(first or 0, end if last is None else last)
     ]
 
 
