@@ -86,6 +86,9 @@ class Compactor:
             return Passthrough(reason=str(error))
         except (BadJson, InvalidHistory, KeyInvalid):
             return Passthrough(reason="unreadable")
+        except Exception as error:  # the agent's call must not fail; the message may contain its contents
+            log.error("Call %s cannot be compacted (%s).", call.id, type(error).__name__)
+            return Passthrough(reason="error")
 
     async def _served(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
         """Return the request with the edits in force. Raises `NotServable` and the errors of reading it."""

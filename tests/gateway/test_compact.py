@@ -231,7 +231,7 @@ class TestPassthrough:
 def test_while_the_store_is_down_the_last_edits_stay_in_force(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def down(*_: object) -> None:
+    def down(*_: object, **__: object) -> None:
         raise OperationalError("the connection is closed")
 
     for number in range(10):
@@ -244,6 +244,22 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
     assert response.headers["x-contextapp"].startswith("compact; ")
     new = provider.received[-1]
     assert shared(messages(old), messages(new)) == len(messages(old))
+
+
+def test_an_unexpected_error_does_not_fail_the_call(
+    agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("secret content")
+
+    agent.work(0)
+    with monkeypatch.context() as patched:
+        patched.setattr(compact, "edits_for_request", broken)
+        response = agent.work(1)
+    assert response.headers["x-contextapp"] == "passthrough; reason=error"
+    assert len(messages(provider.received[-1])) == 3
+    assert "RuntimeError" in caplog.text
+    assert "secret content" not in caplog.text
 
 
 def messages(received: Received) -> list[Any]:
