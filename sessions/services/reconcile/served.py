@@ -6,7 +6,7 @@ compactions each request begins with the bytes of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -67,7 +67,7 @@ class Edits:
     history, or the JSON of an edited or generated one. They replace the first `count` messages. `shown` is
     the size of the prompt and `raw` that without edits, of the stored messages, in estimated tokens.
     `provider` are parameters for the provider if it compacts the session, `on_demand` if it should write a
-    summary now.
+    summary now. `version` identifies `pieces` among those of the session.
     """
 
     session_id: UUID
@@ -79,6 +79,7 @@ class Edits:
     shown: int
     raw: int
     calibration: Calibration
+    version: Hashable
     provider: ProviderParams | None
     on_demand: OnDemand | None
     message_count: int
@@ -184,6 +185,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
         calibration=calibration_of(session.calibration, model=session.model),
+        version=(session.edits_revision, spans),
         provider=params,
         on_demand=on_demand,
         message_count=session.message_count,

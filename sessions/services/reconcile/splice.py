@@ -6,7 +6,7 @@ provider's engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,11 @@ from sessions.store.rawjson import element_spans, list_start, with_field
 
 _CONTEXT_MANAGEMENT = "context_management"
 _OUTPUT_CONFIG = "output_config"
+
+#: The edits and models with which the provider accepts the prompt. Until the edits change, the client only
+#: adds messages of its own, so one check is enough.
+_accepted: set[Hashable] = set()
+_ACCEPTED_MAX = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
     messages: list[bytes] = []
     if not edits.changes_nothing:
         body, messages = _splice(edits, body, field)
-        _check(messages, edits, _edited(edits.pieces, messages), model)
+        _check_once(messages, edits, model)
     served = Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
     served = _with_provider(served, edits.provider, reading.fields, follows_block=_is_block(messages))
     return replace(served, summary=_summary(edits, body, reading.fields, field))
@@ -163,6 +168,17 @@ def _edited(pieces: Sequence[int | bytes], messages: Sequence[bytes]) -> range:
     same = (piece == start + index for index, piece in enumerate(pieces))
     first = next((i for i, is_same in enumerate(same) if not is_same and not (has_summary and i == 0)), None)
     return range(len(pieces) if first is None else first, len(pieces))
+
+
+def _check_once(messages: Sequence[bytes], edits: Edits, model: str) -> None:
+    """Check the messages if these edits were not checked with this model before."""
+    checked = edits.session_id, edits.version, model
+    if checked in _accepted:
+        return
+    _check(messages, edits, _edited(edits.pieces, messages), model)
+    if len(_accepted) >= _ACCEPTED_MAX:
+        _accepted.clear()
+    _accepted.add(checked)
 
 
 def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:
