@@ -23,9 +23,10 @@ from gateway.providers.base import text
 from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
 from redaction import Redaction
+from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import Edits, NotServable, edits_for_request
-from sessions.services.reconcile.splice import Served, edits_apply
+from sessions.services.reconcile.splice import Served, SessionParams, edits_apply, parameters_apply
 from sessions.services.reconcile.values import InvalidHistory
 from sessions.store.rawjson import BadJson, RawFields
 
@@ -79,8 +80,8 @@ class Compactor:
             return Passthrough(reason="encoding")
         try:
             fields = RawFields.of(call.body)
-            if PROVIDERS[call.provider].is_stateful(call.endpoint, fields):
-                return Passthrough(reason="server-state")
+            if PROVIDERS[call.provider].uses_stored(call.endpoint, fields):
+                return await self._with_provider(call, fields)
             return await self._served(call, caller, fields)
         except NotServable as error:
             return Passthrough(reason=str(error))
@@ -89,6 +90,21 @@ class Compactor:
         except Exception as error:  # the agent's call must not fail; the message may contain its contents
             log.error("Call %s cannot be compacted (%s).", call.id, type(error).__name__)
             return Passthrough(reason="error")
+
+    async def _with_provider(self, call: Call, fields: Mapping[str, Any]) -> Served:
+        """Return a request to which the provider adds stored messages: only the provider can compact them.
+
+        Raises `NotServable` unless its engine is set, and the errors of reading the request.
+        """
+        loop = asyncio.get_running_loop()
+        loading = loop.run_in_executor(self._threads, _load_params, call, fields)
+        try:
+            params = await asyncio.wait_for(loading, self._patience)
+        except (TimeoutError, DatabaseError):
+            params = None
+        if params is None:
+            raise NotServable("server-state")
+        return parameters_apply(params, call.body, fields)
 
     async def _served(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
         """Return the request with the edits in force. Raises `NotServable` and the errors of reading it."""
@@ -167,6 +183,21 @@ def _swallow(loading: asyncio.Future[Known | None]) -> None:
         loading.exception()
 
 
+def _load_params(call: Call, fields: Mapping[str, Any]) -> SessionParams | None:
+    """Return the parameters of the provider's engine for the call's session, or None."""
+    try:
+        key = key_find(call.key)
+        identity = PROVIDERS[call.provider].identity(call.headers, fields)
+        place = _place(call, key, identity, fields, caller_id(call, key), redaction_of(key.project))
+        session = session_find_of(place)
+        params = session_provider_params(session) if session is not None else None
+        if session is None or params is None:
+            return None
+        return SessionParams(name=session.external_id, tokens=session.last_prompt_tokens, provider=params)
+    finally:
+        connection.close()
+
+
 def _edits(call: Call, redaction: Redaction, found: Found) -> Known:
     field = PROVIDERS[call.provider].history_field(call.endpoint)
     edits = edits_for_request(found.id, call.body, name=found.name, redaction=redaction, field=field)
@@ -189,4 +220,5 @@ def _place(
         fields=fields,
         caller=partition,
         redaction=redaction,
+        continued=PROVIDERS[call.provider].continued(call.endpoint, fields),
     )

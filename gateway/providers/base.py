@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from compaction.provider_engine import ProviderReport
+from sessions.services.reconcile.values import Continued
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +75,13 @@ class Provider(ABC):
         """Return the field of a request that contains its history."""
         return "messages"
 
-    def is_stateful(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
-        """Return whether the provider adds messages that it stores to the request."""
-        return False
+    def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
+        """Return what the request continues if the provider adds messages that it stores, else None."""
+        return None
+
+    def uses_stored(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
+        """Return whether the provider adds messages or items that it stores to the request."""
+        return self.continued(endpoint, fields) is not None
 
     def resent(self, endpoint: str, fields: Mapping[str, Any], answer: Answer) -> Answer:
         """Return the part of an answer that the client will send again in its next request."""

@@ -21,6 +21,7 @@ from gateway.providers.base import (
     mapping,
     text,
 )
+from sessions.services.reconcile.values import Continued
 
 #: Headers of Codex; current versions give each sub-agent a separate thread.
 _THREAD_HEADERS = ("thread-id", "thread_id", "x-client-thread-id")
@@ -72,8 +73,11 @@ class OpenAI(Provider):
     def history_field(self, endpoint: str) -> str:
         return "input" if endpoint == "responses" else "messages"
 
-    def is_stateful(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
-        return endpoint == "responses" and responses.is_stateful(fields)
+    def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
+        return responses.continued(fields) if endpoint == "responses" else None
+
+    def uses_stored(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
+        return endpoint == "responses" and responses.uses_stored(fields)
 
     def resent(self, endpoint: str, fields: Mapping[str, Any], answer: Answer) -> Answer:
         return responses.resent(fields, answer) if endpoint == "responses" else answer

@@ -8,7 +8,9 @@ from typing import Any
 
 import orjson
 
+from compaction.dialects.openai_responses.kinds import ITEM_REFERENCE
 from gateway.providers.base import Answer, items, mapping, text
+from sessions.services.reconcile.values import Continued
 from sessions.store.rawjson import element_spans, list_start
 
 #: Events that end a stream. Each contains the whole response.
@@ -23,9 +25,20 @@ def is_compaction(body: Mapping[str, Any]) -> bool:
     return any(item.get("type") == "compaction_trigger" for item in items(body.get("input")))
 
 
-def is_stateful(fields: Mapping[str, Any]) -> bool:
-    """Return whether the request continues a response or conversation that the provider stores."""
-    return bool(fields.get("previous_response_id") or fields.get("conversation"))
+def continued(fields: Mapping[str, Any]) -> Continued | None:
+    """Return the response or conversation that the provider stores and the request continues, or None."""
+    conversation = fields.get("conversation")
+    name = text(mapping(conversation).get("id")) if isinstance(conversation, Mapping) else text(conversation)
+    response = text(fields.get("previous_response_id"))
+    if not response and not name:
+        return None
+    return Continued(response_id=response.replace("\0", "")[:200], conversation=name.replace("\0", "")[:150])
+
+
+def uses_stored(fields: Mapping[str, Any]) -> bool:
+    """Return whether the provider adds a stored conversation, or stored items that the input refers to."""
+    has_references = any(item.get("type") == ITEM_REFERENCE for item in items(fields.get("input")))
+    return has_references or continued(fields) is not None
 
 
 def history(body: bytes, fields: Mapping[str, Any]) -> bytes:
@@ -76,7 +89,10 @@ def resent(fields: Mapping[str, Any], answer: Answer) -> Answer:
     """Return an answer without its reasoning if the client does not send reasoning again.
 
     It does not if it leaves out that of earlier answers, or if neither it nor the provider stores reasoning.
+    If the provider stores the conversation, it adds the whole answer to the next request.
     """
+    if continued(fields) is not None:
+        return answer
     sent = items(fields.get("input"))
     is_kept = any(item.get("type") == "reasoning" for item in sent)
     has_answers = any(item.get("role") == "assistant" or "call_id" in item for item in sent)

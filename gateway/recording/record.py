@@ -52,6 +52,7 @@ def _record(call: Call) -> None:
     identity = provider.identity(call.headers, fields)
     history = provider.history(call.endpoint, body, fields)
     redaction = redaction_of(key.project)
+    continued = provider.continued(call.endpoint, fields)
     caller = caller_id(call, key)
     session = session_of_call(
         Place(
@@ -62,6 +63,7 @@ def _record(call: Call) -> None:
             fields=fields,
             caller=caller,
             redaction=redaction,
+            continued=continued,
         )
     )
     request = Request(
@@ -75,6 +77,7 @@ def _record(call: Call) -> None:
             request_id=call.request_id.replace("\0", ""),
             response_id=answer.id.replace("\0", "")[:200],
         ),
+        continued=continued,
     )
     target = Target(key_id=key.pk, project_id=key.project_id, session_id=session.pk)
     reconciled = history_reconcile(target, request)

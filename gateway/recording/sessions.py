@@ -16,8 +16,10 @@ from redaction import Redaction, redact
 from sessions.models import AgentSession
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import session_find
+from sessions.services.reconcile.continued import session_of_response
 from sessions.services.reconcile.find import is_of_another_caller, root_of_caller
 from sessions.services.reconcile.served import NEVER_COMPACTS
+from sessions.services.reconcile.values import Continued
 from sessions.services.sessions.lifecycle import NewSession, session_create
 
 _MOST_TOKENS = 2_000_000_000
@@ -38,14 +40,22 @@ class Place:
     fields: Mapping[str, Any]
     caller: bytes
     redaction: Redaction
+    continued: Continued | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The name of the session: that of the client, or of a conversation that the provider stores."""
+        return self.identity.session or (self.continued.conversation if self.continued else None) or None
 
 
 def session_of_call(place: Place) -> AgentSession:
     """Return the session that the call's client names, or else the one that its history continues."""
     identity = place.identity
-    if identity.session is None:
+    if (found := _of_response(place)) is not None:
+        return found
+    if place.name is None:
         return _continued(place) or _create(place, None)
-    name, session = _named(place, identity.session)
+    name, session = _named(place, place.name)
     if session is None or session.origin == TELEMETRY:
         session = _create(place, name)
     if not identity.agent:
@@ -57,15 +67,26 @@ def session_of_call(place: Place) -> AgentSession:
 def session_find_of(place: Place) -> AgentSession | None:
     """Return the session of the call, or None if it is not recorded yet."""
     identity = place.identity
-    if identity.session is None:
+    if (found := _of_response(place)) is not None:
+        return found
+    if place.name is None:
         return _continued(place)
-    _, session = _named(place, identity.session)
+    _, session = _named(place, place.name)
     if session is None or not identity.agent:
         return session
     return _named(place, f"{session.external_id}/{identity.agent}")[1]
 
 
+def _of_response(place: Place) -> AgentSession | None:
+    """Return the session of the response that the call continues, whatever the client names its session."""
+    response = place.continued.response_id if place.continued is not None else ""
+    return session_of_response(project_id=place.key.project_id, caller=place.caller, response_id=response)
+
+
 def _continued(place: Place) -> AgentSession | None:
+    """Return the session whose history the call contains, or None. It must be the whole history."""
+    if place.continued is not None:
+        return None
     return root_of_caller(
         project_id=place.key.project_id,
         caller=place.caller,

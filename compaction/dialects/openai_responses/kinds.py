@@ -9,6 +9,7 @@ from compaction.messages import JSON
 NAME = "openai-responses"
 
 MESSAGE, REASONING, COMPACTION = "message", "reasoning", "compaction"
+ITEM_REFERENCE = "item_reference"
 CUSTOM_CALL, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 FUNCTION_CALL, FUNCTION_OUTPUT = "function_call", "function_call_output"
 
@@ -28,7 +29,7 @@ OUTPUT_KINDS = frozenset(OUTPUTS.values())
 HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
     | {"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "program"}
-    | {"program_output", "item_reference", COMPACTION}
+    | {"program_output", ITEM_REFERENCE, COMPACTION}
 )
 
 #: Items that the client adds, other than messages and outputs.

@@ -58,6 +58,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
             budget=budget,
             model=model,
         ),
+        is_stateful=push.is_stateful,
     )
 
 

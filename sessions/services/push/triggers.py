@@ -55,7 +55,8 @@ def _state(turn: NewTurn) -> TriggerState:
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=turn.index + 1 - (session.fired_turn or 0),
         open_calls=len(turn.continuation.open_calls),
-        has_provider_engine=is_compacted_by_provider(policy_of(session.policy), turn.format),
+        has_provider_engine=turn.is_stateful
+        or is_compacted_by_provider(policy_of(session.policy), turn.format),
     )
 
 

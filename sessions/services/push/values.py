@@ -42,7 +42,8 @@ class Push:
 
     `body_hash` distinguishes a retry from a different push with the same `idempotency_key`. `request_id` and
     `response_id` identify the call for other sources that report it. `provider` is what the provider reports
-    about its own compaction of the request.
+    about its own compaction of the request. With `is_stateful`, the provider adds messages that it stores to
+    the client's requests, so no compaction can shorten them.
     """
 
     messages: Sequence[IngestedMessage]
@@ -59,6 +60,7 @@ class Push:
     request_id: str | None = None
     response_id: str | None = None
     provider: ProviderReport | None = None
+    is_stateful: bool = False
 
     @property
     def has_provider_compaction(self) -> bool:
@@ -119,6 +121,7 @@ class NewTurn:
     preamble_version: int
     spike: Spike | None
     plan_turn: int | None
+    is_stateful: bool = False
 
     @property
     def changes_preamble(self) -> bool:

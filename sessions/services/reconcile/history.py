@@ -33,6 +33,7 @@ from sessions.services.push.turns import SessionGone, turn_push_locked
 from sessions.services.push.values import Push, Target
 from sessions.services.reconcile.branches import session_fork, side_session_create
 from sessions.services.reconcile.client_edits import context_remove
+from sessions.services.reconcile.continued import REFERENCES, history_continued, references_resolved
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
 from sessions.services.reconcile.stored import hashes_write, history_save, positions
@@ -64,7 +65,7 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
     if (call := _taken(root, request.call)) is not None:
         request = replace(request, call=call)
         histories = histories_of(root)
-    reading = history_read(request.body, histories=histories, redaction=request.redaction)
+    reading = _reading(histories, request)
     sent = request.read(reading.fields)
     reading = with_answers(reading, sent.answers)
     matched = history_match(histories, reading, sent)
@@ -85,6 +86,15 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
             return _append(target, request, sent, reading, aside, Status.SIDE)
         case Change.DIVERGED:
             return _append(target, request, sent, reading, _forked(matched), Status.FORKED)
+
+
+def _reading(histories: Sequence[ClientHistory], request: Request) -> Reading:
+    """Parse the history of a request, with what the provider adds to it."""
+    known = histories if request.continued is None else ()
+    reading = history_read(request.body, histories=known, redaction=request.redaction)
+    if request.continued is not None:
+        reading = history_continued(histories, request.continued, reading)
+    return references_resolved(histories, reading) if REFERENCES in request.body else reading
 
 
 def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reconciled | None:
@@ -146,6 +156,7 @@ def _append(
             request_id=(request.call.request_id if request.call is not None else "") or None,
             response_id=(request.call.response_id if request.call is not None else "") or None,
             provider=sent.provider,
+            is_stateful=request.continued is not None,
         )
         own = replace(target, session_id=session.pk)
         answer = turn_push_locked(own, push)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,9 @@ class Reading:
 
     The preceding messages are those of the history `base`, with whose prefix the body begins. `start` is the
     offset of the first message, `ends` contains the offset after each message from `first` on, and `prefix`
-    is the hash of the bytes in between.
+    is the hash of the bytes in between. `before` is the digest of the preceding messages.
+
+    With `is_continued`, the body does not contain them: the provider stores them.
     """
 
     redaction: Redaction
@@ -40,6 +42,8 @@ class Reading:
     ends: Sequence[int] = ()
     body: bytes = b""
     prefix: Any = field(default_factory=hashlib.sha256)
+    before: bytes = field(default_factory=lambda: history_digest(()))
+    is_continued: bool = False
 
     @property
     def count(self) -> int:
@@ -53,7 +57,7 @@ class Reading:
     @cached_property
     def digests(self) -> list[bytes]:
         """The digest of the history up to each message from `first` on, beginning with that before it."""
-        digests = [bytes(self.base.prefix_digest) if self.base else history_digest(())]
+        digests = [self.before]
         for each in self.hashes:
             digests.append(history_digest([each], start=digests[-1]))
         return digests
@@ -70,8 +74,10 @@ class Reading:
     def checkpoint(self) -> Mapping[str, Any]:
         """Return the `prefix` columns for the next request: the messages before the first cache breakpoint.
 
-        Breakpoints move from request to request.
+        Breakpoints move from request to request. Empty if the request does not contain the whole history.
         """
+        if self.is_continued:
+            return {}
         stable = next((i for i, data in enumerate(self.elements) if _BREAKPOINT in data), len(self.elements))
         stable = min(stable, len(self.ends))
         end = self.ends[stable - 1] if stable else self.start + (self.base.prefix_bytes if self.base else 0)
@@ -145,6 +151,7 @@ def _read(
         ends=[end + at - start for _, end in spans],
         body=body,
         prefix=hasher,
+        before=bytes(base.prefix_digest) if base is not None else history_digest(()),
     )
 
 
@@ -152,15 +159,8 @@ def with_answers(reading: Reading, answers: Sequence[Mapping[str, Any]]) -> Read
     """Return the reading with the messages of the model's response as its last ones."""
     if not answers:
         return reading
-    return Reading(
-        redaction=reading.redaction,
-        fields=reading.fields,
+    return replace(
+        reading,
         values=[*reading.values, *answers],
         elements=[*reading.elements, *map(json_bytes, answers)],
-        first=reading.first,
-        base=reading.base,
-        start=reading.start,
-        ends=reading.ends,
-        body=reading.body,
-        prefix=reading.prefix,
     )

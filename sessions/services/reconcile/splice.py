@@ -78,6 +78,21 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
     return replace(served, summary=_summary(edits, body, reading.fields, field))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionParams:
+    """The parameters of the provider's engine for a session, its name and the size of its last prompt."""
+
+    name: str
+    tokens: int
+    provider: ProviderParams
+
+
+def parameters_apply(params: SessionParams, body: bytes, fields: Mapping[str, Any]) -> Served:
+    """Return a request with the parameters of the provider's engine, and without edits."""
+    served = Served(body=body, session=params.name, tokens_before=params.tokens, tokens_after=params.tokens)
+    return _with_provider(served, params.provider, fields, follows_block=False)
+
+
 def _is_block(messages: Sequence[bytes]) -> bool:
     """Return whether the messages begin with a summary that the provider wrote on demand."""
     return bool(messages) and b'"signature"' in messages[0] and begins_with_signed(json_value(messages[0]))

@@ -55,12 +55,21 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """What a request continues that the provider stores: a response, or the end of a conversation."""
+
+    response_id: str = ""
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A request with a client's complete history.
 
     `body` is a JSON object with `messages` and, if the client sent them, `system` and `tools`. `read` returns
     the other fields; it may raise any error. A request with a stored `idempotency_key` changes nothing.
-    `call` identifies the model call, if other sources may report it too.
+    `call` identifies the model call, if other sources may report it too. `continued` is set if the provider
+    stores the messages before those of the body.
     """
 
     body: bytes
@@ -68,6 +77,7 @@ class Request:
     read: Callable[[Mapping[str, Any]], Sent]
     idempotency_key: str | None = None
     call: CallIdentity | None = None
+    continued: Continued | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

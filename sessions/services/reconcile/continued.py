@@ -1,0 +1,82 @@
+"""Requests that continue a history that the provider stores, and that therefore contain only new messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from compaction.dialects.openai_responses.kinds import ITEM_REFERENCE
+from sessions.models import AgentSession, ClientHistory, Turn
+from sessions.selectors.stored_rows import messages_load
+from sessions.services.reconcile.reading import Reading
+from sessions.services.reconcile.stored import digest_of, is_current, positions, stored_hashes
+from sessions.services.reconcile.values import Continued
+from sessions.store.bodies import json_value
+
+#: Requests without these bytes contain no reference to a stored item.
+REFERENCES = b'"item_reference"'
+
+
+def session_of_response(*, project_id: UUID, caller: bytes, response_id: str) -> AgentSession | None:
+    """Return the session whose client got a response, or None. `caller` is the partition of the client."""
+    if not response_id:
+        return None
+    rows = Turn.objects.filter(response_id=response_id, session__project_id=project_id, billed=True)
+    histories = ClientHistory.objects.filter(session__in=rows.values("session"), caller=caller)
+    found = histories.select_related("root").first()
+    return found.root if found is not None else None
+
+
+def history_continued(histories: Sequence[ClientHistory], continued: Continued, reading: Reading) -> Reading:
+    """Return the reading of a request, with the stored messages that precede its own.
+
+    These end with the response that it continues, or else with the most recent one. The caller has locked the
+    session of the histories.
+    """
+    turn = _turn_of(histories, continued)
+    base = next((each for each in histories if turn and each.pk == turn.session_id), histories[0])
+    at = positions(base, base.session.message_count)
+    count = len(at)
+    if turn is not None:
+        end = turn.first_position + turn.message_count
+        count = sum(position < end for position in at)
+    if count == base.count and is_current(base, base.session.message_count):
+        digest = bytes(base.digest)
+    else:
+        digest = digest_of(stored_hashes(base.session, base, reading)[:count])
+    return replace(reading, first=count, base=base, before=digest, is_continued=True)
+
+
+def references_resolved(histories: Sequence[ClientHistory], reading: Reading) -> Reading:
+    """Return the reading with the stored items to which the client only refers by their ids.
+
+    Reads the most recent history. A reference to an item that is not stored stays as it is.
+    """
+    wanted = {value["id"] for value in reading.values if _is_reference(value)}
+    if not wanted:
+        return reading
+    session, found = histories[0].session, dict[str, tuple[bytes, Any]]()
+    for row in messages_load(session.pk, [(0, session.message_count)]):
+        item = json_value(row.data)
+        if isinstance(item, dict) and item.get("id") in wanted:
+            found[item["id"]] = row.data, item
+    values, elements = list(reading.values), list(reading.elements)
+    for index, value in enumerate(reading.values):
+        if _is_reference(value) and value["id"] in found:
+            elements[index], values[index] = found[value["id"]]
+    return replace(reading, values=values, elements=elements)
+
+
+def _is_reference(value: Any) -> bool:
+    is_reference = isinstance(value, dict) and value.get("type") == ITEM_REFERENCE
+    return is_reference and isinstance(value.get("id"), str)
+
+
+def _turn_of(histories: Sequence[ClientHistory], continued: Continued) -> Turn | None:
+    """Return the turn with the response that a request continues, or None if it is not stored."""
+    if not continued.response_id:
+        return None
+    rows = Turn.objects.filter(session__in=[each.pk for each in histories], message_count__gt=0)
+    return rows.filter(response_id=continued.response_id).first()
