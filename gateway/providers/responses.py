@@ -91,7 +91,7 @@ def resent(fields: Mapping[str, Any], answer: Answer) -> Answer:
     It does not if it leaves out that of earlier answers, or if neither it nor the provider stores reasoning.
     If the provider stores the conversation, it adds the whole answer to the next request.
     """
-    if continued(fields) is not None:
+    if uses_stored(fields):
         return answer
     sent = items(fields.get("input"))
     is_kept = any(item.get("type") == "reasoning" for item in sent)

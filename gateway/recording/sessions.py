@@ -16,7 +16,7 @@ from redaction import Redaction, redact
 from sessions.models import AgentSession
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import session_find
-from sessions.services.reconcile.continued import session_of_response
+from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response
 from sessions.services.reconcile.find import is_of_another_caller, root_of_caller
 from sessions.services.reconcile.served import NEVER_COMPACTS
 from sessions.services.reconcile.values import Continued
@@ -87,7 +87,8 @@ def _continued(place: Place) -> AgentSession | None:
     """Return the session whose history the call contains, or None. It must be the whole history."""
     if place.continued is not None:
         return None
-    return root_of_caller(
+    find = session_of_references if REFERENCES in place.history else root_of_caller
+    return find(
         project_id=place.key.project_id,
         caller=place.caller,
         body=place.history,

@@ -8,15 +8,19 @@ from typing import Any
 from uuid import UUID
 
 from compaction.dialects.openai_responses.kinds import ITEM_REFERENCE
+from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.selectors.stored_rows import messages_load
-from sessions.services.reconcile.reading import Reading
+from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import digest_of, is_current, positions, stored_hashes
 from sessions.services.reconcile.values import Continued
 from sessions.store.bodies import json_value
 
 #: Requests without these bytes contain no reference to a stored item.
 REFERENCES = b'"item_reference"'
+
+#: Maximum number of sessions in which the items of references are looked for.
+_RECENT = 20
 
 
 def session_of_response(*, project_id: UUID, caller: bytes, response_id: str) -> AgentSession | None:
@@ -27,6 +31,22 @@ def session_of_response(*, project_id: UUID, caller: bytes, response_id: str) ->
     histories = ClientHistory.objects.filter(session__in=rows.values("session"), caller=caller)
     found = histories.select_related("root").first()
     return found.root if found is not None else None
+
+
+def session_of_references(
+    *, project_id: UUID, caller: bytes, body: bytes, redaction: Redaction
+) -> AgentSession | None:
+    """Return the recent session whose history the body repeats with references to its items, or None.
+
+    Raises `BadJson` or `InvalidHistory`.
+    """
+    reading = history_read(body, histories=(), redaction=redaction)
+    rows = ClientHistory.objects.filter(caller=caller, session__project_id=project_id, count__gt=0)
+    for row in rows.select_related("root", "session").order_by("-updated_at")[:_RECENT]:
+        resolved = references_resolved([row], reading)
+        if resolved is not reading and resolved.digest_at(row.count) == bytes(row.digest):
+            return row.root
+    return None
 
 
 def history_continued(histories: Sequence[ClientHistory], continued: Continued, reading: Reading) -> Reading:
@@ -63,6 +83,8 @@ def references_resolved(histories: Sequence[ClientHistory], reading: Reading) ->
         if isinstance(item, dict) and item.get("id") in wanted:
             found[item["id"]] = row.data, item
     values, elements = list(reading.values), list(reading.elements)
+    if not found:
+        return reading
     for index, value in enumerate(reading.values):
         if _is_reference(value) and value["id"] in found:
             elements[index], values[index] = found[value["id"]]
