@@ -20,8 +20,11 @@ from sessions.models.fields import JSONField
 #: The origin of sessions of which only telemetry is known. Another source that records them replaces it.
 TELEMETRY = "telemetry"
 
+#: The origin of sessions whose turns an agent pushes.
+PUSHED = "api"
+
 #: The origins of sessions that were recorded while they ran. Other sessions were imported from a log.
-RECORDED = frozenset({"api", "gateway", TELEMETRY})
+RECORDED = frozenset({PUSHED, "gateway", TELEMETRY})
 
 
 class AgentSession(models.Model):

@@ -6,6 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import Project
 from gateway.calls import Call, KeyProof
@@ -16,8 +17,10 @@ from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from sessions.store.bodies import json_bytes
+from tests.api.client import Api
 from tests.gateway.anthropic_talk import USAGE
 from tests.importers.logs import jsonl
+from tests.telemetry import events
 from tests.telemetry.events import SESSION, at, call, codex_call, pairs, post, send
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +52,15 @@ class Sources:
         for number in self.calls:
             tokens = {"cache_read_tokens": 4_000 + number}
             send(self.key, call(f"req_{number}", number, **tokens))
+
+    def push(self) -> None:
+        api = Api(self.key)
+        api.post("sessions/", {"id": SESSION, "format": "anthropic", "if_exists": "return"})
+        for number in self.calls:
+            answer = {"role": "assistant", "content": [{"type": "text", "text": ANSWERS[number]}]}
+            messages = [{"role": "user", "content": f"Question {number}"}, answer]
+            body = {"messages": messages, "usage": usage(number), "model": "claude-sonnet-4-5"}
+            assert api.post(f"sessions/{SESSION}/turns/", body).status_code == 201
 
     def gateway(self) -> None:
         for number in self.calls:
@@ -154,6 +166,75 @@ def test_sources_in_any_order_give_one_session(sources: Sources, order: tuple[st
         if name != "gateway":
             getattr(sources, name)()
     check_once()
+
+
+#: Pushes come before other sources with messages, which recognize what was pushed.
+PUSH_ORDERS = [
+    pytest.param(order, id=" then ".join(order))
+    for count in (2, 3, 4)
+    for order in permutations(("telemetry", "push", "gateway", "log"), count)
+    if "push" in order and set(order[: order.index("push")]) <= {"telemetry"}
+]
+
+
+class TestPushes:
+    @pytest.fixture(autouse=True)
+    def _now(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the other sources report the time at which the turns are pushed."""
+        monkeypatch.setattr(events, "START", timezone.now())
+
+    @staticmethod
+    def check() -> None:
+        """Expect one session, with each call, its cost and its messages once."""
+        [session] = AgentSession.objects.all()
+        calls = session.turns.filter(prompt_reported__isnull=False).order_by("index")
+        assert sorted(turn.cache_read_tokens or 0 for turn in calls) == [4_000, 4_001, 4_002]
+        assert session.cache_read_tokens == 12_003
+        assert session.output_tokens == 3 * 57
+        assert session.cost_microusd == sum(turn.cost_microusd or 0 for turn in calls) > 0
+        assert session.turn_count == 3
+        assert session.message_count == session.messages.count() == 6
+
+    @pytest.mark.parametrize("order", PUSH_ORDERS)
+    def test_pushes_and_other_sources_give_one_session(
+        self, sources: Sources, order: tuple[str, ...]
+    ) -> None:
+        for name in order:
+            getattr(sources, name)()
+        self.check()
+        for name in order:
+            if name != "push":
+                getattr(sources, name)()
+        self.check()
+
+    @pytest.mark.parametrize("order", PUSH_ORDERS)
+    def test_sources_that_overlap_in_part_give_each_call_once(
+        self, project: Project, api_key: str, order: tuple[str, ...]
+    ) -> None:
+        for position, name in enumerate(order):
+            calls = len(ANSWERS) if position in (0, len(order) - 1) or name == "gateway" else 2
+            getattr(Sources(project, api_key, calls=calls), name)()
+        [session] = AgentSession.objects.all()
+        assert session.cache_read_tokens == 12_003
+        assert session.output_tokens == 3 * 57
+        assert session.message_count == session.messages.count() <= 6
+
+    def test_telemetry_is_ahead_of_and_behind_pushes(self, sources: Sources) -> None:
+        whole = sources.calls
+        for number in whole:
+            sources.calls = whole[number : number + 1]
+            steps = (sources.telemetry, sources.push) if number % 2 else (sources.push, sources.telemetry)
+            for step in steps:
+                step()
+        self.check()
+
+    def test_a_log_without_a_pushed_call_is_rejected(self, project: Project, api_key: str) -> None:
+        api = Api(api_key)
+        api.post("sessions/", {"id": SESSION, "format": "anthropic"})
+        api.post(f"sessions/{SESSION}/turns/", {"messages": history(0)})
+        sources = Sources(project, api_key)
+        with pytest.raises(AssertionError, match="pushed over the API"):
+            sources.log()
 
 
 def test_telemetry_between_the_calls_of_the_gateway(sources: Sources) -> None:

@@ -8,7 +8,9 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from compaction.messages import USAGE_COUNTS
 from sessions.models import AgentSession, Turn
+from sessions.models.session import PUSHED
 from sessions.services.calls.values import CallIdentity
 
 #: Maximum difference of the times at which two sources report the same call without an id.
@@ -68,6 +70,27 @@ def turn_with_usage(
         return None
     session_id, index, _ = min(found, key=lambda row: abs(row[2] - call.at))
     return session_id, index
+
+
+def turn_pushed(call: CallIdentity, *, session: AgentSession) -> Turn | None:
+    """Return the pushed turn with the usage of a call, about its time, and give it the ids of the call.
+
+    Turns that the gateway or telemetry has recorded are not considered. The caller has locked the session.
+    """
+    if call.usage is None or not call.usage.input_tokens or session.origin != PUSHED:
+        return None
+    rows = Turn.objects.filter(
+        session=session,
+        response_id=None,
+        message_count__gt=0,
+        at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
+        **{name: getattr(call.usage, name) for name in USAGE_COUNTS},
+    )
+    turn = min(rows, key=lambda row: abs(row.at - call.at), default=None)
+    if turn is not None:
+        ids = {"response_id": call.response_id or None, "request_id": call.request_id or turn.request_id}
+        Turn.objects.filter(session=session, index=turn.index).update(**ids)
+    return turn
 
 
 def has_usage(turn: Turn, call: CallIdentity) -> bool:

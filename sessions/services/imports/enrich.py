@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessions.models import AgentSession, Turn
+from sessions.models.session import PUSHED
 from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.match import family_of, has_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
+from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
 
@@ -15,15 +17,18 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     """Enrich the locked session. Return whether calls were added.
 
     The messages of an added call are part of the history that the agent sent with a later call, so they are
-    not stored again.
+    not stored again. Raises `ImportConflictError` for a session that an agent pushed, if it has no call of
+    the log.
     """
-    facts = prepared.facts
+    facts, calls = prepared.facts, [turn for turn in prepared.turns if turn.usage is not None]
+    missing = _missing(session, calls)
+    if session.origin == PUSHED and len(missing) == len(calls):
+        raise ImportConflictError(f"session {facts.external_id} was pushed over the API, not imported")
     if not session.keeps_labels:
         session.title = facts.title[:300] or session.title
         session.tags = list(dict.fromkeys([*session.tags, *(tag[:100] for tag in facts.tags)]))
     session.metadata = {**session.metadata, **facts.metadata}
     session.save(update_fields=["title", "tags", "metadata"])
-    missing = _missing(session, [turn for turn in prepared.turns if turn.usage is not None])
     for turn in missing:
         call_append(session, _call(session, turn))
     return bool(missing)

@@ -35,8 +35,6 @@ def session_find_or_create(
             "last_active_at": started,
         },
     )
-    if session.origin == "api":
-        raise ImportConflictError(f"session {facts.external_id} was pushed over the API, not imported")
     if session.origin == TELEMETRY:
         session.origin, session.format = origin, facts.format
         session.started_at = min(session.started_at, started)

@@ -58,6 +58,7 @@ def state_from_row(row: Any) -> SessionState:
         fired_tokens=row.fired_tokens,
         fired_turn=row.fired_turn,
         plan_turn=row.plan_turn,
+        has_reports=row.has_reports,
     )
 
 

@@ -12,7 +12,11 @@ SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, 
        s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
        s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
        s.fired_tokens, s.fired_turn, s.plan_turn,
-       t.body_hash, t.answer
+       t.body_hash, t.answer,
+       -- Reported calls without messages: telemetry came before all pushes, or is ahead of them.
+       EXISTS (SELECT FROM agent_sessions_turn r
+                WHERE r.session_id = s.id AND (r.index < 8 OR r.index >= s.turn_count - 8)
+                  AND r.message_count = 0 AND r.request_id IS NOT NULL) AS has_reports
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())

@@ -32,6 +32,7 @@ from sessions.services.push.compacted import (
 )
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.parameters import preamble_parameters, read_parameters, write_parameters
+from sessions.services.push.reports import report_take
 from sessions.services.push.session_cache import (
     state_after,
     state_after_compaction,
@@ -102,7 +103,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     """
     with connection.wrap_database_errors:
         state = state_cached(target.session_id) or _state_read(target, push)
-        if state is None or _is_stale(state, push):
+        if state is None or state.has_reports or _is_stale(state, push):
             return None
         turn = turn_compute(_with_calibration(state, push), push)
         if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
@@ -126,7 +127,7 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     turn may have been stored.
     """
     state = state_cached(target.session_id)
-    if state is None or _is_stale(state, push) or _reads_calibration(state, push):
+    if state is None or state.has_reports or _is_stale(state, push) or _reads_calibration(state, push):
         return None
     if is_external() and any(message.is_large for message in push.messages):
         return None
@@ -223,6 +224,10 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             state = state_from_row(row)
             if _is_stale(state, push):
                 raise StaleTurn(state.turn_count)
+        if state.has_reports and (taken := report_take(state, push)) is not None:
+            push = replace(push, request_id=push.request_id or taken)
+            state = state_from_row(_row(READ, target, push))
+        with connection.wrap_database_errors:
             turn = turn_compute(_with_calibration(state, push), push)
         compacted = turn_compacted(turn, push)
         if compacted is not None:

@@ -92,6 +92,7 @@ class SessionState:
     fired_tokens: int | None
     fired_turn: int | None
     plan_turn: int | None  #: see `compaction.preparation`
+    has_reports: bool = False  #: telemetry has reported calls whose messages may be pushed later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,8 @@ from compaction.histories import Change, is_summary
 from compaction.identity import REASONING, history_digest
 from redaction import Finding
 from sessions.models import AgentSession, ClientHistory, Turn
-from sessions.models.session import RECORDED
-from sessions.services.calls.match import family_of, turns_by_id
+from sessions.models.session import PUSHED, RECORDED
+from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
@@ -109,11 +109,11 @@ def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reco
 
 
 def _imported_before(root: AgentSession, request: Request) -> Reconciled | None:
-    """Return the result of a call whose log has been imported, with the messages, before it was recorded."""
-    if request.call is None or root.origin in RECORDED:
+    """Return the result of a call whose log was imported, or that was pushed, before it was recorded."""
+    if request.call is None or (root.origin in RECORDED and root.origin != PUSHED):
         return None
     turns = turns_by_id(project_id=root.project_id, calls=[request.call]).filter(message_count__gt=0)
-    turn = turns.first()
+    turn = turns.first() or turn_pushed(request.call, session=root)
     if turn is None:
         return None
     return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)
