@@ -72,7 +72,7 @@ def history_continued(histories: Sequence[ClientHistory], continued: Continued, 
 def references_resolved(histories: Sequence[ClientHistory], reading: Reading) -> Reading:
     """Return the reading with the stored items to which the client only refers by their ids.
 
-    Reads the most recent history. A reference to an item that is not stored stays as it is.
+    Reads the most recent history. References to items that are not stored remain unchanged.
     """
     wanted = {value["id"] for value in reading.values if _is_reference(value)}
     if not wanted:
