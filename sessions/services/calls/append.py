@@ -10,7 +10,6 @@ from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn
 from sessions.models.session import TELEMETRY
 from sessions.selectors.convert import usage_fields
-from sessions.services.push.session_cache import state_forget
 from sessions.services.spending.rollups import rollups_invalidate
 
 
@@ -40,7 +39,6 @@ def call_append(session: AgentSession, call: ReportedCall) -> None:
         Turn.objects.bulk_create([Turn(session=session, index=session.turn_count, **_fields(session, call))])
         session.turn_count += 1
     _count(session, call)
-    state_forget(session.pk)
 
 
 def _awaiting(session: AgentSession) -> Turn | None:

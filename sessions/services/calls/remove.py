@@ -19,7 +19,6 @@ from sessions.models import (
 from sessions.models.session import TELEMETRY
 from sessions.services.calls.match import turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
-from sessions.services.push.session_cache import state_forget
 from sessions.services.spending.rollups import rollups_invalidate
 
 _FIGURES = ("prompt_reported", "cost_microusd", *USAGE_COUNTS)
@@ -59,7 +58,6 @@ def _remove(session: AgentSession, turn: Turn) -> None:
         )
     else:
         _delete(session, turn)
-    state_forget(session.pk)
     rollups_invalidate(session.pk)
     session.save()
 
