@@ -16,7 +16,7 @@ from search.terms import MAX_TERM, fold, identifiers, joined_form, words
 _PIECE = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _EDGES = " \t\r\n.,;:!?()[]{}<>'`\u201c\u201d\u2018\u2019"
 _BLANK = ' \t\r\n"-'
-#: Maximum number of words. Further words are ignored.
+#: Maximum number each of words, phrases, excluded words and excluded phrases. Further ones are ignored.
 MOST_GROUPS = 24
 #: Minimum length of a prefix. Shorter ones match too much.
 LEAST_PREFIX = 3
@@ -121,9 +121,9 @@ def query_parse(text: str, *, is_typing: bool = False) -> Query:
     looked_up = {term.key for term in terms_of(groups)}
     return Query(
         groups=tuple(groups),
-        phrases=tuple(phrases),
-        excluded=tuple(excluded),
-        excluded_phrases=tuple(excluded_phrases),
+        phrases=tuple(dict.fromkeys(phrases))[:MOST_GROUPS],
+        excluded=tuple(dict.fromkeys(excluded))[:MOST_GROUPS],
+        excluded_phrases=tuple(dict.fromkeys(excluded_phrases))[:MOST_GROUPS],
         required=tuple(term for term in dict.fromkeys(required) if term in looked_up),
         text=text,
     )

@@ -72,6 +72,14 @@ def test_a_phrase_requires_only_terms_that_are_looked_up() -> None:
     assert set(query.required) == {term.term for term in query.terms}
 
 
+def test_a_long_query_looks_up_few_terms() -> None:
+    many = range(10_000)
+    for form in ("w{}", "-w{}", '"w{} x"', '-"w{} x"', "src/f{}.py", "-src/f{}.py"):
+        query = query_parse(" ".join(form.format(number) for number in many), is_typing=True)
+        parts = (query.groups, query.phrases, query.excluded, query.excluded_phrases)
+        assert 0 < max(map(len, parts)) <= MOST_GROUPS, form
+
+
 def test_a_query_has_phrases_exclusions_and_a_prefix() -> None:
     query = query_parse('pool "two words" -slow -"not this" conn', is_typing=True)
     assert query.phrases == ("two words",)

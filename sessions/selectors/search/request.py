@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from uuid import UUID
 
-from search.query import Query, QueryTerm, query_parse
+from search.query import MOST_GROUPS, Query, QueryTerm, query_parse
 from search.terms import fold, identifiers, words
 from sessions.selectors.filter_expression import KEY, InvalidTerm, flag_read, term_read
 from sessions.selectors.filters import SessionFilter
@@ -116,7 +116,7 @@ def _message_term(key: str, value: str, messages: MessageFilter) -> MessageFilte
         case "tool":
             return replace(messages, tool=value)
         case "file":
-            return replace(messages, files=(*messages.files, fold(value)))
+            return replace(messages, files=(*messages.files, fold(value))[:MOST_GROUPS])
         case "error":
             return replace(messages, error=flag_read(value, "error"))
     return None
