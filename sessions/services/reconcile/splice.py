@@ -28,7 +28,7 @@ _CONTEXT_MANAGEMENT = "context_management"
 _OUTPUT_CONFIG = "output_config"
 
 #: The edits and models with which the provider accepts the prompt. Until the edits change, the client only
-#: adds messages of its own, so one check is enough.
+#: appends messages, so one check is enough.
 _accepted: set[Hashable] = set()
 _ACCEPTED_MAX = 500
 
