@@ -37,6 +37,7 @@ BODIES: dict[str, Any] = {
     "import": {"state": "cancelled"},
     "turns": {"messages": [request()]},
     "tool_calls": {"name": "search_history", "arguments": {"query": SECRET_WORD}},
+    "compactions": {"before": 1, "content": [{"type": "compaction", "content": "A summary."}]},
     "memory": {"task": "x"},
     "memory-proposals": {},
     "memory-offers": {},

@@ -239,7 +239,7 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
     assert AgentSession.objects.get().compaction_count
     old = provider.received[-1]
     with monkeypatch.context() as patched:
-        patched.setattr(compact, "_load", down)
+        patched.setattr(compact, "edits_for_request", down)
         response = agent.work(10)
     assert response.headers["x-contextapp"].startswith("compact; ")
     new = provider.received[-1]

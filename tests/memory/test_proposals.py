@@ -277,12 +277,13 @@ def test_facts_are_separated_by_project_and_agent(api: Api, say: Say, other_proj
     assert code(stranger.patch(f"memory/facts/{mine[0]['id']}/", {"state": "accepted"})) == "not_found"
 
 
-def test_a_fact_outlives_its_session(api: Api, say: Say) -> None:
-    say(FACT)
+def test_an_accepted_fact_outlives_its_session(api: Api, say: Say) -> None:
+    say(FACT, "another fact")
     come_to_rest()
+    decide(api, FACT, state="accepted")
     assert api.delete("sessions/s1/").status_code == 204
     [fact] = facts(api).values()
-    assert (fact["session"], fact["seen_in"], fact["doubts"]) == (None, 1, [])
+    assert (fact["text"], fact["session"], fact["seen_in"], fact["doubts"]) == (FACT, None, 1, [])
 
 
 @pytest.mark.slow

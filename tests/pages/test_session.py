@@ -268,9 +268,9 @@ def test_it_shows_how_the_provider_counts(member_client, long_session):
     }
     long_session.save()
     shown = " ".join(page_of(member_client, long_session).text.split())
-    assert "Provider counts 1.26 × + <data" in shown
+    assert "Provider: 1.26 × estimate + <data" in shown
     assert ">18.2k</data>" in shown
     assert "usage of 7 turns." in shown
     long_session.calibration = {}
     long_session.save()
-    assert "Provider counts" not in page_of(member_client, long_session).text
+    assert "Provider: " not in page_of(member_client, long_session).text

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from celery import current_app
 from django.conf import settings
 
+from contextapp.celery import app
 from contextapp.embedded import servers as programs
 from contextapp.embedded.programs import Child
 from tests.background.world import eventually
@@ -32,7 +32,7 @@ def test_a_worker_with_a_long_task_stops_without_being_killed(
     child = Child(replace(worker, command=command, environment=environment, log=log, nice=0))
     started = tmp_path / "started"
     try:
-        current_app.send_task("tests.long_task", args=[str(started)], queue="stopping")
+        app.send_task("tests.long_task", args=[str(started)], queue="stopping")
         eventually(started.exists)
     finally:
         child.stop()

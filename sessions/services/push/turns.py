@@ -18,10 +18,10 @@ from typing import Any, LiteralString
 from django.db import connection, transaction
 from psycopg.rows import namedtuple_row
 
-from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
+from sessions.services.push.calibrations import calibrated, reads_calibration
 from sessions.services.push.compacted import (
     CompactedTurn,
     compaction_report,
@@ -105,7 +105,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         state = state_cached(target.session_id) or _state_read(target, push)
         if state is None or state.has_reports or _is_stale(state, push):
             return None
-        turn = turn_compute(_with_calibration(state, push), push)
+        turn = turn_compute(calibrated(state, push), push)
         if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
             return None
         trigger, compacted = trigger_evaluate(turn), None
@@ -127,7 +127,7 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     turn may have been stored.
     """
     state = state_cached(target.session_id)
-    if state is None or state.has_reports or _is_stale(state, push) or _reads_calibration(state, push):
+    if state is None or state.has_reports or _is_stale(state, push) or reads_calibration(state, push):
         return None
     if is_external() and any(message.is_large for message in push.messages):
         return None
@@ -228,7 +228,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             push = replace(push, request_id=push.request_id or taken)
             state = state_from_row(_row(READ, target, push))
         with connection.wrap_database_errors:
-            turn = turn_compute(_with_calibration(state, push), push)
+            turn = turn_compute(calibrated(state, push), push)
         compacted = turn_compacted(turn, push)
         if compacted is not None:
             compaction_supersede(turn.session.id)
@@ -269,26 +269,6 @@ def _replayed(row: Any, push: Push) -> Replayed:
     if row.body_hash != push.body_hash:
         raise KeyReused(push.idempotency_key)
     return Replayed(answer=row.answer)
-
-
-def _with_calibration(state: SessionState, push: Push) -> SessionState:
-    """Return the state with the calibration for the push's model, if the session has reported no usage yet.
-
-    Reads the calibrations of other sessions, at most once for each model.
-    """
-    if not _reads_calibration(state, push):
-        return state
-    calibration = calibration_initial(
-        project_id=state.project_id,
-        model=push.model,
-        agent=state.agent,
-        budget=budget_tokens(own=state.budget_tokens, context_window=state.context_window, model=push.model),
-    )
-    return replace(state, calibration=calibration)
-
-
-def _reads_calibration(state: SessionState, push: Push) -> bool:
-    return bool(push.model) and push.model != state.model and not state.calibration.reports
 
 
 def _is_stale(state: SessionState, push: Push) -> bool:
