@@ -18,7 +18,7 @@ from django.db import connection
 from accounts.models import ApiKey
 from gateway.callers import Caller
 from gateway.calls import Call
-from gateway.providers import PROVIDERS, Identity
+from gateway.providers import PROVIDERS
 from gateway.providers.base import text
 from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
@@ -81,7 +81,7 @@ class Compactor:
         try:
             fields = RawFields.of(call.body)
             if PROVIDERS[call.provider].uses_stored(call.endpoint, fields):
-                return await self._with_provider(call, fields)
+                return await self._with_provider(call, caller, fields)
             return await self._served(call, caller, fields)
         except NotServable as error:
             return Passthrough(reason=str(error))
@@ -91,13 +91,13 @@ class Compactor:
             log.error("Call %s cannot be compacted (%s).", call.id, type(error).__name__)
             return Passthrough(reason="error")
 
-    async def _with_provider(self, call: Call, fields: Mapping[str, Any]) -> Served:
+    async def _with_provider(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
         """Return a request to which the provider adds stored messages: only the provider can compact them.
 
         Raises `NotServable` unless its engine is set, and the errors of reading the request.
         """
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, _load_params, call, fields)
+        loading = loop.run_in_executor(self._threads, _load_params, call, caller, fields)
         try:
             params = await asyncio.wait_for(loading, self._patience)
         except (TimeoutError, DatabaseError):
@@ -111,7 +111,7 @@ class Compactor:
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         name = f"{identity.session}/{identity.agent}" if identity.session else ""
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, identity, name)
+        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, name)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
@@ -141,15 +141,12 @@ class Compactor:
     def _keep(self, caller: Caller, name: str, known: Known) -> None:
         _put(self._known, (caller.key.prefix, name), known)
 
-    def _load(
-        self, call: Call, caller: Caller, fields: Mapping[str, Any], identity: Identity, name: str
-    ) -> Known | None:
+    def _load(self, call: Call, caller: Caller, fields: Mapping[str, Any], name: str) -> Known | None:
         """Return the edits of the call's session, or None if the session is not recorded yet."""
         try:
             key = caller.row or key_find(call.key)
-            redaction = redaction_of(key.project)
             partition = caller_id(call, key)
-            read = partial(_edits, call, redaction)
+            read = partial(_edits, call, redaction_of(key.project))
             if name and (found := self._found.get((partition, name))) is not None:
                 try:
                     return read(found)
@@ -157,7 +154,7 @@ class Compactor:
                     if str(error) != "history":
                         raise
                     self._found.pop((partition, name), None)  # the name may be that of another session now
-            session = session_find_of(_place(call, key, identity, fields, partition, redaction))
+            session = session_find_of(_place(call, key, fields))
             if session is None:
                 return None
             found = Found(id=session.pk, name=session.external_id)
@@ -183,13 +180,11 @@ def _swallow(loading: asyncio.Future[Known | None]) -> None:
         loading.exception()
 
 
-def _load_params(call: Call, fields: Mapping[str, Any]) -> SessionParams | None:
+def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> SessionParams | None:
     """Return the parameters of the provider's engine for the call's session, or None."""
     try:
-        key = key_find(call.key)
-        identity = PROVIDERS[call.provider].identity(call.headers, fields)
-        place = _place(call, key, identity, fields, caller_id(call, key), redaction_of(key.project))
-        session = session_find_of(place)
+        key = caller.row or key_find(call.key)
+        session = session_find_of(_place(call, key, fields))
         params = session_provider_params(session) if session is not None else None
         if session is None or params is None:
             return None
@@ -204,21 +199,15 @@ def _edits(call: Call, redaction: Redaction, found: Found) -> Known:
     return Known(edits=edits, redaction=redaction)
 
 
-def _place(
-    call: Call,
-    key: ApiKey,
-    identity: Identity,
-    fields: Mapping[str, Any],
-    partition: bytes,
-    redaction: Redaction,
-) -> Place:
+def _place(call: Call, key: ApiKey, fields: Mapping[str, Any]) -> Place:
+    provider = PROVIDERS[call.provider]
     return Place(
         call=call,
         key=key,
-        identity=identity,
-        history=PROVIDERS[call.provider].history(call.endpoint, call.body, fields),
+        identity=provider.identity(call.headers, fields),
+        history=provider.history(call.endpoint, call.body, fields),
         fields=fields,
-        caller=partition,
-        redaction=redaction,
-        continued=PROVIDERS[call.provider].continued(call.endpoint, fields),
+        caller=caller_id(call, key),
+        redaction=redaction_of(key.project),
+        continued=provider.continued(call.endpoint, fields),
     )

@@ -20,10 +20,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.dialects import get_dialect, parse_mixed
 from compaction.on_demand import OnDemand
-from compaction.provider_engine import (
-    ProviderParams,
-    is_compacted_by_provider,
-)
+from compaction.provider_engine import ProviderParams, is_compacted_by_provider
 from compaction.triggers import TriggerState, evaluate
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory
