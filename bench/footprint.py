@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -49,6 +50,9 @@ SELECT count(*)
         OR coalesce(r.position, s.message_count) <> s.message_count)
 """
 _DERIVE_SECONDS = 600
+
+#: In the command lines of the worker and the scheduler.
+_BACKGROUND = re.compile(rb"celery|contextapp\.scheduler")
 
 
 def stored(instance: Instance, turns: int) -> list[Row]:
@@ -104,7 +108,7 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
     time.sleep(_START_SECONDS)
     for _ in range(rounds):
         pids = list(processes(instance.pid))
-        background = [pid for pid in pids if b"celery" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        background = [pid for pid in pids if _BACKGROUND.search(Path(f"/proc/{pid}/cmdline").read_bytes())]
         before = sum(map(_cpu_seconds, background))
         time.sleep(seconds)
         cpu.ours.append((sum(map(_cpu_seconds, background)) - before) / seconds * 100)

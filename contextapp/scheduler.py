@@ -1,8 +1,10 @@
-"""The scheduler of the periodic tasks: `celery -A contextapp.scheduler beat`.
+"""The scheduler of the periodic tasks: `python -m contextapp.scheduler --schedule FILE`.
 
 This Celery application sends tasks by name. It loads neither Django nor the tasks, which halves its memory.
+Celery's command line (`celery -A contextapp.scheduler beat`) also works, but loads a terminal library.
 """
 
+import argparse
 import os
 import time
 from importlib import import_module
@@ -68,4 +70,15 @@ class ReadyBeat(Beat):  # type: ignore[misc]
 app = Celery("contextapp", set_as_current=False, fixups=[])
 app.Beat = app.subclass_with_self(ReadyBeat)
 app.config_from_object(os.environ["DJANGO_SETTINGS_MODULE"], namespace="CELERY")
-app.conf.beat_scheduler = "contextapp.scheduler:QuietScheduler"
+app.conf.beat_scheduler = QuietScheduler
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m contextapp.scheduler")
+    parser.add_argument("--schedule", required=True, help="file in which the last runs are stored")
+    options = parser.parse_args()
+    app.Beat(schedule=options.schedule, loglevel="WARNING", quiet=True).run()
+
+
+if __name__ == "__main__":
+    main()

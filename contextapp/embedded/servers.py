@@ -12,7 +12,8 @@ from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Program
 
 HTTP_SERVER = (sys.executable, "-m", "contextapp.http_server")
-CELERY = (sys.executable, "-m", "celery", "--quiet", "-A")
+WORKER = (sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.celery", "worker")
+SCHEDULER = (sys.executable, "-m", "contextapp.scheduler")
 
 #: For glibc. By default, large blocks such as uploads are kept for the process after it has freed the first
 #: one, and so is memory of each thread. These settings return it to the system.
@@ -51,7 +52,7 @@ def worker() -> Program:
     return Program(
         name="The worker",
         command=(
-            *(*CELERY, "contextapp.celery", "worker", *flags),
+            *(*WORKER, *flags),
             *(f"--concurrency={processes}", "--loglevel=WARNING"),
         ),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
@@ -72,11 +73,10 @@ def worker() -> Program:
 
 def scheduler(home: Path) -> Program:
     """Return Celery beat as a separate program, so that it is restarted if it alone fails."""
-    # The lock of the data folder already prevents a second scheduler, so no pid file is needed.
-    options = ("--loglevel=WARNING", f"--schedule={home / 'beat-schedule'}", "--pidfile=")
+    # The lock of the data folder already prevents a second scheduler.
     return Program(
         name="The scheduler",
-        command=(*CELERY, "contextapp.scheduler", "beat", *options),
+        command=(*SCHEDULER, f"--schedule={home / 'beat-schedule'}"),
         is_ready=lambda: True,
     )
 

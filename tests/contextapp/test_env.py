@@ -72,7 +72,7 @@ def test_an_invalid_variable_is_named(
         ("manage.py", "migrate"),
         ("-c", "import contextapp.wsgi"),
         ("-m", "celery", "-A", "contextapp.celery", "worker"),
-        ("-m", "celery", "-A", "contextapp.scheduler", "beat"),
+        ("-m", "contextapp.scheduler", "--schedule", "unused"),
     ],
 )
 def test_every_program_reports_it_in_one_line(command: tuple[str, ...], tmp_path: Path) -> None:
