@@ -279,9 +279,14 @@ class Migration(migrations.Migration):
             name="TurnStretch",
             fields=[
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "number",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("number", models.PositiveIntegerField()),
@@ -321,11 +326,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("session", "number"), name="turn_stretch_once")
-                ],
-            },
         ),
         migrations.CreateModel(
             name="SessionProfile",
@@ -1023,9 +1023,15 @@ class Migration(migrations.Migration):
             name="UsageRollup",
             fields=[
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "at",
+                        "model",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("at", models.DateTimeField()),
@@ -1167,9 +1173,17 @@ class Migration(migrations.Migration):
             name="CallHistogram",
             fields=[
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "at",
+                        "model",
+                        "measure",
+                        "slot",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("at", models.DateTimeField()),
@@ -1208,11 +1222,6 @@ class Migration(migrations.Migration):
                         fields=["project", "measure", "at"],
                         include=["slot", "calls"],
                         name="call_histogram_span",
-                    )
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("session", "at", "model", "measure", "slot"), name="call_histogram_once"
                     )
                 ],
             },
@@ -1465,7 +1474,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="turn",
-            index=django.contrib.postgres.indexes.HashIndex(
+            index=models.Index(
                 condition=models.Q(("response_id__isnull", False)),
                 fields=["response_id"],
                 name="turn_response_id",
@@ -1473,7 +1482,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="turn",
-            index=django.contrib.postgres.indexes.HashIndex(
+            index=models.Index(
                 condition=models.Q(("request_id__isnull", False)),
                 fields=["request_id"],
                 name="turn_request_id",
@@ -1490,10 +1499,6 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="usagerollup",
             index=models.Index(fields=["project", "at"], name="rollup_span"),
-        ),
-        migrations.AddConstraint(
-            model_name="usagerollup",
-            constraint=models.UniqueConstraint(fields=("session", "at", "model"), name="rollup_once"),
         ),
         migrations.AddIndex(
             model_name="webhook",
@@ -2014,9 +2019,15 @@ class Migration(migrations.Migration):
             name="ToolRollup",
             fields=[
                 (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "day",
+                        "tool",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("day", models.DateField()),
@@ -2052,9 +2063,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [models.Index(fields=["project", "day"], name="tool_rollup_span")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("session", "day", "tool"), name="tool_rollup_once")
-                ],
             },
         ),
     ]

@@ -22,6 +22,7 @@ class UsageRollup(models.Model):
     compacted its own context.
     """
 
+    pk = models.CompositePrimaryKey("session_id", "at", "model")
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="usage_rollups", db_index=False
     )
@@ -42,7 +43,6 @@ class UsageRollup(models.Model):
     client_compactions = models.PositiveIntegerField(default=0)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["session", "at", "model"], name="rollup_once")]
         # Trends read a period of a project.
         indexes = [models.Index(fields=["project", "at"], name="rollup_span")]
 
@@ -63,6 +63,7 @@ class CallHistogram(models.Model):
         DURATION = "duration"
         PROMPT = "prompt"
 
+    pk = models.CompositePrimaryKey("session_id", "at", "model", "measure", "slot")
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="call_histograms", db_index=False
     )
@@ -76,11 +77,6 @@ class CallHistogram(models.Model):
     calls = models.PositiveIntegerField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["session", "at", "model", "measure", "slot"], name="call_histogram_once"
-            )
-        ]
         # Trends read a period of a project, usually without the rows themselves.
         indexes = [
             models.Index(
@@ -114,6 +110,7 @@ class TurnStretch(models.Model):
     #: The number of turns of a stretch.
     TURNS = 100
 
+    pk = models.CompositePrimaryKey("session_id", "number")
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="turn_stretches", db_index=False
     )
@@ -124,9 +121,6 @@ class TurnStretch(models.Model):
     misses = ArrayField(models.BigIntegerField())
     missed_after = ArrayField(models.IntegerField())
     marked = ArrayField(models.IntegerField())
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["session", "number"], name="turn_stretch_once")]
 
     def __str__(self) -> str:
         return f"turns of {self.session_id} from {self.number * self.TURNS}"

@@ -52,6 +52,7 @@ class ToolRollup(models.Model):
     these outputs. `cost_microusd` is the part of the calls' input cost that the tool's outputs cause.
     """
 
+    pk = models.CompositePrimaryKey("session_id", "day", "tool")
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="tool_rollups", db_index=False
@@ -70,7 +71,6 @@ class ToolRollup(models.Model):
     largest_position = models.PositiveIntegerField(default=0)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["session", "day", "tool"], name="tool_rollup_once")]
         # The tools of a project in a period.
         indexes = [models.Index(fields=["project", "day"], name="tool_rollup_span")]
 

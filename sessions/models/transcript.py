@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -87,14 +86,15 @@ class Turn(models.Model):
             ),
         ]
         indexes = [
-            # Imports look up whether a response is billed already. A hash index, because the ids are long.
-            HashIndex(
+            # Imports look up whether a response is billed already. Not a hash index, which takes space for
+            # every turn when it is rebuilt, also for those without an id.
+            models.Index(
                 fields=["response_id"],
                 condition=models.Q(response_id__isnull=False),
                 name="turn_response_id",
             ),
             # Sources that report the same call find its turn.
-            HashIndex(
+            models.Index(
                 fields=["request_id"],
                 condition=models.Q(request_id__isnull=False),
                 name="turn_request_id",
