@@ -25,6 +25,9 @@ _LONGEST_ESCAPE = 10
 _LONGEST_WORD = 24
 _ENCODED = re.compile(r"[A-Za-z0-9+/]+")
 
+#: Hexadecimal digits, as of a checksum. The prefix of some tokens consists of them, too, such as `4b1d`.
+_DIGEST = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+
 #: Characters of a token that contain its prefix.
 _PREFIX = 6
 
@@ -62,7 +65,8 @@ def tokens(
     """Return a function that finds tokens, trimmed and complete.
 
     A token within a longer word counts only with `glued` (the prefix is distinctive), if it looks random and
-    is not part of encoded data. `accepts` decides by the token itself.
+    is not part of encoded data. A match of hexadecimal digits alone is part of a checksum. `accepts` decides
+    by the token itself.
     """
 
     def find(text: str) -> Iterator[Span]:
@@ -70,6 +74,8 @@ def tokens(
             start, end = _trimmed(text, *match.span(group))
             token = text[start:end]
             if not token or is_example(token) or (accepts is not None and not accepts(token)):
+                continue
+            if _DIGEST.fullmatch(match.group()):
                 continue
             if begins_word(text, start) or (
                 glued and looks_random(token) and not _in_data(text, start, token)

@@ -58,6 +58,16 @@ def test_a_token_glued_to_a_word_is_redacted_but_not_within_encoded_data() -> No
     assert redact(f"task-{random_text('id', 32, HEX)}", redaction=KEY)[1] == ()
 
 
+@pytest.mark.parametrize("prefix", ["4b1d", "ACCA", "EAAC", "EAAA"])
+def test_a_checksum_that_contains_the_prefix_of_a_token_is_not_redacted(prefix: str) -> None:
+    digits = random_text("digest", 200, HEX)
+    for before in range(0, 64 - len(prefix), 4):
+        digest = digits[:before] + prefix + digits[before : 64 - len(prefix)]
+        digest = digest.upper() if prefix.isupper() else digest
+        for text in (digest, f"sha256:{digest}", digest[:40], f"a{digest}"):
+            assert redact(text, redaction=KEY)[1] == ()
+
+
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
 def test_the_body_of_a_private_key_is_redacted_completely(kind: str) -> None:
     text, findings = redact(f"$ cat key.pem\n{private_key(kind)}\n$", redaction=KEY)
