@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from contextapp.embedded.programs import Program
+from contextapp.embedded.servers import gateway, web, worker
+
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ("web", "gateway", "worker", "beat", "migrate")
 GIVEN = """CONTEXTAPP_SECRET_KEY=k
@@ -58,10 +61,33 @@ def test_compose_accepts_the_files(tmp_path: Path, more: tuple[str, ...]) -> Non
 def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
     assert len({services[role]["image"] for role in ROLES}) == 1
     roles = (ROOT / "docker" / "role").read_text()
-    known = set(re.findall(r"^(\w+)\) (?:web|gateway|exec|healthy)", roles, re.MULTILINE))
+    known = set(re.findall(r"^(\w+)\) (?:web|gateway|worker|exec|healthy)", roles, re.MULTILINE))
     for role in ROLES:
         assert services[role]["command"] == [role]
         assert role in known
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("role", "program"),
+    [("web", web("", 0)), ("gateway", gateway("", 0)), ("worker", worker())],
+    ids=("web", "gateway", "worker"),
+)
+def test_a_container_returns_memory_and_stops_like_a_local_instance(
+    role: str, program: Program, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nenv\n")
+    python.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / "docker" / "role", role],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = {n: v for n, v in program.environment.items() if n.startswith(("MALLOC_", "REMAP_"))}
+    assert expected.items() <= dict(line.split("=", 1) for line in done.stdout.splitlines()).items()
 
 
 def test_every_lasting_service_has_a_health_check(services: dict[str, Any]) -> None:
