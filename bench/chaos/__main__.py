@@ -134,6 +134,9 @@ def report(
     print(
         f"{answered:,} answered gateway calls, {provider.calls:,} forwarded, {provider.compacted:,} compacted"
     )
+    for caller in callers:
+        handled = ", ".join(f"{text} {count:,}" for text, count in caller.handled.most_common())
+        print(f"  {caller.mode}: {handled}")
     if faults.recoveries:
         print(f"ready after a kill of everything: at most {max(faults.recoveries):.0f} s")
     print(f"memory: {sum(idle.values())} MB idle, {sum(after.values())} MB afterwards")

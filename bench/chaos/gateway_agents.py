@@ -27,7 +27,10 @@ _SETTLE = 240.0
 
 @dataclass
 class GatewayAgent:
-    """One agent. `histories` maps its sessions to the messages that it has sent and received."""
+    """One agent. `histories` maps its sessions to the messages that it has sent and received.
+
+    `handled` counts how the gateway has handled its calls, as the header of the response states.
+    """
 
     name: str
     mode: str
@@ -36,6 +39,7 @@ class GatewayAgent:
     provider: Provider
     histories: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     answered: int = 0
+    handled: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     thread: Thread | None = None
 
@@ -109,6 +113,7 @@ class GatewayAgent:
         if response.status != 200:
             self.problems.append(f"{session}: the gateway answered {response.status} {data[:200]!r}")
             return False
+        self.handled[response.headers.get("X-Contextapp", "").partition("; tokens")[0]] += 1
         return True
 
 
@@ -129,6 +134,7 @@ def gateway_audit(api: Api, agents: list[GatewayAgent]) -> Counter[str]:
             found["gateway: doubled"] += more.total()
             found["gateway: misplaced"] += not missing and not more and stored != sent
         found["gateway: changed or invalid prompts"] = len(agent.provider.problems)
+        found["gateway: never compacted"] += agent.mode == "compact" and not agent.provider.compacted
     return found
 
 
