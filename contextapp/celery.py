@@ -1,16 +1,20 @@
 """The Celery application. Each Django app defines its tasks in its module `tasks`."""
 
+import ctypes
 import gc
 import os
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import task_postrun, worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
 app = Celery("contextapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+#: A function of glibc, which other C libraries do not have.
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
@@ -21,3 +25,10 @@ def warm_up(**_: object) -> None:
     preload()
     gc.collect()
     gc.freeze()  # otherwise, garbage collection in the forked processes would copy the shared memory
+
+
+@task_postrun.connect  # type: ignore[untyped-decorator]
+def return_memory(**_: object) -> None:
+    """Return the freed memory of a task to the system. Otherwise, glibc keeps most of that of an import."""
+    if _malloc_trim is not None:
+        _malloc_trim(0)
