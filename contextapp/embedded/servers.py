@@ -16,9 +16,14 @@ WORKER = (sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.celery", 
 SCHEDULER = (sys.executable, "-m", "contextapp.scheduler")
 
 #: For glibc. By default, large blocks such as uploads are kept for the process after it has freed the first
-#: one, and so is memory of each thread. These settings return it to the system.
-RETURN_LARGE_BLOCKS = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
-RETURN_MEMORY = RETURN_LARGE_BLOCKS | {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": str(1 << 18)}
+#: one, and so is memory of each thread. These settings return it to the system. Requests with a long history
+#: may keep up to 4 MiB, because the system takes longer to provide new memory than to receive the request.
+RETURN_LARGE_BLOCKS = {"MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(4 << 20)}
+RETURN_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 18),
+    "MALLOC_ARENA_MAX": "2",
+}
 
 
 def web(host: str, port: int) -> Program:

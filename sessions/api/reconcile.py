@@ -24,6 +24,7 @@ from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.turns import SessionGone
 from sessions.services.push.values import Target
+from sessions.services.reconcile.append import Appended, history_append, history_remember
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
 from sessions.services.served_prompts import prompt_record
@@ -50,17 +51,12 @@ class Reconcile(Endpoint):
         `GET …/prompt/`. Messages are compared by content, without cache breakpoints and thinking. A history
         that continues an earlier point becomes a forked session, which later calls with that history find."""
         served_format = format_param(call)
-        reconciled = _reconcile(call, session_id)
-        key_id, project_id = call.principal.key_id, call.principal.project_id
-        state = prompt_state(key_id=key_id, project_id=project_id, session_id=reconciled.session_id)
-        if state is None:
-            raise_key_or_session_error(call, session_id)
+        found = _reconcile(call, session_id)
+        if isinstance(found, Reconciled):
+            found = _with_prompt(call, session_id, found)
+        reconciled, state, messages = found.reconciled, found.state, found.messages
         if call.principal.upkeep and reconciled.turn is not None:
             memory_update_request(reconciled.session_id)
-        messages = messages_now(state)
-        if messages is None:
-            raise_key_or_session_error(call, session_id)
-        prompt_record(state)
         served_format = get_dialect(served_format or state.format).name
         params = prompt_provider_params(state, format=served_format)
         turn = state.turn_count - 1
@@ -68,7 +64,7 @@ class Reconcile(Endpoint):
         return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
 
 
-def _reconcile(call: ApiCall, session_id: str) -> Reconciled:
+def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
     key_id, project_id = call.principal.key_id, call.principal.project_id
     request = Request(
         body=call.raw,
@@ -82,7 +78,7 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled:
             break
         target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
         try:
-            return history_reconcile(target, request)
+            return _append(target, request) or history_reconcile(target, request)
         except SessionGone:
             continue
         except InvalidHistory as error:
@@ -95,6 +91,26 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled:
             if route.format is None:
                 route_forget(project_id=project_id, name=session_id)
     return raise_key_or_session_error(call, session_id)
+
+
+def _append(target: Target, request: Request) -> Appended | None:
+    """Store the history if it only appends, or return None if `history_reconcile` has to."""
+    try:
+        return history_append(target, request)
+    except (InvalidRequest, InvalidHistory, BadJson):
+        return None  # reported after the API key and the session have been checked
+
+
+def _with_prompt(call: ApiCall, session_id: str, reconciled: Reconciled) -> Appended:
+    """Return the result with the prompt, which is recorded as served."""
+    key_id, project_id = call.principal.key_id, call.principal.project_id
+    state = prompt_state(key_id=key_id, project_id=project_id, session_id=reconciled.session_id)
+    messages = messages_now(state) if state is not None else None
+    if state is None or messages is None:
+        raise_key_or_session_error(call, session_id)
+    prompt_record(state)
+    history_remember(reconciled, state)
+    return Appended(reconciled=reconciled, state=state, messages=messages)
 
 
 def _invalid(error: InvalidHistory) -> InvalidRequest:

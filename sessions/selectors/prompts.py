@@ -37,6 +37,7 @@ class PromptState:
     """The state of a session from which its prompt is built."""
 
     id: UUID
+    version: str  #: of the session's row
     format: str | None
     model: str
     turn_count: int
@@ -64,6 +65,7 @@ class PromptState:
         """Build the state from a row of `_STATE`."""
         return cls(
             id=row.id,
+            version=row.version,
             format=row.format,
             model=row.model,
             turn_count=row.turn_count,
@@ -114,9 +116,10 @@ class PromptState:
 
 
 _STATE = """
-SELECT s.id, s.format, s.model, s.turn_count, s.message_count, s.context_components, s.shown_components,
-       s.snapshot_end, s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens,
-       s.context_window, s.policy, s.edits_revision, s.compaction_count, s.preamble_version,
+SELECT s.id, s.xmin::text AS version, s.format, s.model, s.turn_count, s.message_count,
+       s.context_components, s.shown_components, s.snapshot_end, s.context_start, s.needs_repair,
+       s.open_calls, s.calibration, s.budget_tokens, s.context_window, s.policy, s.edits_revision,
+       s.compaction_count, s.preamble_version,
        p.system, p.tools, b.data AS snapshot, e.text AS snapshot_text,
        v.turn AS served_turn, v.edits_revision AS served_revision
   FROM agent_sessions_agentsession s
@@ -161,16 +164,21 @@ def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptS
     return PromptState.from_row(row)
 
 
-def messages_now(state: PromptState) -> PromptMessages | None:
+#: The role, tokens and JSON of messages by position.
+Rows = Mapping[int, tuple[str, int, bytes]]
+
+
+def messages_now(state: PromptState, stored: Rows | None = None) -> PromptMessages | None:
     """Return the messages of the current prompt, or None if the session was deleted in the meantime.
 
-    Reads only the messages that follow those of the session's last fetch from this process.
+    Reads only the messages that follow those of the session's last fetch from this process. `stored` are the
+    newest ones by position, if the caller has just stored them: they are not read.
     """
     if connection.in_atomic_block:  # what the transaction has written may be rolled back
         return _messages_read(state)
     version = (state.edits_revision, state.compaction_count, state.snapshot_end)
     known = prompt_cache.find(state.id, version=version, end=state.message_count)
-    messages = (_messages_after(state, known) if known is not None else None) or _messages_read(state)
+    messages = (_messages_after(state, known, stored) if known is not None else None) or _messages_read(state)
     if messages is not None and state.message_count > state.snapshot_end:
         found = CachedPrompt(version=version, end=state.message_count, messages=messages)
         prompt_cache.keep(state.id, found)
@@ -185,24 +193,27 @@ def _messages_read(state: PromptState) -> PromptMessages | None:
     return outline.fill(rows) if len(rows) == sum(end - first for first, end in spans) else None
 
 
-def _messages_after(state: PromptState, known: CachedPrompt) -> PromptMessages | None:
+def _messages_after(state: PromptState, known: CachedPrompt, stored: Rows | None) -> PromptMessages | None:
     """Return a cached prompt with the messages that follow it.
 
     Returns None if its last message is not stored any more, because an earlier state of the database has
     been restored.
     """
+    pieces, manifest = known.messages.pieces, known.messages.manifest
+    if stored is not None and min(stored) == known.end:
+        new = PromptOutline(entries=[(known.end, state.message_count)]).fill(stored)
+        return PromptMessages(pieces=[*pieces, *new.pieces], manifest=[*manifest, *new.manifest])
     span = known.end - 1, state.message_count
     rows = _rows(state.id, [span])
     if len(rows) < span[1] - span[0]:
         return None
     read = PromptOutline(entries=[span]).fill(rows)
-    pieces, manifest = known.messages.pieces, known.messages.manifest
     if (read.pieces[0], read.manifest[0]) != (pieces[-1], manifest[-1]):
         return None
     return PromptMessages(pieces=[*pieces, *read.pieces[1:]], manifest=[*manifest, *read.manifest[1:]])
 
 
-def _rows(session_id: UUID, spans: Sequence[Span]) -> Mapping[int, tuple[str, int, bytes]]:
+def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:
     # psycopg takes longer to encode lists than to read the rows.
     firsts, ends = (f"{{{','.join(map(str, positions))}}}" for positions in zip(*spans, strict=True))
     parameters = {"session": session_id, "firsts": firsts, "ends": ends}

@@ -99,16 +99,17 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
 class Prepared:
     """A statement with parameters `%(name)s` of the given types.
 
-    `text` is the statement for psycopg, `sql` the one for libpq, with `oids` and `formats` of the parameters.
+    `sql` is the statement with numbered parameters, which have these `oids` and `formats`.
     """
 
     def __init__(self, name: str, statement: LiteralString, types: Mapping[str, str]) -> None:
-        self.name, self.text = name.encode(), statement
+        self.name = name.encode()
         names = list(dict.fromkeys(_PLACEHOLDER.findall(statement)))
         numbered = _PLACEHOLDER.sub(lambda match: f"${names.index(match[1]) + 1}", statement)
         self.sql = numbered.encode()
         self.oids = [_TYPES[types[name]][0] for name in names]
         self.formats = [pq.Format.BINARY] * len(names)
+        self._names = names
         self._encoders = [(name, _TYPES[types[name]][1]) for name in names]
         self._wrappers = [(name, _WRAPPERS[types[name]]) for name in names if types[name] in _WRAPPERS]
 
@@ -118,10 +119,10 @@ class Prepared:
             None if (value := parameters[name]) is None else encode(value) for name, encode in self._encoders
         ]
 
-    def wrap(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters for psycopg."""
+    def wrap(self, parameters: Mapping[str, Any]) -> list[Any]:
+        """Return the parameters for psycopg, in the order of the statement."""
         wrapped = dict(parameters)
         for name, wrap in self._wrappers:
             if wrapped[name] is not None:
                 wrapped[name] = wrap(wrapped[name])
-        return wrapped
+        return [wrapped[name] for name in self._names]

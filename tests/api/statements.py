@@ -15,7 +15,7 @@ def statements(ask: Callable[[], Any]) -> list[str]:
     execute = psycopg.Cursor.execute
 
     def noted(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
-        found.append(str(query).strip())
+        found.append((query.decode() if isinstance(query, bytes) else str(query)).strip())
         return execute(cursor, query, *args, **options)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -31,7 +31,7 @@ from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import APPLY, edit_parameters
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import row_fetch
 from sessions.store.prompt_bytes import messages_of_view
 
 log = logging.getLogger(__name__)
@@ -141,4 +141,4 @@ def _store_effects(
         **recap_parameters(recap, plan.edits, origin),
     }
     with connection.wrap_database_errors:
-        execute(raw_connection(), APPLY.text, APPLY.wrap(parameters))
+        row_fetch(APPLY, parameters)

@@ -180,6 +180,45 @@ WRITE_COMPACTED = Prepared(
     },
 )
 
+#: Stores a turn like `WRITE` if the client's history has this many messages and this digest and no fork. Also
+#: stores the history with the turn, and that the next prompt is served: the response contains it.
+WRITE_HISTORY = Prepared(
+    "push_history",
+    _WRITE.replace(
+        "    RETURNING s.id, s.compaction_count\n",
+        """       AND EXISTS (
+           SELECT FROM agent_sessions_clienthistory h
+            WHERE h.session_id = s.id AND h.count = %(known_count)s AND h.digest = %(known_digest)s)
+       AND NOT EXISTS (
+           SELECT FROM agent_sessions_clienthistory h WHERE h.root_id = s.id AND h.session_id <> s.id)
+    RETURNING s.id, s.compaction_count
+""",
+    ).replace(
+        "\n)\nSELECT pg_current",
+        """
+), history AS (
+    UPDATE agent_sessions_clienthistory h SET
+        count = %(history_count)s, digest = %(digest)s, preamble_hash = %(history_preamble)s,
+        prefix_count = %(prefix_count)s, prefix_bytes = %(prefix_bytes)s, prefix_hash = %(prefix_hash)s,
+        prefix_digest = %(prefix_digest)s, caller = NULL, updated_at = now()
+      FROM session WHERE h.session_id = session.id
+), served AS (
+    INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
+    SELECT session.id, %(turn)s, %(edits_revision)s FROM session
+        ON CONFLICT (session_id) DO UPDATE
+       SET turn = excluded.turn, edits_revision = excluded.edits_revision
+)
+SELECT pg_current""",
+    ),
+    {
+        **_TYPES,
+        **dict.fromkeys(("known_count", "history_count", "prefix_count", "prefix_bytes"), "int4"),
+        **dict.fromkeys(("known_digest", "digest", "history_preamble", "prefix_hash"), "bytea"),
+        "prefix_digest": "bytea",
+        "edits_revision": "int4",
+    },
+)
+
 WRITE_PREAMBLE: LiteralString = """
 INSERT INTO agent_sessions_preamble (
     session_id, version, from_turn, system, tools, system_tokens, tools_tokens)

@@ -54,7 +54,7 @@ from sessions.services.push.triggers import Triggered, trigger_evaluate, trigger
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
 from sessions.store.blobs import is_external
 from sessions.store.loop_connections import LoopConnections, NotConnected
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute, raw_connection, row_fetch
 from sessions.store.prepared import Prepared
 
 
@@ -102,7 +102,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     Returns None and stores nothing if the session has changed or the push needs further statements.
     """
     with connection.wrap_database_errors:
-        state = state_cached(target.session_id) or _state_read(target, push)
+        state = state_cached(target.session_id) or state_read(target, push)
         if state is None or state.has_reports or _is_stale(state, push):
             return None
         turn = turn_compute(calibrated(state, push), push)
@@ -171,8 +171,7 @@ def _write_of(turn: NewTurn, push: Push, target: Target, compacted: CompactedTur
 
 def _written(write: _Write) -> str | None:
     """Execute the statement. Return the version of the session's row, or None if nothing was written."""
-    parameters = write.statement.wrap(write.parameters)
-    row = execute(raw_connection(), write.statement.text, parameters).fetchone()
+    row = row_fetch(write.statement, write.parameters)
     return row[0] if row is not None else None
 
 
@@ -195,7 +194,8 @@ def _stored(turn: NewTurn, push: Push, write: _Write, version: str | None) -> by
     return write.answer
 
 
-def _state_read(target: Target, push: Push) -> SessionState | None:
+def state_read(target: Target, push: Push) -> SessionState | None:
+    """Return the session's state, or None if the push was stored before or the API key is invalid."""
     row = _row(READ, target, push)
     return state_from_row(row) if row is not None and row.answer is None else None
 

@@ -5,12 +5,11 @@ as a push. If the client went back to an earlier point, the history continues in
 context, the same messages are removed from the prompt; a side request changes neither.
 
 Appending to a history takes constant time: the last request's bytes are recognized by their hash, and the
-stored messages by a digest, so neither is read again.
+stored messages by a digest, so neither is read again. `append` does it with one statement where possible.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,26 +17,24 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from compaction import dialects
-from compaction.histories import Change, is_summary
+from compaction.histories import Change
 from compaction.identity import REASONING, history_digest
-from redaction import Finding
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import PUSHED, RECORDED
 from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
-from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.services.push.session_cache import state_forget
 from sessions.services.push.turns import SessionGone, turn_push_locked
-from sessions.services.push.values import Push, Target
+from sessions.services.push.values import Target
 from sessions.services.reconcile.branches import session_fork, side_session_create
 from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.continued import REFERENCES, history_continued, references_resolved
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
+from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
 from sessions.services.reconcile.stored import hashes_write, history_save, positions
-from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
+from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
 from sessions.store import bodies
 
 #: A plain query, because Django takes 0.5 ms to build it. It also checks the API key.
@@ -138,26 +135,9 @@ def _append(
 ) -> Reconciled:
     """Store the messages from `matched.comparison.new` on as a turn, and update the client's history."""
     session, history, new = matched.session, matched.history, matched.comparison.new
-    messages, found = _ingested(session, reading, new)
-    preamble, preamble_hash = _preamble(history, reading)
+    push, preamble_hash = push_of(request, sent, reading, history, first=new, format=session.format)
     turn: int | None = None
-    if messages:
-        push = Push(
-            messages=messages,
-            redacted=found,
-            model=sent.model,
-            usage=sent.usage,
-            cache_write_1h_tokens=sent.cache_write_1h_tokens,
-            latency=sent.latency,
-            preamble=preamble,
-            idempotency_key=request.idempotency_key,
-            body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,
-            prices=sent.prices,
-            request_id=(request.call.request_id if request.call is not None else "") or None,
-            response_id=(request.call.response_id if request.call is not None else "") or None,
-            provider=sent.provider,
-            is_stateful=request.continued is not None,
-        )
+    if push.messages:
         own = replace(target, session_id=session.pk)
         answer = turn_push_locked(own, push)
         assert isinstance(answer, bytes)  # the key was not stored before
@@ -167,7 +147,14 @@ def _append(
         preamble_hash = bytes(history.preamble_hash)
         status = Status.UNCHANGED if status is Status.APPENDED else status
     _history_write(history, reading, matched, status, preamble_hash, sent)
-    return Reconciled(status=status, session_id=session.pk, first=new, turn=turn, redacted=found)
+    return Reconciled(
+        status=status,
+        session_id=session.pk,
+        first=new,
+        turn=turn,
+        redacted=push.redacted,
+        history=history if session.pk == history.root_id else None,
+    )
 
 
 def _history_write(
@@ -188,32 +175,6 @@ def _history_write(
     history.preamble_hash, history.updated_at = preamble_hash, timezone.now()
     history.caller = sent.caller
     history_save(history)
-
-
-def _ingested(
-    session: AgentSession, reading: Reading, first: int
-) -> tuple[list[IngestedMessage], list[Finding]]:
-    """Return the messages from `first` on without secrets. Raises `InvalidHistory`."""
-    elements, values, hashes = reading.from_index(first)
-    for index, value in enumerate(values):
-        if dialects.detect(value, session.format) is None:
-            raise InvalidHistory(first + index, dialects.message_error(value))
-    messages, found = messages_ingest(elements, values, format=session.format, redaction=reading.redaction)
-    return [
-        replace(message, content_hash=content_hash, is_summary=is_summary(value))
-        for message, content_hash, value in zip(messages, hashes, values, strict=True)
-    ], found
-
-
-def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | None, bytes]:
-    """Return the system prompt and tools if they have changed since the last request, and their hash."""
-    system, tools = reading.fields.get("system"), reading.fields.get("tools")
-    if system is None and tools is None:
-        return None, bytes(history.preamble_hash)
-    found = bodies.content_hash(bodies.json_bytes([system, tools]))
-    if found == bytes(history.preamble_hash):
-        return None, found
-    return preamble_ingest(system, tools, redaction=reading.redaction)[0], found
 
 
 def _update_hashes(matched: Matched) -> None:

@@ -140,9 +140,14 @@ def _compared(
     )
 
 
-def _checked(comparison: Comparison, reading: Reading, sent: Sent) -> Comparison:
-    """Return the comparison as a side request if the client or its last message indicates one."""
+def is_side_request(reading: Reading, sent: Sent) -> bool:
+    """Return whether the client or its last message indicates a request outside the conversation."""
     questions = reading.values[-1 - len(sent.answers) :][:1]
-    if sent.is_side or any(map(is_side_prompt, questions)):
+    return sent.is_side or any(map(is_side_prompt, questions))
+
+
+def _checked(comparison: Comparison, reading: Reading, sent: Sent) -> Comparison:
+    """Return the comparison, or that of a side request if it is one."""
+    if is_side_request(reading, sent):
         return Comparison(change=Change.SIDE, common=comparison.common, new=comparison.common)
     return comparison

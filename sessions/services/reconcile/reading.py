@@ -100,13 +100,31 @@ def history_read(
     if start is None:
         raise InvalidHistory(None, f"`{field}` must be an array.")
     for base in histories[:_COMPARED]:
-        if base.prefix_count and (hasher := _matching_prefix(body, start, base)) is not None:
-            end = start + base.prefix_bytes
-            rest = body[end:].lstrip(b" \t\r\n")
-            skipped = len(body) - len(rest) + rest.startswith(b",")
-            if rest[:1] in {b",", b"]"}:
-                return _read(body, start, skipped, base.prefix_count, base, hasher, redaction, field)
+        if (reading := _read_after(body, start, base, redaction, field)) is not None:
+            return reading
     return _read(body, start, start, 0, None, hashlib.sha256(), redaction, field)
+
+
+def history_read_after(body: bytes, base: ClientHistory, *, redaction: Redaction) -> Reading | None:
+    """Parse the messages that follow the prefix of a history, or return None if the body has another one.
+
+    Raises `BadJson` or `InvalidHistory`.
+    """
+    start = list_start(body, "messages")
+    return _read_after(body, start, base, redaction, "messages") if start is not None else None
+
+
+def _read_after(
+    body: bytes, start: int, base: ClientHistory, redaction: Redaction, field: str
+) -> Reading | None:
+    hasher = _matching_prefix(body, start, base) if base.prefix_count else None
+    if hasher is None:
+        return None
+    rest = body[start + base.prefix_bytes :].lstrip(b" \t\r\n")
+    if rest[:1] not in {b",", b"]"}:
+        return None
+    skipped = len(body) - len(rest) + rest.startswith(b",")
+    return _read(body, start, skipped, base.prefix_count, base, hasher, redaction, field)
 
 
 def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:

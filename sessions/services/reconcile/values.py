@@ -12,6 +12,7 @@ from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
 from pricing.custom import CustomPrice
 from redaction import Finding, Redaction
+from sessions.models import ClientHistory
 from sessions.services.calls.values import CallIdentity
 from sessions.services.push.values import Latency
 
@@ -84,7 +85,8 @@ class Request:
 class Reconciled:
     """The result: the session that now contains the history, and `first`, the index of the first new message.
 
-    `turn` is the stored turn, or None if there were no new messages.
+    `turn` is the stored turn, or None if there were no new messages. `history` is the stored history, if it
+    is that of the session that the client names.
     """
 
     status: Status
@@ -92,3 +94,4 @@ class Reconciled:
     first: int
     turn: int | None = None
     redacted: Sequence[Finding] = field(default_factory=tuple)
+    history: ClientHistory | None = None

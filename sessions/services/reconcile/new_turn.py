@@ -1,0 +1,70 @@
+"""The new part of a client's history as a turn."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from compaction import dialects
+from compaction.histories import is_summary
+from redaction import Finding
+from sessions.models import ClientHistory
+from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
+from sessions.services.push.values import Push
+from sessions.services.reconcile.reading import Reading
+from sessions.services.reconcile.values import InvalidHistory, Request, Sent
+from sessions.store import bodies
+
+
+def push_of(
+    request: Request, sent: Sent, reading: Reading, history: ClientHistory, *, first: int, format: str | None
+) -> tuple[Push, bytes]:
+    """Return the messages from `first` on as a push, and the hash of the system prompt and tools.
+
+    `format` is the dialect of the session. Raises `InvalidHistory`.
+    """
+    messages, found = _ingested(reading, first, format)
+    preamble, preamble_hash = _preamble(history, reading)
+    push = Push(
+        messages=messages,
+        redacted=found,
+        model=sent.model,
+        usage=sent.usage,
+        cache_write_1h_tokens=sent.cache_write_1h_tokens,
+        latency=sent.latency,
+        preamble=preamble,
+        idempotency_key=request.idempotency_key,
+        body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,
+        prices=sent.prices,
+        request_id=(request.call.request_id if request.call is not None else "") or None,
+        response_id=(request.call.response_id if request.call is not None else "") or None,
+        provider=sent.provider,
+        is_stateful=request.continued is not None,
+    )
+    return push, preamble_hash
+
+
+def _ingested(
+    reading: Reading, first: int, format: str | None
+) -> tuple[list[IngestedMessage], list[Finding]]:
+    """Return the messages from `first` on without secrets. Raises `InvalidHistory`."""
+    elements, values, hashes = reading.from_index(first)
+    for index, value in enumerate(values):
+        if dialects.detect(value, format) is None:
+            raise InvalidHistory(first + index, dialects.message_error(value))
+    messages, found = messages_ingest(elements, values, format=format, redaction=reading.redaction)
+    return [
+        replace(message, content_hash=content_hash, is_summary=is_summary(value))
+        for message, content_hash, value in zip(messages, hashes, values, strict=True)
+    ], found
+
+
+def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | None, bytes]:
+    """Return the system prompt and tools if they have changed since the last request, and their hash."""
+    system, tools = reading.fields.get("system"), reading.fields.get("tools")
+    if system is None and tools is None:
+        return None, bytes(history.preamble_hash)
+    found = bodies.content_hash(bodies.json_bytes([system, tools]))
+    if found == bytes(history.preamble_hash):
+        return None, found
+    return preamble_ingest(system, tools, redaction=reading.redaction)[0], found
