@@ -1,8 +1,9 @@
 """Rank the messages of segments for a query.
 
 The score of a message is the sum over the words of the query of inverse document frequency times weight
-(BM25). In a conversation, an answer need not repeat the words of its question, so a short text also gets a
-share of the score of its neighbors.
+(BM25), multiplied by a power of the share of the query that the message contains: a message with most words
+once ranks before one that repeats a few. In a conversation, an answer need not repeat the words of its
+question, so a short text also gets a share of the score of its neighbors.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from search.query import Group, Query, QueryTerm
 from search.scoring import identifier_weight, inverse_frequency, weights
 from search.segments import Header, Postings
 
+#: Exponent of the share of the query, weighted by inverse document frequency, that a message contains.
+COVERAGE = 1.5
 #: Shares of the scores of the previous and the next message.
 AFTER_MATCH, BEFORE_MATCH = 0.3, 0.15
 #: Length code of the longest message that gets such a share (about 250 words).
@@ -45,15 +48,23 @@ def frequencies(query: Query, documents: Mapping[str, float], total: float) -> d
 def scores(segment: LoadedSegment, query: Query, frequency: Mapping[str, float]) -> dict[int, float]:
     """Return the score of each matching message by place. Ignores phrases and exclusions."""
     total: dict[int, float] = {}
+    covered: dict[int, float] = {}
     is_question = len(query.groups) >= _QUESTION_WORDS and not query.phrases
-    for group in query.groups:
+    values = [
+        max((frequency[term.key] * term.weight for term in group.terms), default=0.0)
+        for group in query.groups
+    ]
+    whole = sum(values) or 1.0
+    for group, worth in zip(query.groups, values, strict=True):
         found = _group_scores(segment, group, frequency)
         if is_question and not group.names:
             _share_with_neighbours(segment.header, found)
         for place, value in found.items():
             total[place] = total.get(place, 0.0) + value
+            covered[place] = covered.get(place, 0.0) + worth
     gain = RECENCY_OF_IDENTIFIERS if query.is_identifier else RECENCY
-    return {place: value * (1 + gain * segment.recency) for place, value in total.items()}
+    recent = 1 + gain * segment.recency
+    return {place: value * recent * (covered[place] / whole) ** COVERAGE for place, value in total.items()}
 
 
 def places_of(segment: LoadedSegment, groups: Sequence[Group]) -> set[int]:

@@ -59,6 +59,13 @@ def test_the_answer_to_a_question_is_found_with_it() -> None:
     assert ranked("Which car did Ada buy in the week?", *texts)[:2] == [1, 2]
 
 
+def test_a_message_with_all_words_comes_before_one_that_repeats_a_few() -> None:
+    repeated = "parser parser parser cache cache cache"
+    assert (
+        ranked("parser cache encoding", repeated, "The parser, the cache and the encoding.", FILLER)[0] == 1
+    )
+
+
 def test_a_short_query_finds_only_messages_with_its_words() -> None:
     assert ranked("car", FILLER, "Which car?", "A blue one.") == [1]
 
