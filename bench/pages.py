@@ -6,7 +6,7 @@
 
 Requests run through the whole Django stack in this process, one at a time, as a member of the project, each
 for a random session: half of the time one of the longest. Prints milliseconds, the CPU time of this process
-and of its Postgres backend (the rest is waiting), and the number of queries of the last request.
+and of its Postgres backend and of both (the rest is waiting), and the number of queries of the last request.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _measure(client: Client, project: Project, asked: argparse.Namespace) -> Non
     if asked.rank is not None:
         sessions = [sessions[asked.rank]]
         print(f"only one of {sessions[0].turn_count:,} turns, {sessions[0].message_count:,} messages")
-    print(f"{'page':34} {'p50':>7} {'p95':>7} {'cpu p95':>8} {'Postgres cpu':>13} {'queries':>8}")
+    print(f"{'page':34} {'p50':>7} {'p95':>7} {'cpu p95':>8} {'Postgres cpu':>13} {'both':>7} {'queries':>8}")
     for name, address in pages(project, chance).items():
         if asked.only and name not in asked.only:
             continue
@@ -79,17 +79,20 @@ def _measure(client: Client, project: Project, asked: argparse.Namespace) -> Non
         for number in range(asked.requests + 2):
             session = chance.choice(sessions[:LONGEST] if number % 2 else sessions)
             start, busy, backend = time.perf_counter(), time.process_time(), _backend_seconds()
-            reset_queries()  # the query log is bounded; only the last request is counted
-            with CaptureQueriesContext(connection) as queries:
-                response = client.get(address(session))
-                for _ in getattr(response, "streaming_content", ()):
-                    pass
+            response = client.get(address(session))
+            for _ in getattr(response, "streaming_content", ()):
+                pass
             taken.append(1_000 * (time.perf_counter() - start))
             computed.append(1_000 * (time.process_time() - busy))
             queried.append(1_000 * (_backend_seconds() - backend))
             assert response.status_code in {200, 204}, (address(session), response.status_code)
-        wall, cpu, sql = (_p95(each[2:]) for each in (taken, computed, queried))  # warm-up: templates
-        figures = f"{statistics.median(taken[2:]):7.1f} {wall:7.1f} {cpu:8.1f} {sql:13.1f}"
+        reset_queries()
+        with CaptureQueriesContext(connection) as queries:  # which takes time
+            client.get(address(session))
+        both = [sum(pair) for pair in zip(computed, queried, strict=True)]
+        # The first two requests load templates.
+        wall, cpu, sql, sums = (_p95(each[2:]) for each in (taken, computed, queried, both))
+        figures = f"{statistics.median(taken[2:]):7.1f} {wall:7.1f} {cpu:8.1f} {sql:13.1f} {sums:7.1f}"
         print(f"{name:34} {figures} {len(queries):8}", flush=True)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from compaction.calibration import Calibration
 
 #: Maximum number of points. More points than pixels would only slow down the chart.
-POINTS_LIMIT = 2_000
+POINTS_LIMIT = 1_200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

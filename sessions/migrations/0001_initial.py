@@ -301,6 +301,10 @@ class Migration(migrations.Migration):
                     django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
                 ),
                 (
+                    "costs",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
+                ),
+                (
                     "pauses",
                     django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
                 ),
@@ -316,6 +320,12 @@ class Migration(migrations.Migration):
                     "marked",
                     django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
                 ),
+                ("estimated_outputs", models.PositiveIntegerField()),
+                ("first_position", models.IntegerField()),
+                ("end_position", models.IntegerField()),
+                ("message_count", models.IntegerField()),
+                ("message_tokens", models.BigIntegerField()),
+                ("system_tokens", models.BigIntegerField()),
                 (
                     "session",
                     models.ForeignKey(
@@ -1051,7 +1061,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="usage_rollups",
+                        related_name="+",
                         to="accounts.project",
                     ),
                 ),
@@ -1060,7 +1070,54 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="usage_rollups",
+                        related_name="+",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="DailyUsage",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "session_id",
+                        "at",
+                        "model",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("model", models.CharField(blank=True, max_length=200)),
+                ("turns", models.PositiveIntegerField(default=0)),
+                ("unpriced_turns", models.PositiveIntegerField(default=0)),
+                ("uncached_tokens", models.PositiveBigIntegerField(default=0)),
+                ("cache_read_tokens", models.PositiveBigIntegerField(default=0)),
+                ("cache_write_tokens", models.PositiveBigIntegerField(default=0)),
+                ("output_tokens", models.PositiveBigIntegerField(default=0)),
+                ("cost_microusd", models.PositiveBigIntegerField(default=0)),
+                ("hidden_tokens", models.PositiveBigIntegerField(default=0)),
+                ("saved_microusd", models.PositiveBigIntegerField(default=0)),
+                ("client_compactions", models.PositiveIntegerField(default=0)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.project",
+                    ),
+                ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
                         to="agent_sessions.agentsession",
                     ),
                 ),
@@ -1499,6 +1556,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="usagerollup",
             index=models.Index(fields=["project", "at"], name="rollup_span"),
+        ),
+        migrations.AddIndex(
+            model_name="dailyusage",
+            index=models.Index(fields=["project", "at"], name="daily_usage_span"),
         ),
         migrations.AddIndex(
             model_name="webhook",

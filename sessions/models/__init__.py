@@ -13,7 +13,7 @@ from sessions.models.memory import (
 )
 from sessions.models.memory_extraction import MemoryExtraction, MemoryExtractionState
 from sessions.models.references import ReferenceScan
-from sessions.models.rollups import CallHistogram, RollupCursor, TurnStretch, UsageRollup
+from sessions.models.rollups import CallHistogram, DailyUsage, RollupCursor, TurnStretch, UsageRollup
 from sessions.models.samples import SampleLoad
 from sessions.models.search import SearchBlock, SearchSegment, SearchState
 from sessions.models.session import AgentSession, Preamble, PromptSnapshot, ServedPrompt
@@ -34,6 +34,7 @@ __all__ = [
     "Comment",
     "Compaction",
     "CostBudget",
+    "DailyUsage",
     "DismissedHint",
     "Edit",
     "FactObservation",

@@ -1,4 +1,4 @@
-"""Usage per quarter-hour, so that trends need not scan turns."""
+"""Usage per quarter-hour and per day, so that trends need not scan turns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from accounts.models import Project
 from sessions.models.session import AgentSession
 
 
-class UsageRollup(models.Model):
-    """The usage of one model by one session in a quarter-hour (UTC).
+class UsageSums(models.Model):
+    """The usage of one model by one session in an interval that begins at `at`.
 
-    The interval is a quarter-hour because days depend on the viewer's time zone, and the offsets of time
-    zones are multiples of a quarter-hour. Agent, tags and member are joined from the session, so changing
-    them also changes past figures. Turns that are billed to another session are excluded.
+    Agent, tags and member are joined from the session, so changing them also changes past figures. Turns that
+    are billed to another session are excluded.
 
     `hidden_tokens` counts the tokens that edits kept out of prompts, in the provider's tokens and at most the
     model's window, summed over the calls that reported their usage. `saved_microusd` is what they would have
@@ -22,13 +21,8 @@ class UsageRollup(models.Model):
     compacted its own context.
     """
 
-    pk = models.CompositePrimaryKey("session_id", "at", "model")
-    project = models.ForeignKey(
-        Project, on_delete=models.CASCADE, related_name="usage_rollups", db_index=False
-    )
-    session = models.ForeignKey(
-        AgentSession, on_delete=models.CASCADE, related_name="usage_rollups", db_index=False
-    )
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()
     model = models.CharField(max_length=200, blank=True)
     turns = models.PositiveIntegerField(default=0)
@@ -43,11 +37,32 @@ class UsageRollup(models.Model):
     client_compactions = models.PositiveIntegerField(default=0)
 
     class Meta:
-        # Trends read a period of a project.
-        indexes = [models.Index(fields=["project", "at"], name="rollup_span")]
+        abstract = True
 
     def __str__(self) -> str:
         return f"{self.session_id} {self.at:%Y-%m-%d %H:%M} {self.model}"
+
+
+class UsageRollup(UsageSums):
+    """Usage in a quarter-hour (UTC).
+
+    Days depend on the viewer's time zone, and the offsets of time zones are multiples of a quarter-hour.
+    """
+
+    pk = models.CompositePrimaryKey("session_id", "at", "model")
+
+    class Meta(UsageSums.Meta):
+        # Trends read a period of a project.
+        indexes = [models.Index(fields=["project", "at"], name="rollup_span")]
+
+
+class DailyUsage(UsageSums):
+    """Usage in a day (UTC). Sums of long periods read it instead of most quarter-hours."""
+
+    pk = models.CompositePrimaryKey("session_id", "at", "model")
+
+    class Meta(UsageSums.Meta):
+        indexes = [models.Index(fields=["project", "at"], name="daily_usage_span")]
 
 
 class CallHistogram(models.Model):
@@ -103,8 +118,11 @@ class TurnStretch(models.Model):
 
     A value and the index of its turn are one number: the value, shifted by 32 bits, plus the index.
     `extremes` are the minimum and the maximum of each size that the chart draws, `growths` the largest
-    increases of the prompt, `pauses` seconds. `misses` are cached tokens that a call did not read, and
-    `missed_after` the turns of the calls before. `marked` are the turns that the chart marks.
+    increases of the prompt, `costs` the highest in micro-dollars, `pauses` seconds. `misses` are cached
+    tokens that a call did not read, and `missed_after` the turns of the calls before. `marked` are the turns
+    that the chart marks. `estimated_outputs` is the number of calls whose output tokens are estimated. The
+    messages of the turns are those from `first_position` up to `end_position`; `system_tokens` are the
+    tokens of the system messages among them.
     """
 
     #: The number of turns of a stretch.
@@ -117,10 +135,17 @@ class TurnStretch(models.Model):
     number = models.PositiveIntegerField()
     extremes = ArrayField(models.BigIntegerField(null=True))
     growths = ArrayField(models.BigIntegerField())
+    costs = ArrayField(models.BigIntegerField())
     pauses = ArrayField(models.BigIntegerField())
     misses = ArrayField(models.BigIntegerField())
     missed_after = ArrayField(models.IntegerField())
     marked = ArrayField(models.IntegerField())
+    estimated_outputs = models.PositiveIntegerField()
+    first_position = models.IntegerField()
+    end_position = models.IntegerField()
+    message_count = models.IntegerField()
+    message_tokens = models.BigIntegerField()
+    system_tokens = models.BigIntegerField()
 
     def __str__(self) -> str:
         return f"turns of {self.session_id} from {self.number * self.TURNS}"

@@ -36,26 +36,32 @@ def chart_sample(
     end: int | None = None,
     compactions: Mapping[int, int],
     keep: Collection[int] = (),
+    limit: int = POINTS_LIMIT,
 ) -> ChartSample:
-    """Return the points of turns `first` to `end`: all peaks, marked turns, and those in `keep`.
+    """Return about `limit` points of turns `first` to `end`: all peaks, marked turns, and those in `keep`.
 
     `compactions` are the numbers of contextapp's compactions by turn (see `misses`).
     """
     begin, last = max(first or 0, 0), session.turn_count - 1
     last = last if end is None else min(end, last)
     if last - begin >= LONG:
-        return _selected(session, begin, last, compactions, keep)
+        return _selected(session, begin, last, compactions, keep, limit)
     points = chart_points(session=session, first=first, end=end)
     idle = idle_gaps(points, CACHE_LIFE)
     largest = sorted(misses(points, compactions), key=lambda miss: -miss.tokens)[:MARKS]
     keep = {*keep, *(gap["turn"] for gap in idle), *(miss.turn for miss in largest)}
     return ChartSample(
-        points=downsample(points, keep=keep), idle=idle, misses=largest, turn_count=len(points)
+        points=downsample(points, limit, keep=keep), idle=idle, misses=largest, turn_count=len(points)
     )
 
 
 def _selected(
-    session: AgentSession, begin: int, last: int, compactions: Mapping[int, int], keep: Collection[int]
+    session: AgentSession,
+    begin: int,
+    last: int,
+    compactions: Mapping[int, int],
+    keep: Collection[int],
+    limit: int,
 ) -> ChartSample:
     found = stretches(session_id=session.pk, first=begin, end=last + 1)
     covered = range(found[0].first, found[-1].end) if found else range(begin, begin)
@@ -70,7 +76,7 @@ def _selected(
     )
     marked = [turn for stretch in found for turn in stretch.marked]
     drawn = {begin, last, *(turn for turn in keep if begin <= turn <= last), *marked[-2 * MARKS :]}
-    drawn.update(chain(_extremes(found), *edges, *missed, *paused))
+    drawn.update(chain(_extremes(found, limit), *edges, *missed, *paused))
     points = chart_points(session=session, turns=sorted(turn for turn in drawn if turn >= begin))
     by_turn = {point.turn: point for point in points}
     pairs = [[by_turn[one], by_turn[other]] for one, other in missed if one in by_turn]
@@ -92,9 +98,9 @@ def _largest(pairs: Iterable[tuple[int, tuple[int, int]]]) -> list[tuple[int, in
     return [turns for _, turns in heapq.nlargest(MARKS, pairs)]
 
 
-def _extremes(found: Sequence[Stretch]) -> Iterator[int]:
+def _extremes(found: Sequence[Stretch], limit: int) -> Iterator[int]:
     """Yield the turns of the extremes, of as many consecutive stretches together as the chart needs."""
-    together = max(-(-8 * len(found) // POINTS_LIMIT), 1)
+    together = max(-(-8 * len(found) // limit), 1)
     for start in range(0, len(found), together):
         columns = zip(*(stretch.extremes for stretch in found[start : start + together]), strict=True)
         for column, pick in zip(columns, cycle((min, max)), strict=False):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+from psycopg.types.numeric import Int4
 
 from compaction.breakdown import TokenBreakdown
 from compaction.meter import Slope
@@ -11,6 +14,7 @@ from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import calibration_of, limit_of, policy_of
+from sessions.store.postgres import rows_fetch
 
 
 def chart_points(
@@ -25,52 +29,66 @@ def chart_points(
 
     Of the `last` turns, of turns `first` to `end`, or of `turns`. One query over small columns.
     """
-    rows = session.turns.order_by("index")
+    bounds = (first or 0, session.turn_count if end is None else end)
     if last is not None:
-        rows = rows.filter(index__gte=max(session.turn_count - last, 0))
-    if first is not None:
-        rows = rows.filter(index__gte=first)
-    if end is not None:
-        rows = rows.filter(index__lte=end)
-    if turns is not None:
-        rows = rows.filter(index__in=turns)
-    columns = rows.values_list(
-        "index",
-        "prompt_estimate",
-        "prompt_served",
-        "prompt_reported",
-        "client_compaction",
-        "output_spike",
-        "at",
-        "model",
-        "preamble_version",
-        "uncached_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "output_tokens",
-        "cost_microusd",
-        "billed",
-        named=True,
-    )
-    return [_point(row) for row in columns.iterator(chunk_size=5_000)]
+        bounds = (max(session.turn_count - last, 0), session.turn_count)
+    parameters = {"session": session.pk, "first": bounds[0], "last": bounds[1]}
+    if turns is None:
+        rows = rows_fetch(_POINTS + _ORDER, parameters)
+    else:
+        parameters["turns"] = list(map(Int4, turns))
+        rows = rows_fetch(_POINTS + _SELECTED + _ORDER, parameters)
+    return [_point(_Row(*row)) for row in rows]
 
 
-def _point(row: Any) -> PromptSize:
+# A prepared query with binary results, because a chart reads thousands of rows.
+_POINTS: LiteralString = """
+SELECT index, prompt_estimate, prompt_served, prompt_reported, client_compaction, output_spike, at, model,
+       preamble_version, uncached_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd,
+       billed
+  FROM agent_sessions_turn
+ WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
+"""
+_SELECTED: LiteralString = " AND index = ANY(%(turns)s)"
+_ORDER: LiteralString = " ORDER BY index"
+
+
+class _Row(NamedTuple):
+    """The columns of `_POINTS`."""
+
+    turn: int
+    estimate: int
+    served: int | None
+    reported: int | None
+    client_compaction: Mapping[str, Any] | None
+    output_spike: int | None
+    at: datetime
+    model: str
+    preamble: int
+    uncached: int | None
+    cache_read: int | None
+    cache_write: int | None
+    output: int | None
+    microusd: int | None
+    billed: bool
+
+
+def _point(row: _Row) -> PromptSize:
     return PromptSize(
-        turn=row.index,
-        estimate=row.prompt_estimate,
-        served=row.prompt_served,
-        reported=row.prompt_reported,
+        turn=row.turn,
+        estimate=row.estimate,
+        served=row.served,
+        reported=row.reported,
         client_compaction=row.client_compaction,
         output_spike=row.output_spike,
         at=row.at,
         model=row.model,
-        preamble=row.preamble_version,
-        uncached=row.uncached_tokens or 0,
-        cache_read=row.cache_read_tokens or 0,
-        cache_write=row.cache_write_tokens or 0,
-        output=row.output_tokens or 0,
-        microusd=row.cost_microusd,
+        preamble=row.preamble,
+        uncached=row.uncached or 0,
+        cache_read=row.cache_read or 0,
+        cache_write=row.cache_write or 0,
+        output=row.output or 0,
+        microusd=row.microusd,
         billed=row.billed,
     )
 
@@ -96,9 +114,15 @@ def prompt_slope(*, session: AgentSession, points: Sequence[PromptSize]) -> Slop
 
 def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Mapping[str, int]]:
     """Return the tokens by component of the prompts served at these turns, in order."""
-    rows = session.turns.filter(index__in=turns) if len(turns) < session.turn_count else session.turns.all()
-    sizes = rows.order_by("index").values_list("component_tokens", flat=True)
-    return [TokenBreakdown.from_counts(size).tokens for size in sizes]
+    rows = rows_fetch(_COMPONENTS, {"session": session.pk, "turns": list(map(Int4, turns))})
+    return [TokenBreakdown.from_counts(size).tokens for (size,) in rows]
+
+
+_COMPONENTS: LiteralString = """
+SELECT component_tokens FROM agent_sessions_turn
+ WHERE session_id = %(session)s AND index = ANY(%(turns)s)
+ ORDER BY index
+"""
 
 
 def own_compactions(*, session: AgentSession) -> list[Compaction]:

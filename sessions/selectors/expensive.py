@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from sessions.charts.cache import Miss, misses
 from sessions.charts.prompt_sizes import PromptSize
 from sessions.models import AgentSession
 from sessions.selectors.charts import chart_points, compactions_by_turn
+from sessions.selectors.turn_stretches import NOTHING, Largest
 
 #: Number of calls shown.
 SHOWN = 5
@@ -29,22 +32,24 @@ class ExpensiveCall:
         return self.call.output > self.call.uncached + self.call.cache_write
 
 
-def estimated_outputs(*, session: AgentSession) -> int:
+def estimated_outputs(*, session: AgentSession, known: Largest = NOTHING) -> int:
     """Return the number of calls whose output tokens are estimated, because the log reports too few."""
     if session.origin == "api":
         return 0
-    return session.turns.filter(output_reported__isnull=False).count()
+    newest = session.turns.filter(index__gte=known.end, output_reported__isnull=False)
+    return known.estimated_outputs + newest.count()
 
 
-def expensive_calls(*, session: AgentSession) -> list[ExpensiveCall]:
-    """Return calls with a known price, most expensive first. At most three queries over small columns."""
+def expensive_calls(*, session: AgentSession, known: Largest = NOTHING) -> list[ExpensiveCall]:
+    """Return calls with a known price, most expensive first. At most four queries over small columns."""
     if not session.cost_microusd:
         return []
-    priced = session.turns.filter(billed=True, cost_microusd__gt=0).order_by("-cost_microusd", "index")
+    found = Q(index__in=known.costs) | Q(index__gte=known.end)
+    priced = session.turns.filter(found, billed=True, cost_microusd__gt=0).order_by("-cost_microusd", "index")
     turns = list(priced.values_list("index", flat=True)[:SHOWN])
     near = [index for turn in turns for index in range(turn - _LOOK_BACK, turn + 1)]
     points = chart_points(session=session, turns=near)
     compactions = compactions_by_turn(session=session)
-    found = {each.turn: each for each in misses(points, compactions)}
+    missed = {each.turn: each for each in misses(points, compactions)}
     calls = {point.turn: point for point in points}
-    return [ExpensiveCall(call=calls[n], is_first=n == 0, miss=found.get(n)) for n in turns]
+    return [ExpensiveCall(call=calls[n], is_first=n == 0, miss=missed.get(n)) for n in turns]

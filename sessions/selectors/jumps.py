@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from django.db.models.functions import Lag
 
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
-from sessions.selectors.turn_stretches import LONG, stretches, turn_of
+from sessions.selectors.turn_stretches import NOTHING, Largest
 
 #: Number of turns shown.
 SHOWN = 5
@@ -37,9 +36,9 @@ class Jump:
     is_output: bool
 
 
-def largest_jumps(*, session: AgentSession) -> list[Jump]:
-    """Return the largest jumps first. Two queries over small columns, nine in long sessions."""
-    rows = _rows_of_long(session) if session.turn_count > LONG else _rows(session.turns.all())
+def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Jump]:
+    """Return the largest jumps first. Three queries over small columns. `known` are those of `session`."""
+    rows = _rows_of_long(session, known) if known.end else _rows(session.turns.all())
     largest = sorted(rows, key=lambda row: -row.grown)[:SHOWN]
     found = [row for row in largest if row.grown >= MIN_GROWTH]
     if not found:
@@ -57,24 +56,21 @@ def largest_jumps(*, session: AgentSession) -> list[Jump]:
     return [jump for jump in jumps if jump is not None]
 
 
-def _rows(turns: QuerySet[Turn]) -> list[Any]:
-    """Return the growth of each of these consecutive turns, largest first."""
+def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
+    """Return the growth of each of these turns since the one before it among them, largest first."""
     grown = F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index")
     rows = turns.annotate(grown=grown, before=Window(Lag("first_position"), order_by="index"))
     columns = ("index", "grown", "before", "first_position", "message_count")
-    return list(rows.order_by("-grown").values_list(*columns, named=True)[:SHOWN])
+    return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
 
 
-def _rows_of_long(session: AgentSession) -> list[Any]:
-    """Return the growth of the turns that grew most in each stretch, and of the newest turns."""
-    found = stretches(session_id=session.pk, first=0, end=session.turn_count)
-    grown = heapq.nlargest(SHOWN, (growth for stretch in found for growth in stretch.growths))
-    edge = found[-1].end - 1
-    rows = [row for row in _rows(session.turns.filter(index__gte=edge)) if row.index > edge]
-    for turn in map(turn_of, grown):
-        near = _rows(session.turns.filter(index__in=(turn - 1, turn)))
-        rows += [row for row in near if row.index == turn]
-    return rows
+def _rows_of_long(session: AgentSession, known: Largest = NOTHING) -> list[Any]:
+    """Return the growth of the turns that grew most in the stored stretches, and of the newest turns."""
+    newest = _rows(session.turns.filter(index__gte=known.end - 1))
+    pairs = {turn for grown in known.growths for turn in (grown - 1, grown)}
+    older = _rows(session.turns.filter(index__in=pairs), limit=len(pairs))
+    rows = [row for row in newest if row.index >= known.end]
+    return rows + [row for row in older if row.index in known.growths]
 
 
 def _jump(rows: Sequence[Message], turn: int, growth: int) -> Jump | None:

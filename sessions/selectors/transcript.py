@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
 
+#: Turns per page.
+SHOWN = 12
 #: Messages between a tool's output and its call, at most: the outputs of other calls of the same response.
 _CALL_DISTANCE = 16
 
@@ -49,7 +51,7 @@ def turns_page(
     before: int | None = None,
     after: int | None = None,
     around: int | None = None,
-    limit: int = 20,
+    limit: int = SHOWN,
 ) -> TurnsPage:
     """Return the newest `limit` turns, or those before, after or around a turn index.
 

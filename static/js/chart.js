@@ -5,11 +5,20 @@ import { legend } from "./chart/legend.js";
 import { canPrice, canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
 import { near } from "./chart/tip.js";
 
-async function fetchData(host, range) {
-  const query = range ? `?from=${range.from}&to=${range.to}` : "";
-  const response = await fetch(host.dataset.chart + query, { headers: { Accept: "application/json" } });
+async function fetchData(host, query = {}) {
+  const address = `${host.dataset.chart}?${new URLSearchParams(query)}`;
+  const response = await fetch(address, { headers: { Accept: "application/json" } });
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return response.json();
+}
+
+// Add the tokens by tool, which are loaded when they are first shown, to the turns that are drawn.
+async function addTools(host, data) {
+  const range = { from: data.turns[0], to: data.turns.at(-1) };
+  const found = await fetchData(host, { ...range, tools: 1 });
+  const places = new Map(found.turns.map((turn, index) => [turn, index]));
+  const aligned = (column) => data.turns.map((turn) => column[places.get(turn)] ?? null);
+  data.tools = Object.fromEntries(Object.entries(found.tools).map(([name, column]) => [name, aligned(column)]));
 }
 
 function showError(host, error) {
@@ -52,7 +61,15 @@ function chart(host, first) {
     plot?.destroy();
     plot = plotMake(place, data, { isLog, view, hidden, colour: colours(host), onSelect, onClick });
   };
-  const drawAll = () => {
+  const drawAll = async () => {
+    const drawn = data;
+    try {
+      if (view === "tools" && !drawn.tools) await addTools(host, drawn);
+    } catch (error) {
+      showError(host, error);
+      return;
+    }
+    if (drawn !== data) return; // another range was loaded meanwhile
     draw();
     below.replaceChildren(legend(data, view, hidden, draw));
   };
@@ -86,7 +103,7 @@ function chart(host, first) {
   host.replaceChildren(place, below);
   drawAll();
   document.addEventListener("theme", drawAll);
-  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+  new ResizeObserver(() => plot?.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
   place.addEventListener("dblclick", () => data !== whole && show(null));
   zoomOut.addEventListener("click", () => show(null));
   toggleGroup("[data-scale]", (value) => {
@@ -95,7 +112,7 @@ function chart(host, first) {
   });
   if (!canStack(whole) && !canPrice(whole)) return;
   document.querySelector('[data-view] [data-value="stacked"]').hidden = !canStack(whole);
-  document.querySelector('[data-view] [data-value="tools"]').hidden = !Object.keys(whole.tools).length;
+  document.querySelector('[data-view] [data-value="tools"]').hidden = !whole.components.tool_outputs;
   document.querySelector('[data-view] [data-value="cost"]').hidden = !canPrice(whole);
   toggleGroup("[data-view]", (value) => {
     view = value;

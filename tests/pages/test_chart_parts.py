@@ -13,9 +13,10 @@ from sessions.charts.cache import cost_share, misses
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, idle_gaps
 from sessions.models import TurnStretch
-from sessions.selectors import chart_samples, jumps
+from sessions.selectors import chart_samples, turn_stretches
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
+from sessions.selectors.turn_stretches import largest_of
 from sessions.services.spending import rollups
 from sessions.services.tools.counting import session_tools_count
 from tests.api.client import Api
@@ -160,12 +161,14 @@ def test_long_sessions_have_the_same_chart_and_jumps(member_client, project, mon
         drawn = [chart(member_client, session, **{"from": n, "to": 24 - n // 7}) for n in (0, 3, 5, 21)]
         same = ("misses", "idle", "compactions", "spikes", "turn_count")
         sizes = [{name: (min(c[name]), max(c[name])) for name in ("estimate", "reported")} for c in drawn]
-        return [{name: c[name] for name in same} for c in drawn], sizes, largest_jumps(session=session)
+        known = largest_of(session=session)
+        most = largest_jumps(session=session, known=known), expensive_calls(session=session, known=known)
+        return [{name: c[name] for name in same} for c in drawn], sizes, most
 
     short = shown()
     assert len(short[0][0]["misses"]) == 3
-    assert short[2]
-    for module in (chart_samples, jumps, rollups):
+    assert all(short[2])
+    for module in (chart_samples, turn_stretches, rollups):
         monkeypatch.setattr(module, "LONG", 0)
     monkeypatch.setattr(TurnStretch, "TURNS", 4)
     assert len(chart(member_client, session)["turns"]) < session.turn_count
@@ -186,7 +189,7 @@ def test_tool_outputs_by_turn_follow_compactions(member_client, project):
         session_tools_count(session_id=session.pk)
         drawn = chart(member_client, session)
         outputs = drawn["components"]["tool_outputs"]
-        [(_, sizes)] = drawn["tools"].items()
+        [(_, sizes)] = chart(member_client, session, tools=1)["tools"].items()
         assert sizes == outputs
         assert max(sizes) > 0
     output = {"type": "tool_result", "tool_use_id": "run", "content": "other words " * 50}
@@ -200,7 +203,7 @@ def test_tool_outputs_by_turn_follow_compactions(member_client, project):
     )
     two = make_session(project, [*turns, shrunk], name="two")
     session_tools_count(session_id=two.pk)
-    drawn = chart(member_client, two)
+    drawn = chart(member_client, two, tools=1)
     assert set(drawn["tools"]) == {"Read", "Run"}
     assert [bool(size) for size in drawn["tools"]["Run"]] == [False, False, False, True, False]
     assert drawn["tools"]["Read"][4] == 0

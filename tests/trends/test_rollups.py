@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from accounts.models import Project
 from compaction.messages import Usage
 from sessions.models import RollupCursor, Turn, UsageRollup
+from sessions.selectors.trends import TrendQuery, trend_total
+from sessions.selectors.usage import Span
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_invalidate
 from tests.pages.transcripts import make_session, message, reading_turn, turn
@@ -61,7 +64,24 @@ def by_day_of_rollups(zone: ZoneInfo) -> Counter:
 
 def assert_same() -> None:
     for zone in ZONES:
-        assert by_day_of_rollups(zone) == by_day_of_turns(zone)
+        expected = by_day_of_turns(zone)
+        assert by_day_of_rollups(zone) == expected
+        assert_periods_are_same(zone, expected)
+
+
+def assert_periods_are_same(zone: ZoneInfo, expected: Counter) -> None:
+    """Periods consist of days in UTC, and of quarter-hours where the days of a zone differ from them."""
+    project = Project.objects.get()
+    days = sorted({day for (_, day, _), _ in expected})
+    for first, last in itertools.combinations_with_replacement([*days[:2], *days[-2:]], 2):
+        total = trend_total(
+            project_id=project.pk, query=TrendQuery(span=Span(first=first, last=last, zone=zone))
+        )
+        for name in ("turns", "output_tokens", "cost_microusd"):
+            within = [
+                n for ((_, day, _), each), n in expected.items() if each == name and first <= day <= last
+            ]
+            assert getattr(total, name) == sum(within)
 
 
 calls = st.fixed_dictionaries(

@@ -22,6 +22,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from accounts.models import Project
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, private, user_of, viewer_of, wants_fragment
 from sessions.pages.listing.bulk import selected_ids
@@ -140,7 +141,7 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         "columns": COLUMNS,
         "hidden": hidden_columns(request),
         "since": _since(page) if after is None and order == NEWEST else "",
-        "count": sessions_count(project=viewer.project, filters=filters),
+        "count": _count(viewer.project, filters, page, after),
         "count_limit": COUNT_LIMIT,
     }
     if not wants_fragment(request):
@@ -148,6 +149,13 @@ def session_list(request: HttpRequest, slug: str) -> HttpResponse:
         context["facets"] = sessions_facets(project=viewer.project)
         context["views"] = saved_views(project=viewer.project, user=request.user)
     return page_or_fragment(request, "sessions/list.html", "sessions/_list.html", context)
+
+
+def _count(project: Project, filters: SessionFilter, page: SessionsPage, after: Cursor | None) -> int:
+    """Return the number of sessions that match. No query if the first page shows all of them."""
+    if after is None and page.next_cursor is None:
+        return len(page.rows)
+    return sessions_count(project=project, filters=filters)
 
 
 @require_safe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -9,10 +10,10 @@ from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 
 from sessions.charts.components import component_columns
-from sessions.charts.prompt_sizes import columns, downsample
+from sessions.charts.prompt_sizes import OwnCompaction, columns, downsample
 from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
-from sessions.selectors.chart_samples import chart_sample
+from sessions.selectors.chart_samples import ChartSample, chart_sample
 from sessions.selectors.charts import chart_components, compaction_markers, own_compactions
 from sessions.selectors.comments import session_comments
 from sessions.selectors.token_budgets import limit_of
@@ -29,26 +30,35 @@ _COMMENT_SHOWN = 160
 def session_chart(request: HttpRequest, viewer: Viewer, session: AgentSession) -> JsonResponse:
     """Return prompt sizes per turn as columns, downsampled to what a screen can show.
 
-    The query parameters `from` and `to` restrict the range of turns (zoom).
+    The query parameters `from` and `to` restrict the range of turns (zoom). With `tools=1`, returns the tool
+    outputs in the prompts by tool instead.
     """
+    make = _tools if request.GET.get("tools") == "1" else _chart
     return private(
-        JsonResponse(_chart(session, first=number_of(request, "from"), end=number_of(request, "to")))
+        JsonResponse(make(session, first=number_of(request, "from"), end=number_of(request, "to")))
     )
 
 
-def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict[str, Any]:
-    compactions = compaction_markers(own_compactions(session=session))
-    comments = session_comments(session=session)
-    sample = chart_sample(
+def _sample(
+    session: AgentSession,
+    compactions: Sequence[OwnCompaction],
+    comments: Sequence[Comment],
+    first: int | None,
+    end: int | None,
+) -> ChartSample:
+    return chart_sample(
         session=session,
         first=first,
         end=end,
         compactions={marker.turn: marker.number for marker in compactions},
         keep={marker.turn for marker in compactions} | {comment.turn for comment in comments},
     )
-    points = sample.points
-    within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
-    turns, limit = [point.turn for point in points], limit_of(session)
+
+
+def _tools(session: AgentSession, *, first: int | None, end: int | None) -> dict[str, Any]:
+    compactions = compaction_markers(own_compactions(session=session))
+    points = _sample(session, compactions, session_comments(session=session), first, end).points
+    turns = [point.turn for point in points]
     components = chart_components(session=session, turns=turns)
     tools = tool_tokens_by_turn(
         session=session,
@@ -56,10 +66,20 @@ def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict
         totals=[sizes.get("tool_outputs", 0) for sizes in components],
         cleared=[point.turn for point in points if point.client_compaction is not None],
     )
+    return {"turns": turns, "tools": tools}
+
+
+def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict[str, Any]:
+    compactions = compaction_markers(own_compactions(session=session))
+    comments = session_comments(session=session)
+    sample = _sample(session, compactions, comments, first, end)
+    points = sample.points
+    within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
+    turns, limit = [point.turn for point in points], limit_of(session)
+    components = chart_components(session=session, turns=turns)
     return {
         **columns(points, [marker for marker in compactions if marker.turn in within]),
         "components": component_columns(components),
-        "tools": tools,
         "idle": sample.idle,
         "comments": [_comment(comment) for comment in comments if comment.turn in within],
         "misses": [{"turn": miss.turn, "tokens": miss.tokens, "cause": miss.text} for miss in sample.misses],
@@ -81,7 +101,7 @@ def _comment(comment: Comment) -> dict[str, Any]:
 def session_chart_table(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the data of the chart as a table."""
     own = {marker.turn: marker for marker in compaction_markers(own_compactions(session=session))}
-    sample = chart_sample(session=session, compactions={})
+    sample = chart_sample(session=session, compactions={}, keep=own, limit=TABLE_ROWS)
     rows = [(point, own.get(point.turn)) for point in downsample(sample.points, TABLE_ROWS, keep=own)]
     context = {"viewer": viewer, "session": session, "rows": rows, "turn_count": sample.turn_count}
     return page_or_fragment(request, "sessions/chart_table.html", "sessions/_chart_table.html", context)

@@ -22,6 +22,7 @@ from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.search.related import related_sessions
 from sessions.selectors.token_budgets import calibration_of
 from sessions.selectors.transcript import TurnsPage, turns_page
+from sessions.selectors.turn_stretches import largest_of
 
 
 @require_safe
@@ -48,15 +49,15 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
 
 
 def _about(session: AgentSession) -> dict[str, Any]:
-    points = chart_points(session=session, last=SLOPE_TURNS)
+    points, known = chart_points(session=session, last=SLOPE_TURNS), largest_of(session=session)
     return {
         **tree_context(session),
         "comments": session_comments(session=session),
         "related": related_sessions(session=session),
         "slope": prompt_slope(session=session, points=points),
-        "jumps": largest_jumps(session=session),
-        "expensive": expensive_calls(session=session),
-        "estimated_outputs": estimated_outputs(session=session),
+        "jumps": largest_jumps(session=session, known=known),
+        "expensive": expensive_calls(session=session, known=known),
+        "estimated_outputs": estimated_outputs(session=session, known=known),
         "calibration": calibration_of(session.calibration, model=session.model),
     }
 

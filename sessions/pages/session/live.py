@@ -18,6 +18,7 @@ from sessions.selectors.expensive import estimated_outputs
 from sessions.selectors.live import LiveState, is_live, live_state
 from sessions.selectors.token_budgets import calibration_of
 from sessions.selectors.transcript import turns_page
+from sessions.selectors.turn_stretches import largest_of
 
 
 @require_safe
@@ -53,7 +54,7 @@ def _new(
     request: HttpRequest, viewer: Viewer, session: AgentSession, known: LiveState | None
 ) -> dict[str, Any]:
     context: dict[str, Any] = {
-        "estimated_outputs": estimated_outputs(session=session),
+        "estimated_outputs": estimated_outputs(session=session, known=largest_of(session=session)),
         "calibration": calibration_of(session.calibration, model=session.model),
         "last_turn": session.turn_count - 1,
         **tree_context(session),

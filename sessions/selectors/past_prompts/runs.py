@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import LiteralString, overload
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Q
 from psycopg.types.numeric import Int4
 
 from compaction.dialects import get_dialect
@@ -61,11 +61,9 @@ class Run(Sequence[Entry]):
         """Return the parts of the run between these pairs of positions. One query."""
         if not spans:
             return []
-        firsts, ends = ([Int4(value) for value in column] for column in zip(*spans, strict=True))
-        sums = rows_fetch(_SUMS, {"session": self.session.pk, "firsts": firsts, "ends": ends})
         return [
             Run(session=self.session, first=first, end=end, tokens=tokens, system_tokens=system)
-            for (first, end), (tokens, system) in zip(spans, sums, strict=True)
+            for (first, end), (_, tokens, system) in zip(spans, _sums(self.session, spans), strict=True)
         ]
 
     def entries_at(self, positions: Iterable[int]) -> list[Entry]:
@@ -76,15 +74,16 @@ class Run(Sequence[Entry]):
 
 def run_of(session: AgentSession, *, first: int, end: int) -> Run | None:
     """Return the run between two positions, or None if messages between them are missing. One query."""
-    rows = session.messages.filter(position__gte=first, position__lt=end)
-    found = rows.aggregate(
-        count=Count("position"),
-        total=Sum("tokens", default=0),
-        system=Sum("tokens", filter=Q(role=Role.SYSTEM), default=0),
-    )
-    if found["count"] != end - first:
+    [(count, tokens, system)] = _sums(session, [(first, end)])
+    if count != end - first:
         return None
-    return Run(session=session, first=first, end=end, tokens=found["total"], system_tokens=found["system"])
+    return Run(session=session, first=first, end=end, tokens=tokens, system_tokens=system)
+
+
+def _sums(session: AgentSession, spans: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int, int]]:
+    """Return the number of messages in each span, their tokens, and those of system messages. One query."""
+    firsts, ends = ([Int4(value) for value in column] for column in zip(*spans, strict=True))
+    return rows_fetch(_SUMS, {"session": session.pk, "firsts": firsts, "ends": ends})
 
 
 def messages_without_parts(session: AgentSession, shown: Q) -> list[Message]:
@@ -101,10 +100,23 @@ def _entry(message: Message) -> Entry:
     return Entry(message, message.position, message.position)
 
 
+# From the sums of stretches inside of each span, and the messages before and after them.
 _SUMS: LiteralString = """
-SELECT coalesce(sum(m.tokens), 0)::bigint, coalesce(sum(m.tokens) FILTER (WHERE m.role = 'system'), 0)::bigint
+SELECT (stretch.messages + edge.messages)::bigint, (stretch.tokens + edge.tokens)::bigint,
+       (stretch.system + edge.system)::bigint
   FROM unnest(%(firsts)s::int[], %(ends)s::int[]) WITH ORDINALITY AS span (first, last, number)
-  LEFT JOIN agent_sessions_message m
-    ON m.session_id = %(session)s AND m.position >= span.first AND m.position < span.last
- GROUP BY span.number ORDER BY span.number
+ CROSS JOIN LATERAL (
+       SELECT coalesce(min(first_position), span.last) AS first,
+              coalesce(max(end_position), span.last) AS last,
+              coalesce(sum(message_count), 0) AS messages, coalesce(sum(message_tokens), 0) AS tokens,
+              coalesce(sum(system_tokens), 0) AS system
+         FROM agent_sessions_turnstretch
+        WHERE session_id = %(session)s AND first_position >= span.first AND end_position <= span.last) stretch
+ CROSS JOIN LATERAL (
+       SELECT count(m.position) AS messages, coalesce(sum(m.tokens), 0) AS tokens,
+              coalesce(sum(m.tokens) FILTER (WHERE m.role = 'system'), 0) AS system
+         FROM (VALUES (span.first, stretch.first), (stretch.last, span.last)) AS part (first, last)
+         JOIN agent_sessions_message m
+           ON m.session_id = %(session)s AND m.position >= part.first AND m.position < part.last) edge
+ ORDER BY span.number
 """

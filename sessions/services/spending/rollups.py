@@ -25,7 +25,14 @@ from django.db.models.functions import Coalesce, Least
 from django.utils import timezone
 
 import pricing
-from sessions.models import AgentSession, CallHistogram, RollupCursor, TurnStretch, UsageRollup
+from sessions.models import (
+    AgentSession,
+    CallHistogram,
+    DailyUsage,
+    RollupCursor,
+    TurnStretch,
+    UsageRollup,
+)
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.turn_stretches import LONG, stretches_compute
 
@@ -56,6 +63,7 @@ def rollups_invalidate(*sessions: UUID) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [_LOCK])
     UsageRollup.objects.filter(session__in=sessions).delete()
+    DailyUsage.objects.filter(session__in=sessions).delete()
     CallHistogram.objects.filter(session__in=sessions).delete()
     TurnStretch.objects.filter(session__in=sessions).delete()
     RollupCursor.objects.filter(session__in=sessions).delete()
@@ -75,7 +83,9 @@ def _fill_batch(found: QuerySet[AgentSession]) -> int:
         names = [column.name for column in cursor.description]
         sums = [_with_savings(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
         if sums:
-            cursor.execute(_ADD, {name: [row[name] for row in sums] for name in _COLUMNS})
+            parameters = {name: [row[name] for row in sums] for name in _COLUMNS}
+            cursor.execute(_ADD, parameters)
+            cursor.execute(_ADD_DAYS, parameters)
         cursor.execute(_ADD_HISTOGRAMS, {"ids": ids, "firsts": firsts, "ends": ends})
         cursor.execute(_MOVE, {"ids": ids, "ends": ends})
     for id, end in zip(ids, ends, strict=True):
@@ -162,11 +172,25 @@ _ADDED = (
 _COLUMNS = _KEYS + _ADDED
 _TYPES = dict(zip(_KEYS, ("uuid", "uuid", "timestamptz", "text"), strict=True))
 
-_ADD = f"""
-INSERT INTO {UsageRollup._meta.db_table} AS r ({", ".join(_COLUMNS)})
-SELECT * FROM unnest({", ".join(f"%({name})s::{_TYPES.get(name, 'bigint')}[]" for name in _COLUMNS)})
+_NEW = ", ".join(f"%({name})s::{_TYPES.get(name, 'bigint')}[]" for name in _COLUMNS)
+_ON_CONFLICT = f"""
 ON CONFLICT (session_id, at, model) DO UPDATE
    SET {", ".join(f"{name} = r.{name} + excluded.{name}" for name in _ADDED)}
+"""  # noqa: S608
+
+_ADD = f"""
+INSERT INTO {UsageRollup._meta.db_table} AS r ({", ".join(_COLUMNS)})
+SELECT * FROM unnest({_NEW})
+{_ON_CONFLICT}
+"""  # noqa: S608
+
+_ADD_DAYS = f"""
+INSERT INTO {DailyUsage._meta.db_table} AS r ({", ".join(_COLUMNS)})
+SELECT project_id, session_id, date_trunc('day', at, 'UTC'), model,
+       {", ".join(f"sum({name})" for name in _ADDED)}
+  FROM unnest({_NEW}) AS new ({", ".join(_COLUMNS)})
+ GROUP BY 1, 2, 3, 4
+{_ON_CONFLICT}
 """  # noqa: S608
 
 _ADD_HISTOGRAMS = f"""
