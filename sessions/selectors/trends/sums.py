@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
-from sessions.models import AgentSession, DailyUsage, UsageRollup
+from sessions.models import AgentSession, UsageRollup
+from sessions.selectors.trends.rows import usage_rows, whole_days
 from sessions.selectors.usage import Span
 
 BUCKETS = ("day", "week", "month")
@@ -102,23 +103,6 @@ MEASURES: Mapping[str, str] = {
     "tokens": _TOKENS,
     "saved": "sum(r.saved_microusd)::bigint",
 }
-
-
-_DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
-
-
-def _read(table: str, start: str, end: str) -> str:
-    columns = ", ".join(("session_id", "at", "model", *_SUMMED))
-    condition = f"project_id = %(project)s AND at >= %({start})s AND at < %({end})s"
-    return f"SELECT {columns} FROM {table} WHERE {condition}"  # noqa: S608  all are names in this module
-
-
-#: The usage of a period: the sums of whole days, and the quarters before and after them.
-_USAGE = " UNION ALL ".join((
-    _read(UsageRollup._meta.db_table, "start", "first_day"),
-    _read(DailyUsage._meta.db_table, "first_day", "last_day"),
-    _read(UsageRollup._meta.db_table, "last_day", "end"),
-))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,32 +219,25 @@ def _rows(
     if sessions is not None:
         conditions += " AND r.session_id = ANY(%(sessions)s)"
     needs_session = bool(query.filters) or bool({*group_names(group)} - {"", "session"})
-    days = _whole_days(query.span, bucket)
     # Every interpolated value is a constant of this module.
     sql = f"""
         SELECT {", ".join(keys)}, {sums}
-          FROM ({_USAGE}) r
+          FROM ({usage_rows(_SUMMED)}) r
           {f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id" if needs_session else ""}
           {"LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in group_names(group) else ""}
          WHERE true{conditions}
          GROUP BY {", ".join(map(str, range(1, len(keys) + 1)))} {tail}
     """  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute(sql, {**query_parameters(project_id, query), **days, "sessions": list(sessions or ())})
+        cursor.execute(
+            sql,
+            {
+                **query_parameters(project_id, query),
+                **whole_days(query.span, bucket),
+                "sessions": list(sessions or ()),
+            },
+        )
         return list(cursor.fetchall())
-
-
-def _whole_days(span: Span, bucket: str) -> dict[str, datetime]:
-    """Return from when to when the sums of days in UTC are read; the rest of the period is read by quarters.
-
-    Buckets of days in another time zone consist of quarters only.
-    """
-    start, end = span.bounds()
-    if bucket and span.zone.key != "UTC":
-        return {"first_day": end, "last_day": end}
-    first = min(datetime.combine(start.astimezone(UTC) - _MICROSECOND, time(), UTC) + _DAY, end)
-    last = datetime.combine(end.astimezone(UTC), time(), UTC)
-    return {"first_day": first, "last_day": max(first, last)}
 
 
 def buckets_of(span: Span, bucket: str) -> list[date]:
