@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from urllib.parse import quote
 
 import httpx2
@@ -197,12 +198,10 @@ class Gateway:
         address = caller.upstreams.get(name, self._upstreams[name])
         if address is None:
             raise Refused(502, "api_error", "The provider URL that the project sets is not allowed.")
-        base = httpx2.URL(address)
-        path = base.raw_path.rstrip(b"/") + route.path
         return Forward(
             provider=route.provider,
             method=method,
-            url=base.copy_with(raw_path=path),
+            url=_url(address, route.path),
             headers=sent,
             body=body,
             extra=[(b"x-contextapp", b"observe")],
@@ -231,6 +230,13 @@ class Gateway:
         extra = [(b"x-contextapp", tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
         headers = upstream.with_betas(forward.headers, result.betas)
         return replace(forward, body=result.body, headers=headers, extra=extra), result.summary
+
+
+@lru_cache(maxsize=1_000)
+def _url(address: str, path: bytes) -> httpx2.URL:
+    """Return the URL of a path at a provider. Agents call the same few, and parsing takes time."""
+    base = httpx2.URL(address)
+    return base.copy_with(raw_path=base.raw_path.rstrip(b"/") + path)
 
 
 def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
