@@ -16,11 +16,11 @@ from uuid_utils.compat import uuid7
 
 from gateway import upstream
 from gateway.callers import COMPACT, OBSERVE, Caller, Callers
-from gateway.calls import Call
+from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, Passthrough
 from gateway.credentials import Credentials, credentials_of
 from gateway.exchange import Copy, Cut, Forward, exchange
-from gateway.http import Disconnected, Receive, Scope, Send, TooLarge, body_read, respond
+from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, respond
 from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.providers import PROVIDERS
 from gateway.recording.recorder import Recorder
@@ -29,21 +29,6 @@ from gateway.summaries import Summaries
 from sessions.services.reconcile.splice import Served, SummaryNeeded
 
 log = logging.getLogger(__name__)
-
-#: Names and prefixes of request headers that are stored with a recorded call.
-_KEPT = frozenset(
-    {
-        "user-agent",
-        "content-encoding",
-        "anthropic-beta",
-        "x-session-id",
-        "x-session-affinity",
-        "x-contextapp-budget",
-    }
-)
-_KEPT_BEGINNINGS = (
-    "x-claude-code-", "x-codex-", "x-opencode-", "x-grok-", "x-openai-subagent", "session", "thread",
-)  # fmt: skip
 
 
 class Refused(Exception):
@@ -105,22 +90,26 @@ class Gateway:
         if route is None:
             await respond(send, 404, b'{"error":{"type":"not_found_error","message":"No such URL."}}')
             return
+        body = Body(receive)
         try:
-            await self._forward(route, scope, receive, send)
+            await self._forward(route, scope, body, receive, send)
         except Refused as error:
-            body = route.provider.error(error.kind, str(error))
-            await respond(send, error.status, body, [(b"x-contextapp", b"refused")])
+            await body.discard(most=self._most_bytes)
+            text = route.provider.error(error.kind, str(error))
+            await respond(send, error.status, text, [(b"x-contextapp", b"refused")])
         except Disconnected:
             return
 
-    async def _forward(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(
+        self, route: Route, scope: Scope, received: Body, receive: Receive, send: Send
+    ) -> None:
         headers = list(scope["headers"])
         if any(name == b"upgrade" for name, _ in headers):
             raise Refused(426, "invalid_request_error", "WebSockets are not supported. Use HTTP.")
         credentials = credentials_of(headers, url_key=route.key)
         caller = await self._caller(credentials)
         try:
-            body = await body_read(receive, most=self._most_bytes)
+            body = await received.read(most=self._most_bytes)
         except TooLarge:
             text = f"The request exceeds {self._most_bytes:,} bytes."
             raise Refused(413, "request_too_large", text) from None
@@ -198,10 +187,14 @@ class Gateway:
         address = caller.upstreams.get(name, self._upstreams[name])
         if address is None:
             raise Refused(502, "api_error", "The provider URL that the project sets is not allowed.")
+        if not route.path.isascii():
+            raise Refused(400, "invalid_request_error", "The URL contains characters that must be encoded.")
+        url, target = _url(address, route.path)
         return Forward(
             provider=route.provider,
             method=method,
-            url=_url(address, route.path),
+            url=url,
+            target=target,
             headers=sent,
             body=body,
             extra=[(b"x-contextapp", b"observe")],
@@ -233,10 +226,14 @@ class Gateway:
 
 
 @lru_cache(maxsize=1_000)
-def _url(address: str, path: bytes) -> httpx2.URL:
-    """Return the URL of a path at a provider. Agents call the same few, and parsing takes time."""
+def _url(address: str, path: bytes) -> tuple[httpx2.URL, bytes]:
+    """Return the URL of a path at a provider, and its path and query without normalization.
+
+    Agents use the same few URLs, and parsing takes time.
+    """
     base = httpx2.URL(address)
-    return base.copy_with(raw_path=base.raw_path.rstrip(b"/") + path)
+    target = base.raw_path.rstrip(b"/") + path
+    return base.copy_with(raw_path=target), target
 
 
 def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
@@ -293,11 +290,3 @@ def _call(
         headers=kept_headers(headers),
         body=body,
     )
-
-
-def kept_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers that identify the session or describe the body; never a credential."""
-    named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-    return {
-        name: value for name, value in named.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
-    }

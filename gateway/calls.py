@@ -11,6 +11,21 @@ import orjson
 
 from accounts.keys import key_split, secret_hash
 
+#: Names and prefixes of request headers that are stored with a recorded call.
+_KEPT = frozenset(
+    {
+        "user-agent",
+        "content-encoding",
+        "anthropic-beta",
+        "x-session-id",
+        "x-session-affinity",
+        "x-contextapp-budget",
+    }
+)
+_KEPT_BEGINNINGS = (
+    "x-claude-code-", "x-codex-", "x-opencode-", "x-grok-", "x-openai-subagent", "session", "thread",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProof:
@@ -76,3 +91,11 @@ class Call:
         length = fields["body"]
         key = KeyProof(**fields.pop("key"))
         return cls(**{**fields, "key": key, "body": rest[:length], "response": rest[length:]})
+
+
+def kept_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers that identify the session or describe the body; never a credential."""
+    named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    return {
+        name: value for name, value in named.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
+    }

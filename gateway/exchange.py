@@ -19,11 +19,15 @@ _REQUEST_IDS = ("request-id", "x-request-id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
-    """A request to the provider. `extra` are headers that are added to the response."""
+    """A request to the provider. `extra` are headers that are added to the response.
+
+    `target` is the path and query of `url` as the agent wrote them.
+    """
 
     provider: Provider
     method: str
     url: httpx2.URL
+    target: bytes
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes
     extra: Sequence[tuple[bytes, bytes]] = ()
@@ -74,7 +78,9 @@ async def exchange(
 async def _stream(http: httpx2.AsyncClient, forward: Forward, send: Send, copy: Copy) -> None:
     start = time.monotonic()
     try:
-        response = await upstream.send(http, forward.method, forward.url, forward.headers, forward.body)
+        response = await upstream.send(
+            http, forward.method, forward.url, forward.headers, forward.body, target=forward.target
+        )
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         await _unreachable(forward, send, copy, error)
         return

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+#: Seconds for receiving the rest of a request that is refused.
+_DISCARD_SECONDS = 20.0
 
 
 class Disconnected(Exception):
@@ -19,20 +25,38 @@ class TooLarge(Exception):
     """The request body exceeds the limit."""
 
 
-async def body_read(receive: Receive, *, most: int) -> bytes:
-    """Return the request body. Raises `Disconnected` or `TooLarge`."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
+class Body:
+    """The body of a request, which can be read once."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._is_received = False
+
+    async def read(self, *, most: int) -> bytes:
+        """Return the body. Raises `Disconnected` or `TooLarge`."""
+        parts: list[bytes] = []
+        size = 0
+        while not self._is_received:
+            parts.append(await self._next())
+            size += len(parts[-1])
+            if size > most:
+                raise TooLarge
+        return b"".join(parts)
+
+    async def discard(self, *, most: int) -> None:
+        """Receive the rest, up to a number of bytes: many clients read the response only afterwards."""
+        with suppress(Disconnected, TimeoutError):
+            async with asyncio.timeout(_DISCARD_SECONDS):
+                while not self._is_received and most > 0:
+                    most -= len(await self._next())
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most:
-            raise TooLarge
-        if not message.get("more_body", False):
-            return b"".join(parts)
+        self._is_received = not message.get("more_body", False)
+        part: bytes = message.get("body", b"")
+        return part
 
 
 async def disconnected(receive: Receive) -> None:

@@ -74,9 +74,17 @@ def _named_by_connection(headers: Headers) -> set[bytes]:
 
 
 async def send(
-    http: httpx2.AsyncClient, method: str, url: httpx2.URL, headers: Headers, body: bytes
+    http: httpx2.AsyncClient,
+    method: str,
+    url: httpx2.URL,
+    headers: Headers,
+    body: bytes,
+    *,
+    target: bytes | None = None,
 ) -> httpx2.Response:
     """Send a request and return the response when its headers have arrived. Raises `httpx2.TransportError`.
+
+    `target` is the path and query to send, if not those of the URL, which the HTTP client has normalized.
 
     If the provider has just closed the connection, the request is sent once more on a new one.
     """
@@ -90,6 +98,8 @@ async def send(
         content = body if body or method in {"POST", "PUT", "PATCH"} else None
         request = httpx2.Request(method, url, headers=headers, content=content, extensions={"trace": trace})
         request.extensions["timeout"] = _TIMEOUT.as_dict()
+        if target is not None and target != url.raw_path:  # otherwise, HTTP proxies would get it too
+            request.extensions["target"] = target
         try:
             response = await http.send(request, stream=True)
             request.extensions.pop("trace")  # it would be called for each part of the body

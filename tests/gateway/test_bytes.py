@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.client
+import socket
 import threading
 from typing import Any
 
@@ -126,6 +127,22 @@ def test_other_endpoints_pass_too(
         method,
         "/" + path.partition("/v1/")[1].strip("/") + "/" + path.partition("/v1/")[2],
     )
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/../v1/models", "/v1/{id}", "/v1//a;b=%7e%2F/?x='a|b'&y={c}", "/v1/files/a%C3%A9/"]
+)
+def test_urls_pass_unchanged(gateway: Running, provider: Provider, api_key: str, path: str) -> None:
+    assert gateway.call(f"/anthropic{path}", None, headers(api_key), method="GET").status == 200
+    assert provider.received[0].path == path
+
+
+def test_a_url_that_is_not_ascii_is_refused(gateway: Running, provider: Provider, api_key: str) -> None:
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=PATIENCE) as connection:
+        sent = f"GET /gateway/anthropic/v1/é HTTP/1.1\r\nHost: x\r\nX-Contextapp-Key: {api_key}\r\n\r\n"
+        connection.sendall(sent.encode())
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")
+    assert provider.received == []
 
 
 def test_a_head_request_passes(gateway: Running, provider: Provider, api_key: str) -> None:
@@ -266,6 +283,15 @@ class TestProjectSettings:
         own = b'{"stream": true, "stream_options": {}, "messages": []}'
         gateway.call("/openai/v1/chat/completions", own, sent)
         assert provider.received[1].body == own
+
+
+@pytest.mark.slow
+def test_a_client_that_is_still_sending_sees_why_its_request_is_refused(
+    gateway: Running, api_key: str
+) -> None:
+    sent = b"x" * 20_000_000
+    assert gateway.call(MESSAGES, sent, headers("ctx_0000_wrong")).status == 401
+    assert gateway.call(MESSAGES, sent * 4, headers(api_key)).status == 413
 
 
 @pytest.mark.parametrize(("path", "status"), [("/mistral/v1/chat", 404), ("/", 404), ("/../healthz", 404)])
