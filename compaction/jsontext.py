@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from uuid import UUID
 
 import orjson
 
@@ -29,7 +31,12 @@ def dumps_bytes(value: JSON) -> bytes:
     try:
         return orjson.dumps(value)
     except (orjson.JSONEncodeError, TypeError):
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=_plain).encode()
+
+
+def _plain(value: UUID | datetime) -> str:
+    """Return a value that only orjson serializes as orjson does."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def loads(text: str) -> JSON:

@@ -16,6 +16,7 @@ from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
 from gateway.recording.sessions import Place, session_of_call
 from pricing.usage import UsageError, cache_writes_1h, usage_read
+from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.services.calls.values import CallIdentity
@@ -98,6 +99,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         is_compacted=identity.is_compacted,
         is_side=identity.is_side,
         caller=caller,
+        source=TurnSource.GATEWAY,
     )
 
 

@@ -17,7 +17,7 @@ from sessions.models import AgentSession
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import session_find
 from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response
-from sessions.services.reconcile.find import is_of_another_caller, root_of_caller
+from sessions.services.reconcile.find import has_other_conversation, is_of_another_caller, root_of_caller
 from sessions.services.reconcile.served import NEVER_COMPACTS
 from sessions.services.reconcile.values import Continued
 from sessions.services.sessions.lifecycle import NewSession, session_create
@@ -43,9 +43,14 @@ class Place:
     continued: Continued | None = None
 
     @property
+    def conversation(self) -> str:
+        """The id of the conversation that the provider stores, "" if there is none."""
+        return self.continued.conversation if self.continued is not None else ""
+
+    @property
     def name(self) -> str | None:
         """The name of the session: that of the client, or of a conversation that the provider stores."""
-        return self.identity.session or (self.continued.conversation if self.continued else None) or None
+        return self.identity.session or self.conversation or None
 
 
 def session_of_call(place: Place) -> AgentSession:
@@ -58,10 +63,17 @@ def session_of_call(place: Place) -> AgentSession:
     name, session = _named(place, place.name)
     if session is None or session.origin == TELEMETRY:
         session = _create(place, name)
-    if not identity.agent:
-        return session
-    name, child = _named(place, f"{session.external_id}/{identity.agent}")
-    return child or _create(place, name, session)
+    if identity.agent:
+        session = _child_of(place, session, identity.agent)
+    if has_other_conversation(session, place.conversation):
+        session = _child_of(place, session, place.conversation)
+    return session
+
+
+def _child_of(place: Place, parent: AgentSession, name: str) -> AgentSession:
+    """Return the session of a sub-agent or another conversation. Creates it if necessary."""
+    name, child = _named(place, f"{parent.external_id}/{name}")
+    return child or _create(place, name, parent)
 
 
 def session_find_of(place: Place) -> AgentSession | None:
@@ -71,10 +83,12 @@ def session_find_of(place: Place) -> AgentSession | None:
         return found
     if place.name is None:
         return _continued(place)
-    _, session = _named(place, place.name)
-    if session is None or not identity.agent:
-        return session
-    return _named(place, f"{session.external_id}/{identity.agent}")[1]
+    session = _named(place, place.name)[1]
+    if session is not None and identity.agent:
+        session = _named(place, f"{session.external_id}/{identity.agent}")[1]
+    if session is not None and has_other_conversation(session, place.conversation):
+        session = _named(place, f"{session.external_id}/{place.conversation}")[1]
+    return session
 
 
 def _of_response(place: Place) -> AgentSession | None:

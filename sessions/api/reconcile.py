@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
+from django.utils import timezone
 
 from compaction.dialects import get_dialect
 from sessions.api import serializers
@@ -17,21 +18,31 @@ from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import format_param, format_parameter
 from sessions.api.prompt import prompt_json
 from sessions.api.schema import error_responses, operation
-from sessions.api.turns import idempotency_key, provider_report, text_field, usage_field
+from sessions.api.turns import call_ids, idempotency_key, provider_report, text_field, usage_field
 from sessions.selectors.lookups import route_forget, session_route
 from sessions.selectors.prompts import messages_now, prompt_state
 from sessions.selectors.provider_engine import prompt_provider_params
+from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.turns import SessionGone
 from sessions.services.push.values import Target
 from sessions.services.reconcile.append import Appended, history_append, history_remember
 from sessions.services.reconcile.history import history_reconcile
-from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
+from sessions.services.reconcile.values import (
+    Continued,
+    InvalidHistory,
+    Reconciled,
+    Request,
+    Sent,
+    UnknownResponse,
+)
 from sessions.services.served_prompts import prompt_record
 from sessions.store.rawjson import BadJson, TooDeep
 
+_PREVIOUS = "previous_response_id"
 _FIELDS = frozenset(
-    {"usage", "model", "system", "tools", "compacted", "latency"}
+    {"usage", "model", "system", "tools", "compacted", "latency", "request_id", "response_id"}
+    | {_PREVIOUS}
     | {"context_management", "input_transformations"}
 )
 
@@ -71,6 +82,7 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
         redaction=call.principal.redaction,
         read=lambda fields: _read(call, fields),
         idempotency_key=idempotency_key(call.request.META),
+        continued=_continued(call),
     )
     for _ in range(2):
         route = session_route(project_id=project_id, name=session_id)
@@ -83,6 +95,9 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
             continue
         except InvalidHistory as error:
             raise _invalid(error) from None
+        except UnknownResponse:
+            message = "The session has no response with this id."
+            raise InvalidRequest("invalid_field", message, param=_PREVIOUS) from None
         except TooDeep as error:
             raise InvalidRequest("too_deep", sentence(error)) from None
         except BadJson as error:
@@ -113,6 +128,17 @@ def _with_prompt(call: ApiCall, session_id: str, reconciled: Reconciled) -> Appe
     return Appended(reconciled=reconciled, state=state, messages=messages)
 
 
+def _continued(call: ApiCall) -> Continued | None:
+    """Return the response that the messages follow, or None if they are the whole history.
+
+    Raises `InvalidRequest`.
+    """
+    if _PREVIOUS.encode() not in call.raw:
+        return None
+    id = text_field(call.body, _PREVIOUS)
+    return Continued(response_id=id, must_be_stored=True) if id else None
+
+
 def _invalid(error: InvalidHistory) -> InvalidRequest:
     if error.index is None:
         return InvalidRequest("invalid_field", str(error), param="messages")
@@ -139,6 +165,7 @@ def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
         prices=call.principal.prices,
         is_compacted=compacted,
         provider=provider_report(fields),
+        call=CallIdentity(at=timezone.now(), usage=usage, **call_ids(fields, call.principal.redaction)),
     )
 
 

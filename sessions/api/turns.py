@@ -13,6 +13,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
 from pricing.usage import UsageError, cache_writes_1h, usage_read
+from redaction import Redaction
 from sessions.api import serializers
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
@@ -31,7 +32,7 @@ from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.rawjson import raw_elements
 
 _FIELDS = frozenset(
-    {"messages", "usage", "model", "system", "tools", "expected_turn", "latency"}
+    {"messages", "usage", "model", "system", "tools", "expected_turn", "latency", "request_id", "response_id"}
     | {"context_management", "input_transformations"}
 )
 
@@ -174,6 +175,7 @@ def push_read(
     if model:
         reject_secret(model, "model", redaction)
     usage, cache_write_1h = usage_field(body.get("usage"))
+    ids = call_ids(body, redaction)
     retry_key = idempotency_key(headers)
     if retry_key is not None:
         reject_secret(retry_key, "Idempotency-Key", redaction)
@@ -188,6 +190,8 @@ def push_read(
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=retry_key,
         prices=principal.prices,
+        request_id=ids["request_id"] or None,
+        response_id=ids["response_id"] or None,
         provider=provider_report(body),
         body_hash=hashlib.sha256(raw).digest() if retry_key is not None else None,
     )
@@ -201,6 +205,15 @@ def text_field(body: Mapping[str, Any], name: str) -> str:
             "invalid_field", f"`{name}` must be a string of at most 200 characters.", param=name
         )
     return value
+
+
+def call_ids(body: Mapping[str, Any], redaction: Redaction) -> dict[str, str]:
+    """Return `request_id` and `response_id`, "" if they are missing. Raises `InvalidRequest`."""
+    ids = {name: text_field(body, name) for name in ("request_id", "response_id")}
+    for name, id in ids.items():
+        if id:
+            reject_secret(id, name, redaction)
+    return ids
 
 
 def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
@@ -263,6 +276,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
     return {
         "turn": row.index,
         "at": row.at,
+        "source": row.source,
         "model": row.model,
         "positions": positions if row.message_count else None,
         "messages": messages,

@@ -75,6 +75,7 @@ class Migration(migrations.Migration):
                 ("context_start", models.IntegerField(default=0)),
                 ("context_components", models.JSONField(default=dict)),
                 ("shown_components", models.JSONField(default=dict)),
+                ("push_position", models.IntegerField(default=0)),
                 ("snapshot_end", models.IntegerField(default=0)),
                 ("needs_repair", models.BooleanField(default=False)),
                 (
@@ -154,6 +155,7 @@ class Migration(migrations.Migration):
                 ("prefix_digest", models.BinaryField(default=b"", max_length=8)),
                 ("preamble_hash", models.BinaryField(default=b"", max_length=16)),
                 ("caller", models.BinaryField(max_length=16, null=True)),
+                ("conversation", models.CharField(blank=True, max_length=150)),
                 ("updated_at", models.DateTimeField(default=django.utils.timezone.now)),
                 (
                     "root",
@@ -1010,6 +1012,19 @@ class Migration(migrations.Migration):
                 ("cost_microusd", models.BigIntegerField(null=True)),
                 ("first_token_ms", models.IntegerField(null=True)),
                 ("duration_ms", models.IntegerField(null=True)),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[
+                            ("push", "a push or reconciliation over the API"),
+                            ("gateway", "the gateway"),
+                            ("telemetry", "telemetry"),
+                            ("log", "an imported log"),
+                        ],
+                        default="push",
+                        max_length=12,
+                    ),
+                ),
                 ("response_id", models.CharField(max_length=200, null=True)),
                 ("request_id", models.CharField(max_length=200, null=True)),
                 ("billed", models.BooleanField(default=True)),

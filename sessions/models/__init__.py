@@ -21,7 +21,7 @@ from sessions.models.sharing import SharedLink
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.tool_runs import ToolRun
 from sessions.models.tools import ToolFile, ToolOutput, ToolRollup, ToolScan
-from sessions.models.transcript import Blob, Message, Pin, Turn
+from sessions.models.transcript import Blob, Message, Pin, Turn, TurnSource
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "ToolRun",
     "ToolScan",
     "Turn",
+    "TurnSource",
     "TurnStretch",
     "UsageRollup",
     "Webhook",

@@ -33,6 +33,8 @@ class ClientHistory(models.Model):
     # The caller that sessions without an id belong to: hash of API key and provider. NULL if the client names
     # its session.
     caller = models.BinaryField(max_length=16, null=True)
+    # The conversation that the provider stores. Another one of the same client becomes a separate session.
+    conversation = models.CharField(max_length=150, blank=True)
     updated_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -78,6 +78,9 @@ class AgentSession(models.Model):
     context_components = JSONField(default=dict)
     # The same for the prompt that is served: the context with its edits applied.
     shown_components = JSONField(default=dict)
+    # Pushes brought, or repeated, the messages before this position. What follows was recorded by another
+    # source, and may still be pushed.
+    push_position = models.IntegerField(default=0)
     # Messages from this position on are served as pushed; those before it are in the prompt snapshot.
     snapshot_end = models.IntegerField(default=0)
     # The pushed messages are not valid for a provider, so a prompt cannot be served from the stored bytes.

@@ -19,6 +19,15 @@ from sessions.models.fields import JSONField
 from sessions.models.session import AgentSession
 
 
+class TurnSource(models.TextChoices):
+    """What stored a turn."""
+
+    PUSH = "push", "a push or reconciliation over the API"
+    GATEWAY = "gateway", "the gateway"
+    TELEMETRY = "telemetry", "telemetry"
+    LOG = "log", "an imported log"
+
+
 class Turn(models.Model):
     """One push: usually one model call with the messages that were new in it.
 
@@ -62,6 +71,8 @@ class Turn(models.Model):
     first_token_ms = models.IntegerField(null=True)
     duration_ms = models.IntegerField(null=True)
 
+    # Which source stored the turn. Another source that reports the same call finds it.
+    source = models.CharField(max_length=12, choices=TurnSource, default=TurnSource.PUSH)
     response_id = models.CharField(max_length=200, null=True)
     # What identifies the call in telemetry: the provider's request id, or a derived one.
     request_id = models.CharField(max_length=200, null=True)

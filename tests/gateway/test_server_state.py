@@ -138,6 +138,19 @@ def test_a_conversation_is_one_session(
     assert kinds(session) == [*CALL, *ANSWER, *CALL]
 
 
+def test_two_conversations_of_one_named_session(gateway: Running, openai_api: OpenAI, api_key: str) -> None:
+    agent = Agent(gateway, api_key, **{"X-Session-Id": "s"})
+    for name in ("conv_1", "conv_2"):
+        openai_api.threads[name] = []
+    answers = {name: agent.send(f"Read {name}.", conversation=name) for name in ("conv_1", "conv_2")}
+    for name, answer in answers.items():
+        agent.send(agent.done(answer), conversation=name)
+    root, child = AgentSession.objects.order_by("started_at")
+    assert (root.external_id, child.external_id, child.parent_id) == ("s", "s/conv_2", root.pk)
+    assert [kinds(root), kinds(child)] == [[*CALL, *ANSWER]] * 2
+    assert stored(child)[0]["content"] == "Read conv_2."
+
+
 def test_a_response_that_is_continued_twice_is_forked_once(
     gateway: Running, openai_api: OpenAI, api_key: str
 ) -> None:

@@ -56,6 +56,13 @@ class PlainText(serializers.CharField):
         return text
 
 
+class CallId(PlainText):
+    """An id that the provider gave to a call."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_blank=True, max_length=200, **kwargs)
+
+
 class JsonObject(serializers.DictField):
     """A JSON object without NUL in its strings, which JSONB cannot store."""
 

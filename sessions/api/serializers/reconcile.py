@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from sessions.api.serializers.fields import LatencyReported, PlainText, Strict
+from sessions.api.serializers.fields import CallId, LatencyReported, PlainText, Strict
 from sessions.api.serializers.turns import Prompt, Redacted
 
 
@@ -13,7 +13,8 @@ class HistorySent(Strict):
 
     messages = serializers.ListField(
         child=serializers.DictField(),
-        help_text="All messages of the client's history, exactly as it would send them to the provider.",
+        help_text="All messages of the client's history, exactly as it would send them to the provider. "
+        "With `previous_response_id`, those that follow that response.",
     )
     usage = serializers.DictField(
         required=False, help_text="The `usage` object of the last response in the history, unchanged."
@@ -30,6 +31,17 @@ class HistorySent(Strict):
     system = serializers.JSONField(required=False, help_text="The client's current system prompt.")
     tools = serializers.ListField(
         child=serializers.JSONField(), required=False, help_text="The client's current tool definitions."
+    )
+    request_id = CallId(
+        required=False,
+        help_text="The provider's request id of that response, by which other sources of the call find it.",
+    )
+    response_id = CallId(required=False, help_text="The `id` of that response.")
+    previous_response_id = CallId(
+        required=False,
+        help_text="`messages` contains only what follows the response with this id, as in a request to "
+        "OpenAI's Responses API. The response must have been reported with its `response_id`, or recorded "
+        "by the gateway.",
     )
     context_management = serializers.DictField(
         required=False,

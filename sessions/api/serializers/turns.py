@@ -7,6 +7,7 @@ from rest_framework import serializers
 from sessions.api.serializers.fields import (
     COMPACTION_COUNT,
     MAX_TOKENS,
+    CallId,
     FormatField,
     Latency,
     LatencyReported,
@@ -31,6 +32,13 @@ class TurnPush(Strict):
     latency = LatencyReported(
         required=False, allow_null=True, help_text="How long the model call took, as you measured it."
     )
+    request_id = CallId(
+        required=False,
+        help_text="The provider's request id of the call: `request-id` of Anthropic's response headers, "
+        "`x-request-id` of OpenAI's. A call that the gateway, telemetry or a log also reports is then "
+        "stored and counted once.",
+    )
+    response_id = CallId(required=False, help_text="The `id` of the provider's response. Works the same way.")
     context_management = serializers.DictField(
         required=False,
         allow_null=True,
@@ -104,6 +112,10 @@ class TurnPushed(serializers.Serializer):
 class Turn(serializers.Serializer):
     turn = serializers.IntegerField(help_text="Index of the turn, from 0.")
     at = serializers.DateTimeField(help_text="When the turn was pushed.")
+    source = serializers.ChoiceField(
+        choices=["push", "gateway", "telemetry", "log"],
+        help_text="What stored the turn. Other sources that report the same call do not store it again.",
+    )
     model = serializers.CharField(help_text="Model of the call, if given.")
     positions = Positions(allow_null=True, help_text="Positions of the turn's messages.")
     messages = serializers.ListField(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from compaction.messages import USAGE_COUNTS, Usage
-from sessions.models import AgentSession, Turn
+from sessions.models import AgentSession, Turn, TurnSource
 from sessions.models.session import TELEMETRY
 from sessions.selectors.convert import usage_fields
 from sessions.services.spending.rollups import rollups_invalidate
@@ -26,6 +26,7 @@ class ReportedCall:
     first_token_ms: int | None = None
     duration_ms: int | None = None
     client_compaction: dict[str, Any] | None = None
+    source: TurnSource = TurnSource.TELEMETRY
 
 
 def call_append(session: AgentSession, call: ReportedCall) -> None:
@@ -57,6 +58,7 @@ def _fields(session: AgentSession, call: ReportedCall) -> dict[str, Any]:
         "model": call.model[:200],
         "first_position": session.message_count,
         "message_count": 0,
+        "source": call.source,
         "preamble_version": session.preamble_version,
         "prompt_estimate": size,
         "cost_microusd": call.cost_microusd,

@@ -9,8 +9,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from compaction.messages import USAGE_COUNTS
-from sessions.models import AgentSession, Turn
-from sessions.models.session import PUSHED
+from sessions.models import AgentSession, Turn, TurnSource
 from sessions.services.calls.values import CallIdentity
 
 #: Maximum difference of the times at which two sources report the same call without an id.
@@ -64,7 +63,7 @@ def turn_with_usage(
         at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
     )
     if not with_messages:
-        rows = rows.filter(message_count=0)
+        rows = rows.filter(message_count=0).exclude(source=TurnSource.GATEWAY)
     found = list(rows.order_by("at").values_list("session_id", "index", "at"))
     if not found:
         return None
@@ -75,17 +74,11 @@ def turn_with_usage(
 def turn_pushed(call: CallIdentity, *, session: AgentSession) -> Turn | None:
     """Return the pushed turn with the usage of a call, about its time, and give it the ids of the call.
 
-    Turns that the gateway or telemetry has recorded are not considered. The caller has locked the session.
+    Turns that already have a response id are not considered. The caller has locked the session.
     """
-    if call.usage is None or not call.usage.input_tokens or session.origin != PUSHED:
+    if not session.push_position:
         return None
-    rows = Turn.objects.filter(
-        session=session,
-        response_id=None,
-        message_count__gt=0,
-        at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
-        **{name: getattr(call.usage, name) for name in USAGE_COUNTS},
-    )
+    rows = _turns_with_usage(call, session_id=session.pk).filter(source=TurnSource.PUSH, response_id=None)
     turn = min(rows, key=lambda row: abs(row.at - call.at), default=None)
     if turn is not None:
         ids = {"response_id": call.response_id or None, "request_id": call.request_id or turn.request_id}
@@ -93,10 +86,33 @@ def turn_pushed(call: CallIdentity, *, session: AgentSession) -> Turn | None:
     return turn
 
 
+def turns_recorded(call: CallIdentity, *, session_id: UUID) -> list[Turn]:
+    """Return the turns with the usage of a call, about its time, that another source than pushes stored."""
+    rows = _turns_with_usage(call, session_id=session_id).exclude(source=TurnSource.PUSH)
+    return sorted(rows, key=lambda row: abs(row.at - call.at))
+
+
+def _turns_with_usage(call: CallIdentity, *, session_id: UUID) -> QuerySet[Turn]:
+    if call.usage is None or not call.usage.input_tokens:
+        return Turn.objects.none()
+    return Turn.objects.filter(
+        session=session_id,
+        message_count__gt=0,
+        billed=True,
+        at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
+        **{name: getattr(call.usage, name) for name in USAGE_COUNTS},
+    )
+
+
+def is_near(turn: Turn, call: CallIdentity) -> bool:
+    """Return whether a turn was stored about the time of a call."""
+    return abs(turn.at - call.at) <= _SAME_CALL
+
+
 def has_usage(turn: Turn, call: CallIdentity) -> bool:
     """Return whether a stored turn has the input tokens of a call, about its time."""
     usage = call.usage
-    if usage is None or abs(turn.at - call.at) > _SAME_CALL:
+    if usage is None or not is_near(turn, call):
         return False
     inputs = (turn.uncached_tokens, turn.cache_read_tokens, turn.cache_write_tokens)
     return inputs == (usage.uncached_tokens, usage.cache_read_tokens, usage.cache_write_tokens)

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from compaction.breakdown import TokenBreakdown
-from sessions.models import AgentSession, Blob, Message, Turn
+from sessions.models import AgentSession, Blob, Message, Turn, TurnSource
 from sessions.selectors.convert import usage_fields
 from sessions.services.blobs import contents_put
 from sessions.services.imports.prepare import PreparedTurn
@@ -69,6 +69,7 @@ def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:
         "component_tokens": placed.prompt.counts,
         "output_reported": turn.output_reported,
         "cost_microusd": turn.cost_microusd,
+        "source": TurnSource.LOG if turn.messages else TurnSource.TELEMETRY,
         "response_id": turn.response_id,
         "request_id": turn.request_id,
         "first_token_ms": turn.first_token_ms,

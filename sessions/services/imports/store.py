@@ -11,12 +11,10 @@ from django.db import transaction
 from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
-from sessions.models.session import PUSHED
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.snapshots import snapshot_rebuild
-from sessions.services.imports.enrich import session_enrich
+from sessions.services.imports.enrich import is_recorded, session_enrich
 from sessions.services.imports.find import (
-    GATEWAY,
     ImportConflictError,
     parent_of,
     session_find_or_create,
@@ -99,7 +97,7 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
 
 def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) -> bool:
     """Store the new part of the log in the locked session. Return whether turns were written."""
-    if session.origin in (GATEWAY, PUSHED):
+    if not is_new and is_recorded(session):
         return session_enrich(session, prepared)
     facts = prepared.facts
     session.context_window = facts.context_window or context_window_of(facts.model, prepared.turns)

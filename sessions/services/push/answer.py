@@ -19,7 +19,7 @@ def answer_json(
         {
             "turn": turn.index,
             "positions": {
-                "first": turn.first_position,
+                "first": turn.first_position - push.repeated,
                 "last": turn.first_position + len(push.messages) - 1,
             },
             "prompt": prompt_size_json(

@@ -14,6 +14,7 @@ from compaction.messages import Message
 from compaction.meter import spike_of
 from compaction.preparation import is_near_hard
 from pricing.custom import custom_cost
+from sessions.models import TurnSource
 from sessions.selectors.token_budgets import budget_tokens, policy_of
 from sessions.services.push.values import NewTurn, Push, SessionState
 
@@ -39,7 +40,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         first_position=first,
         format=format,
         model=model,
-        cost_microusd=_cost(model, push),
+        cost_microusd=push_cost(model, push),
         calibration=calibration,
         budget=budget,
         values=values,
@@ -59,6 +60,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
             model=model,
         ),
         is_stateful=push.is_stateful,
+        push_position=first + len(values) if push.source is TurnSource.PUSH else session.push_position,
     )
 
 
@@ -92,7 +94,7 @@ def _reread(message: Message, format: str | None) -> Message:
     return dialects.parse_message(message.source, default=format, position=0, turn=0, tokens=message.tokens)
 
 
-def _cost(model: str, push: Push) -> int | None:
+def push_cost(model: str, push: Push) -> int | None:
     """Return the cost of the turn's call in micro-dollars, at the custom price if one applies."""
     if push.usage is None:
         return None

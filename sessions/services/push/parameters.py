@@ -25,8 +25,10 @@ def read_parameters(target: Target, push: Push) -> dict[str, Any]:
     }
 
 
-def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes | None) -> dict[str, Any]:
-    """Return the parameters of `WRITE`."""
+def write_parameters(
+    turn: NewTurn, push: Push, target: Target, *, answer: bytes | None, is_new_call: bool
+) -> dict[str, Any]:
+    """Return the parameters of `WRITE`. With `is_new_call`, the caller has checked the ids of the call."""
     session, usage, calibration = turn.session, push.usage, turn.calibration
     reported = usage.prompt_tokens if usage is not None else None
     return {
@@ -47,6 +49,10 @@ def write_parameters(turn: NewTurn, push: Push, target: Target, *, answer: bytes
         "body_hash": push.body_hash,
         "request_id": push.request_id,
         "response_id": push.response_id,
+        "new_request_id": None if is_new_call else push.request_id,
+        "new_response_id": None if is_new_call else push.response_id,
+        "source": push.source.value,
+        "push_position": turn.push_position,
         "estimate": turn.prompt.total,
         "reported": reported,
         "served": turn.served.total,

@@ -9,8 +9,8 @@ from sessions.store.prepared import Prepared
 
 _STATE: LiteralString = """
 SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, s.turn_count, s.message_count,
-       s.context_components, s.shown_components, s.open_calls, s.needs_repair, s.preamble_version,
-       s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
+       s.push_position, s.context_components, s.shown_components, s.open_calls, s.needs_repair,
+       s.preamble_version, s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
        s.fired_tokens, s.fired_turn, s.plan_turn,
        t.body_hash, t.answer,
        -- Reported calls without messages: telemetry came before all pushes, or is ahead of them.
@@ -29,13 +29,15 @@ READ: LiteralString = _STATE
 LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 
 #: One statement, all or nothing: writes if the session's row is still the version that the turn was computed
-#: from (`xmin` is the transaction that wrote it), the API key is valid and the idempotency key is new.
-#: Otherwise it returns no row. Messages and blobs are passed as arrays, so one statement writes any number.
+#: from (`xmin` is the transaction that wrote it), the API key is valid and the idempotency key is new, as
+#: well as the ids of the call, unless the caller has checked them. Otherwise it returns no row. Messages and
+#: blobs are passed as arrays, so one statement writes any number.
 _WRITE: LiteralString = """
 WITH session AS (
     UPDATE agent_sessions_agentsession s SET
         turn_count = turn_count + 1,
         message_count = message_count + %(count)s,
+        push_position = %(push_position)s,
         -- Changed at most once per second: when an indexed column changes, Postgres updates every index
         -- of the row, which is most of what a push writes.
         last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
@@ -65,6 +67,10 @@ WITH session AS (
        AND (%(idempotency_key)s::text IS NULL OR NOT EXISTS (
            SELECT FROM agent_sessions_turn t
             WHERE t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s))
+       AND (%(new_request_id)s::text IS NULL OR NOT EXISTS (
+           SELECT FROM agent_sessions_turn t WHERE t.request_id = %(new_request_id)s AND t.billed))
+       AND (%(new_response_id)s::text IS NULL OR NOT EXISTS (
+           SELECT FROM agent_sessions_turn t WHERE t.response_id = %(new_response_id)s AND t.billed))
     RETURNING s.id, s.compaction_count
 ), turn AS (
     INSERT INTO agent_sessions_turn (
@@ -72,13 +78,13 @@ WITH session AS (
         body_hash, prompt_estimate, prompt_reported, prompt_served, component_tokens, uncached_tokens,
         cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, billed, output_spike,
         first_token_ms, duration_ms, calibration_factor, calibration_overhead, budget, answer,
-        request_id, response_id)
+        source, request_id, response_id)
     SELECT
         session.id, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
         %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s::int[], %(uncached)s,
         %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(spike)s,
         %(first_token_ms)s, %(duration_ms)s, %(factor)s, %(overhead)s, %(budget)s, %(answer)b,
-        %(request_id)s, %(response_id)s
+        %(source)s, %(request_id)s, %(response_id)s
       FROM session
 ), blob AS (
     INSERT INTO agent_sessions_blob (id, project_id, sha256, size, data)
@@ -108,12 +114,12 @@ SELECT pg_current_xact_id()::xid::text FROM session
 _TYPES = {
     **dict.fromkeys(("session", "project", "key"), "uuid"),
     **dict.fromkeys(("version", "format", "model", "idempotency_key"), "text"),
-    **dict.fromkeys(("request_id", "response_id"), "text"),
+    **dict.fromkeys(("source", "request_id", "response_id", "new_request_id", "new_response_id"), "text"),
     **dict.fromkeys(("answer", "body_hash", "preamble_hash"), "bytea"),
     **dict.fromkeys(("turn", "first", "count", "preamble", "estimate", "reported", "served", "size"), "int4"),
     **dict.fromkeys(("uncached", "cache_read", "cache_write", "output"), "int4"),
     **dict.fromkeys(("overhead", "budget", "spike", "first_token_ms", "duration_ms"), "int4"),
-    **dict.fromkeys(("unpriced", "plan_turn"), "int4"),
+    **dict.fromkeys(("unpriced", "plan_turn", "push_position"), "int4"),
     **dict.fromkeys(("context", "shown", "calibration"), "jsonb"),
     **dict.fromkeys(("positions", "tokens", "components", "blob_sizes"), "int4[]"),
     **dict.fromkeys(("roles", "tool_names", "open_calls"), "text[]"),

@@ -18,6 +18,7 @@ from typing import Any, LiteralString
 from django.db import connection, transaction
 from psycopg.rows import namedtuple_row
 
+from sessions.models import TurnSource
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
@@ -32,6 +33,8 @@ from sessions.services.push.compacted import (
 )
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.parameters import preamble_parameters, read_parameters, write_parameters
+from sessions.services.push.recorded import recorded_find
+from sessions.services.push.recorded_answer import recorded_answer
 from sessions.services.push.reports import report_take
 from sessions.services.push.session_cache import (
     state_after,
@@ -103,7 +106,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     """
     with connection.wrap_database_errors:
         state = state_cached(target.session_id) or state_read(target, push)
-        if state is None or state.has_reports or _is_stale(state, push):
+        if state is None or state.has_reports or state.has_recorded or _is_stale(state, push):
             return None
         turn = turn_compute(calibrated(state, push), push)
         if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
@@ -127,7 +130,9 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     turn may have been stored.
     """
     state = state_cached(target.session_id)
-    if state is None or state.has_reports or _is_stale(state, push) or reads_calibration(state, push):
+    if state is None or state.has_reports or state.has_recorded or _is_stale(state, push):
+        return None
+    if reads_calibration(state, push):
         return None
     if is_external() and any(message.is_large for message in push.messages):
         return None
@@ -158,14 +163,22 @@ class _Write:
     compacted: CompactedTurn | None
 
 
-def _write_of(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> _Write:
+def _write_of(
+    turn: NewTurn,
+    push: Push,
+    target: Target,
+    compacted: CompactedTurn | None,
+    *,
+    is_new_call: bool = False,
+) -> _Write:
     if compacted is None:
         answer = answer_json(turn, push, shown=turn.shown)
-        parameters = write_parameters(turn, push, target, answer=answer)
+        parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_new_call)
         return _Write(statement=WRITE, parameters=parameters, answer=answer, compacted=None)
     turn = compacted.turn
     answer = answer_json(turn, push, shown=turn.shown, compactions=[compacted.compaction])
-    parameters = {**write_parameters(turn, push, target, answer=answer), **compacted.parameters}
+    parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_new_call)
+    parameters |= compacted.parameters
     return _Write(statement=WRITE_COMPACTED, parameters=parameters, answer=answer, compacted=compacted)
 
 
@@ -222,9 +235,14 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             if row.answer is not None:
                 return _replayed(row, push)
             state = state_from_row(row)
-            if _is_stale(state, push):
-                raise StaleTurn(state.turn_count)
-        if state.has_reports and (taken := report_take(state, push)) is not None:
+        recorded = recorded_find(state, push) if push.source is TurnSource.PUSH else None
+        if recorded is not None and recorded.count == len(push.messages):
+            return recorded_answer(state, push, recorded)
+        if _is_stale(state, push):
+            raise StaleTurn(state.turn_count)
+        if recorded is not None:
+            push = recorded.rest_of(push)
+        elif state.has_reports and (taken := report_take(state, push)) is not None:
             push = replace(push, request_id=push.request_id or taken)
             state = state_from_row(_row(READ, target, push))
         with connection.wrap_database_errors:
@@ -277,7 +295,7 @@ def _is_stale(state: SessionState, push: Push) -> bool:
 
 def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:
     """Write a turn with the session locked. Raises `SessionGone` if the API key has been revoked."""
-    if _written(_write_of(turn, push, target, compacted)) is None:
+    if _written(_write_of(turn, push, target, compacted, is_new_call=True)) is None:
         raise SessionGone
     if turn.plan_turn == turn.index:
         transaction.on_commit(partial(preparations.request, turn.session.id, turn.index))

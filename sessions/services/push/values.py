@@ -16,6 +16,7 @@ from compaction.provider_engine import ProviderReport
 from compaction.provider_summary import is_compaction
 from pricing.custom import CustomPrice
 from redaction import Finding
+from sessions.models import TurnSource
 from sessions.services.ingestion import IngestedMessage, NewPreamble
 
 
@@ -57,8 +58,11 @@ class Push:
     idempotency_key: str | None = None
     body_hash: bytes | None = None
     prices: Sequence[CustomPrice] = ()  #: the project's custom prices
+    source: TurnSource = TurnSource.PUSH
     request_id: str | None = None
     response_id: str | None = None
+    is_placed: bool = False  #: the messages are known to follow the stored ones
+    repeated: int = 0  #: messages that preceded these in the request and are stored already
     provider: ProviderReport | None = None
     is_stateful: bool = False
 
@@ -80,6 +84,7 @@ class SessionState:
     agent: str
     turn_count: int
     message_count: int
+    push_position: int  #: what follows was recorded by another source than pushes
     context: TokenBreakdown
     shown: TokenBreakdown
     continuation: Continuation
@@ -93,6 +98,11 @@ class SessionState:
     fired_turn: int | None
     plan_turn: int | None  #: see `compaction.preparation`
     has_reports: bool = False  #: telemetry has reported calls whose messages may be pushed later
+
+    @property
+    def has_recorded(self) -> bool:
+        """Whether other sources have recorded messages that may be pushed later."""
+        return self.push_position < self.message_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +133,7 @@ class NewTurn:
     spike: Spike | None
     plan_turn: int | None
     is_stateful: bool = False
+    push_position: int
 
     @property
     def changes_preamble(self) -> bool:

@@ -27,6 +27,7 @@ from sessions.services.push.triggers import trigger_possible
 from sessions.services.push.turns import state_read
 from sessions.services.push.values import NewTurn, Push, Target
 from sessions.services.reconcile.continued import REFERENCES
+from sessions.services.reconcile.known_messages import reports_stored_answer
 from sessions.services.reconcile.matching import is_side_request
 from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read_after
@@ -73,7 +74,9 @@ def history_append(target: Target, request: Request) -> Appended | None:
     """
     known = _known.get(target.session_id)
     # Within an open transaction, the row may change again without a new version.
-    if known is None or request.idempotency_key is not None or connection.in_atomic_block:
+    if known is None or connection.in_atomic_block:
+        return None
+    if request.idempotency_key is not None or request.continued is not None:
         return None
     reading = history_read_after(request.body, known.history, redaction=request.redaction)
     if reading is None or any(REFERENCES in element for element in reading.elements):
@@ -86,13 +89,15 @@ def history_append(target: Target, request: Request) -> Appended | None:
     push, preamble_hash = push_of(
         request, sent, reading, known.history, first=count, format=known.prompt.format
     )
+    if reports_stored_answer(push):
+        return None
     history = _continued(known.history, reading, preamble_hash)
     with connection.wrap_database_errors:
         turn = _turn(target, push, known)
         if turn is None:
             return None
         parameters = {
-            **write_parameters(turn, push, target, answer=None),
+            **write_parameters(turn, push, target, answer=None, is_new_call=False),
             **_history_parameters(known.history, history),
             "edits_revision": known.prompt.edits_revision,
         }

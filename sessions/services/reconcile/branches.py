@@ -36,11 +36,11 @@ _COPY_TURNS: LiteralString = """
 INSERT INTO agent_sessions_turn (
     session_id, index, at, model, first_position, message_count, preamble_version, prompt_estimate,
     prompt_reported, prompt_served, component_tokens, uncached_tokens, cache_read_tokens, cache_write_tokens,
-    output_tokens, output_reported, cost_microusd, billed, client_compaction)
+    output_tokens, output_reported, cost_microusd, billed, source, client_compaction)
 SELECT %(child)s, index, at, model, first_position, least(message_count, %(end)s - first_position),
        preamble_version, prompt_estimate, prompt_reported, prompt_served, component_tokens, uncached_tokens,
        cache_read_tokens, cache_write_tokens, output_tokens, output_reported, cost_microusd, false,
-       client_compaction
+       source, client_compaction
   FROM agent_sessions_turn WHERE session_id = %(parent)s AND first_position < %(end)s
 """
 
@@ -118,6 +118,7 @@ def _count(child: AgentSession, messages: int) -> None:
     child.open_calls = [call.replace("\0", "\ufffd") for call in after.open_calls]
     child.needs_repair = not after.regular
     child.message_count, child.snapshot_end = messages, child.context_start
+    child.push_position = messages
     reported = list(child.turns.order_by("index").values_list("prompt_reported", "prompt_served"))
     sizes_of_turns = [size or served or 0 for size, served in reported]
     child.turn_count = len(reported)

@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from compaction.dialects.openai_responses.kinds import ITEM_REFERENCE
+from compaction.messages import Role
 from redaction import Redaction
-from sessions.models import AgentSession, ClientHistory, Turn
+from sessions.models import AgentSession, ClientHistory, Message, Turn, TurnSource
 from sessions.selectors.stored_rows import messages_load
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import digest_of, is_current, positions, stored_hashes
-from sessions.services.reconcile.values import Continued
+from sessions.services.reconcile.values import Continued, UnknownResponse
 from sessions.store.bodies import json_value
 
 #: Requests without these bytes contain no reference to a stored item.
@@ -53,14 +54,16 @@ def history_continued(histories: Sequence[ClientHistory], continued: Continued, 
     """Return the reading of a request, with the stored messages that precede its own.
 
     These end with the response that it continues, or else with the most recent one. The caller has locked the
-    session of the histories.
+    session of the histories. Raises `UnknownResponse`.
     """
     turn = _turn_of(histories, continued)
+    if turn is None and continued.must_be_stored:
+        raise UnknownResponse(continued.response_id)
     base = next((each for each in histories if turn and each.pk == turn.session_id), histories[0])
     at = positions(base, base.session.message_count)
     count = len(at)
     if turn is not None:
-        end = turn.first_position + turn.message_count
+        end = _response_end(turn)
         count = sum(position < end for position in at)
     if count == base.count and is_current(base, base.session.message_count):
         digest = bytes(base.digest)
@@ -94,6 +97,15 @@ def references_resolved(histories: Sequence[ClientHistory], reading: Reading) ->
 def _is_reference(value: Any) -> bool:
     is_reference = isinstance(value, dict) and value.get("type") == ITEM_REFERENCE
     return is_reference and isinstance(value.get("id"), str)
+
+
+def _response_end(turn: Turn) -> int:
+    """Return the position after the response of a turn. A pushed turn may also have what follows it."""
+    rows = Message.objects.filter(session=turn.session_id, turn_index=turn.index, role=Role.ASSISTANT.value)
+    last = rows.order_by("-position").values_list("position", flat=True).first()
+    if turn.source == TurnSource.PUSH and last is not None:
+        return last + 1
+    return turn.first_position + turn.message_count
 
 
 def _turn_of(histories: Sequence[ClientHistory], continued: Continued) -> Turn | None:

@@ -28,6 +28,12 @@ def root_of_caller(
     return None
 
 
+def has_other_conversation(session: AgentSession, conversation: str) -> bool:
+    """Return whether the session has another conversation than this one, which the provider stores."""
+    row = ClientHistory.objects.filter(pk=session.pk).values_list("conversation", flat=True).first()
+    return bool(conversation) and row is not None and row != conversation
+
+
 def is_of_another_caller(session: AgentSession, caller: bytes) -> bool:
     """Return whether the session belongs to another caller; one that was created over the API does not."""
     known = ClientHistory.objects.filter(pk=session.pk).values_list("caller", flat=True).first()

@@ -20,7 +20,7 @@ from django.utils import timezone
 from compaction.histories import Change
 from compaction.identity import REASONING, history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
-from sessions.models.session import PUSHED, RECORDED
+from sessions.models.session import RECORDED
 from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
@@ -30,6 +30,11 @@ from sessions.services.push.values import Target
 from sessions.services.reconcile.branches import session_fork, side_session_create
 from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.continued import REFERENCES, history_continued, references_resolved
+from sessions.services.reconcile.known_messages import (
+    is_known,
+    known_call_store,
+    without_stored_usage,
+)
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
@@ -50,7 +55,8 @@ SELECT s.* FROM agent_sessions_agentsession s
 def history_reconcile(target: Target, request: Request) -> Reconciled:
     """Store the new part of a client's history. `target` is the session that the client names.
 
-    Raises `SessionGone`, `InvalidHistory`, `BadJson` or the errors of `request.read`; nothing is stored then.
+    Raises `SessionGone`, `InvalidHistory`, `UnknownResponse`, `BadJson` or the errors of `request.read`;
+    nothing is stored then.
     """
     rows = AgentSession.objects.raw(_LOCK, [target.key_id, target.session_id, target.project_id])
     root = next(iter(rows), None)
@@ -66,6 +72,15 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
     sent = request.read(reading.fields)
     reading = with_answers(reading, sent.answers)
     matched = history_match(histories, reading, sent)
+    if request.call is not None and is_known(matched, reading, sent):
+        return known_call_store(request, sent, reading, matched, request.call)
+    return _store(root, target, request, sent, reading, matched)
+
+
+def _store(
+    root: AgentSession, target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched
+) -> Reconciled:
+    """Store what is new in a history in the session that it belongs to."""
     match matched.comparison.change:
         case Change.EXTENDED:
             return _append(target, request, sent, reading, matched, Status.APPENDED)
@@ -107,7 +122,7 @@ def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reco
 
 def _imported_before(root: AgentSession, request: Request) -> Reconciled | None:
     """Return the result of a call whose log was imported, or that was pushed, before it was recorded."""
-    if request.call is None or (root.origin in RECORDED and root.origin != PUSHED):
+    if request.call is None or (root.origin in RECORDED and not root.push_position):
         return None
     turns = turns_by_id(project_id=root.project_id, calls=[request.call]).filter(message_count__gt=0)
     turn = turns.first() or turn_pushed(request.call, session=root)
@@ -136,6 +151,7 @@ def _append(
     """Store the messages from `matched.comparison.new` on as a turn, and update the client's history."""
     session, history, new = matched.session, matched.history, matched.comparison.new
     push, preamble_hash = push_of(request, sent, reading, history, first=new, format=session.format)
+    push = without_stored_usage(push, matched)
     turn: int | None = None
     if push.messages:
         own = replace(target, session_id=session.pk)
@@ -146,6 +162,8 @@ def _append(
     else:
         preamble_hash = bytes(history.preamble_hash)
         status = Status.UNCHANGED if status is Status.APPENDED else status
+    if request.continued is not None and request.continued.conversation:
+        history.conversation = request.continued.conversation
     _history_write(history, reading, matched, status, preamble_hash, sent)
     return Reconciled(
         status=status,

@@ -25,6 +25,7 @@ def push_of(
     """
     messages, found = _ingested(reading, first, format)
     preamble, preamble_hash = _preamble(history, reading)
+    call = request.call or sent.call
     push = Push(
         messages=messages,
         redacted=found,
@@ -36,8 +37,10 @@ def push_of(
         idempotency_key=request.idempotency_key,
         body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,
         prices=sent.prices,
-        request_id=(request.call.request_id if request.call is not None else "") or None,
-        response_id=(request.call.response_id if request.call is not None else "") or None,
+        source=sent.source,
+        request_id=(call.request_id if call is not None else "") or None,
+        response_id=(call.response_id if call is not None else "") or None,
+        is_placed=True,
         provider=sent.provider,
         is_stateful=request.continued is not None,
     )

@@ -33,7 +33,8 @@ UPDATE agent_sessions_message m SET content_hash = h.hash
 _UPDATE: LiteralString = """
 UPDATE agent_sessions_clienthistory
    SET root_id = %s, spans = %s, count = %s, digest = %b, prefix_count = %s, prefix_bytes = %s,
-       prefix_hash = %b, prefix_digest = %b, preamble_hash = %b, caller = %b, updated_at = %s
+       prefix_hash = %b, prefix_digest = %b, preamble_hash = %b, caller = %b,
+       conversation = %s, updated_at = %s
  WHERE session_id = %s
 """
 
@@ -113,6 +114,7 @@ def history_save(history: ClientHistory) -> None:
         history.prefix_digest,
         history.preamble_hash,
         history.caller,
+        history.conversation,
         history.updated_at,
         history.pk,
     ]

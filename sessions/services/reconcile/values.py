@@ -12,7 +12,7 @@ from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
 from pricing.custom import CustomPrice
 from redaction import Finding, Redaction
-from sessions.models import ClientHistory
+from sessions.models import ClientHistory, TurnSource
 from sessions.services.calls.values import CallIdentity
 from sessions.services.push.values import Latency
 
@@ -23,6 +23,10 @@ class InvalidHistory(ValueError):
     def __init__(self, index: int | None, message: str) -> None:
         super().__init__(message)
         self.index = index
+
+
+class UnknownResponse(LookupError):
+    """The session has no response with the id that a request continues."""
 
 
 class Status(StrEnum):
@@ -41,6 +45,7 @@ class Sent:
 
     `answers` are the messages of the model's response, if the history does not contain it. `is_compacted` and
     `is_side` are set if the client declares it. `caller` identifies clients that do not name their session.
+    `call` identifies the model call of the last response in the history.
     """
 
     answers: Sequence[Mapping[str, Any]] = ()
@@ -53,14 +58,20 @@ class Sent:
     is_side: bool = False
     caller: bytes | None = None
     provider: ProviderReport | None = None
+    source: TurnSource = TurnSource.PUSH
+    call: CallIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    """What a request continues that the provider stores: a response, or the end of a conversation."""
+    """What a request continues that the provider stores: a response, or the end of a conversation.
+
+    If the response is not stored, the request continues the last one that is, unless it `must_be_stored`.
+    """
 
     response_id: str = ""
     conversation: str = ""
+    must_be_stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

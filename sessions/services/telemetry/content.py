@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from sessions.models import AgentSession
+from sessions.models import AgentSession, TurnSource
 from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Target
@@ -79,4 +79,5 @@ def _sent(call: ModelCall, destination: Destination) -> Sent:
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.duration_ms),
         prices=destination.prices,
         caller=None if call.origin.is_named else _caller(destination),
+        source=TurnSource.TELEMETRY,
     )

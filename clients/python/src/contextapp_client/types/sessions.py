@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from contextapp_client.types.common import BilledTokens, Format, JsonObject, Positions, PromptSize, Redacted
 
@@ -126,6 +126,7 @@ class Turn(TypedDict):
 
     turn: int
     at: str
+    source: Literal["push", "gateway", "telemetry", "log"]
     model: str
     positions: Positions | None
     messages: list[JsonObject]

@@ -1,0 +1,144 @@
+"""Recognize pushed messages that the gateway, telemetry or an imported log has recorded already.
+
+A call is found by its ids, else by its place: clients push messages in the order of the transcript, so a push
+begins where the last one ended (`AgentSession.push_position`); else by its usage and time. The messages must
+be equal, too. A push may divide the transcript into turns in other places than the other source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from django.utils import timezone
+
+from compaction.identity import canonical
+from compaction.messages import USAGE_COUNTS, Message, Role, Usage
+from sessions.models import Turn, TurnSource
+from sessions.selectors.stored_rows import StoredMessage, messages_load
+from sessions.services.calls.match import is_near, turns_by_id, turns_recorded
+from sessions.services.calls.values import CallIdentity
+from sessions.services.ingestion import IngestedMessage
+from sessions.services.push.values import Push, SessionState
+from sessions.store import bodies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The first `count` messages of a push, which are stored from `position` on.
+
+    `call` is the stored turn of the push's model call, or None if the call is not stored.
+    """
+
+    position: int
+    count: int
+    call: Turn | None
+
+    @property
+    def end(self) -> int:
+        return self.position + self.count
+
+    def rest_of(self, push: Push) -> Push:
+        """Return the push with the messages that are not stored, and without the usage of a stored call."""
+        rest = replace(push, messages=push.messages[self.count :], repeated=self.count)
+        if self.call is None:
+            return rest
+        return replace(rest, usage=None, request_id=None, response_id=None, provider=None)
+
+
+def recorded_find(state: SessionState, push: Push) -> Recorded | None:
+    """Return the stored part of a push, or None if nothing of it is stored. The session is locked."""
+    call = CallIdentity(
+        at=timezone.now(),
+        usage=push.usage,
+        request_id=push.request_id or "",
+        response_id=push.response_id or "",
+    )
+    if call.request_id or call.response_id:
+        rows = turns_by_id(project_id=state.project_id, calls=[call]).filter(message_count__gt=0)
+        if (found := rows.first()) is not None:
+            return _with_id(state, push, found)
+    if push.is_placed or not state.has_recorded:
+        return None
+    return _at_place(state, push, call) or _with_usage(state, push, call)
+
+
+def _with_id(state: SessionState, push: Push, call: Turn) -> Recorded:
+    """Return the stored part of a push whose call has this turn.
+
+    If the messages differ, the pushed response corresponds to that of the other source.
+    """
+    nothing = Recorded(position=state.message_count, count=0, call=call)
+    if push.is_placed or call.session_id != state.id:
+        return nothing
+    if (found := _around(state, push, call)) is not None:
+        return found
+    pushed = _first_answer([message.value for message in push.messages])
+    rows = messages_load(state.id, [(call.first_position, call.first_position + call.message_count)])
+    stored = _first_answer([row.value(state.format) for row in rows])
+    if pushed is None or stored is None or call.source == TurnSource.PUSH:
+        return nothing
+    position = call.first_position + stored - pushed
+    count = min(len(push.messages), state.message_count - position)
+    return Recorded(position=position, count=count, call=call) if position >= 0 else nothing
+
+
+def _at_place(state: SessionState, push: Push, call: CallIdentity) -> Recorded | None:
+    """Return the stored part of a push that continues the last one.
+
+    The first push of a session may also continue a recorded conversation that began with the same words, so
+    its usage or time must be that of the stored messages.
+    """
+    start = state.push_position
+    rows = messages_load(state.id, [(start, start + len(push.messages))])
+    if not _begins(rows, push.messages):
+        return None
+    answers = [row.turn for row in rows if _is_answer(row.value(state.format))]
+    is_whole = len(rows) == len(push.messages)
+    turn = Turn.objects.get(session=state.id, index=answers[-1] if answers else rows[-1].turn)
+    if not start and not is_near(turn, call) and not _has_usage(turn, call.usage):
+        return None
+    return Recorded(position=start, count=len(rows), call=turn if answers or is_whole else None)
+
+
+def _with_usage(state: SessionState, push: Push, call: CallIdentity) -> Recorded | None:
+    """Return the stored part of a push whose call another source has recorded about now."""
+    for turn in turns_recorded(call, session_id=state.id):
+        if (found := _around(state, push, turn)) is not None:
+            return found
+    return None
+
+
+def _has_usage(turn: Turn, usage: Usage | None) -> bool:
+    return usage is not None and all(getattr(turn, name) == getattr(usage, name) for name in USAGE_COUNTS)
+
+
+def _around(state: SessionState, push: Push, call: Turn) -> Recorded | None:
+    """Return the stored part of a push that overlaps with the messages of a turn, or None."""
+    first, end = call.first_position, call.first_position + call.message_count
+    rows = messages_load(state.id, [(max(first - len(push.messages) + 1, 0), end + len(push.messages))])
+    for index, row in enumerate(rows):
+        count = min(len(push.messages), len(rows) - index)
+        if row.position < end and _begins(rows[index : index + count], push.messages):
+            return Recorded(position=row.position, count=count, call=call)
+    return None
+
+
+def _begins(rows: Sequence[StoredMessage], messages: Sequence[IngestedMessage]) -> bool:
+    """Return whether the pushed messages begin with the stored ones."""
+    return bool(rows) and all(
+        row.data == message.data or _content(row.data) == _content(message.data)
+        for row, message in zip(rows, messages, strict=False)
+    )
+
+
+def _content(data: bytes) -> bytes:
+    return canonical(bodies.json_value(data))
+
+
+def _first_answer(messages: Sequence[Message]) -> int | None:
+    return next((index for index, message in enumerate(messages) if _is_answer(message)), None)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role is Role.ASSISTANT
