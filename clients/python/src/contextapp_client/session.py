@@ -56,9 +56,9 @@ class Session:
 
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
         to its message and also sets `usage` and `model`, unless they are given, and the id by which other
-        sources of the same call find it. `system` and `tools` replace the session's from this turn on. `expected_turn` is the index that this turn must get: raises
-        `Conflict` with code `stale_turn` if another writer pushed first. `latency` is how long the call took,
-        as you measured it.
+        sources of the same call find it. `system` and `tools` replace the session's from this turn on.
+        `expected_turn` is the index that this turn must get: raises `Conflict` with code `stale_turn` if
+        another writer pushed first. `latency` is how long the call took, as you measured it.
 
         Each push has an idempotency key, so a retry after a lost connection is not stored twice. Pass your
         own key to be safe across restarts of your program.
