@@ -164,12 +164,7 @@ class _Write:
 
 
 def _write_of(
-    turn: NewTurn,
-    push: Push,
-    target: Target,
-    compacted: CompactedTurn | None,
-    *,
-    is_new_call: bool = False,
+    turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None, *, is_new_call: bool = False
 ) -> _Write:
     if compacted is None:
         answer = answer_json(turn, push, shown=turn.shown)
