@@ -13,12 +13,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """The messages of a push, with usage, model and id of a response object that is among them."""
+    """The messages of a push, with usage and model if a response object is among them."""
 
     messages: list[object]
     usage: object | None = None
     model: str | None = None
-    response_id: str | None = None
 
 
 def encode(value: object) -> bytes:
@@ -42,19 +41,18 @@ def plain(value: object) -> Any:
 def read(messages: Iterable[object]) -> Pushed:
     """Convert messages to the provider's format.
 
-    Response objects are reduced to their message; the last one determines usage, model and id.
+    Response objects are reduced to their message; the last one determines usage and model.
     """
     converted: list[object] = []
     usage: object | None = None
     model: str | None = None
-    response_id: str | None = None
     for item in messages:
         value = item if isinstance(item, Mapping) else plain(item)
         found = _messages_of(value)
         if found is not None:
-            usage, model, response_id = value.get("usage"), value.get("model"), value.get("id")
+            usage, model = value.get("usage"), value.get("model")
         converted += [value] if found is None else found
-    return Pushed(messages=converted, usage=usage, model=model, response_id=response_id)
+    return Pushed(messages=converted, usage=usage, model=model)
 
 
 #: The fields of a prompt, and their names in OpenAI's Responses API.

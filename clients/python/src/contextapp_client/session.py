@@ -55,10 +55,10 @@ class Session:
         """Push a turn: usually the model's response and the results of its tool calls.
 
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
-        to its message and also sets `usage` and `model`, unless they are given, and the id by which other
-        sources of the same call find it. `system` and `tools` replace the session's from this turn on.
-        `expected_turn` is the index that this turn must get: raises `Conflict` with code `stale_turn` if
-        another writer pushed first. `latency` is how long the call took, as you measured it.
+        to its message and also sets `usage` and `model` unless they are given. `system` and `tools` replace
+        the session's from this turn on. `expected_turn` is the index that this turn must get: raises
+        `Conflict` with code `stale_turn` if another writer pushed first. `latency` is how long the call took,
+        as you measured it.
 
         Each push has an idempotency key, so a retry after a lost connection is not stored twice. Pass your
         own key to be safe across restarts of your program.
@@ -69,7 +69,6 @@ class Session:
             "usage": pushed.usage if usage is None else usage,
             "latency": latency,
             "model": model or pushed.model,
-            "response_id": pushed.response_id,
             "system": system,
             "tools": tools,
             "expected_turn": expected_turn,
@@ -110,7 +109,6 @@ class Session:
             "usage": sent.usage if usage is None else usage,
             "latency": latency,
             "model": model or sent.model,
-            "response_id": sent.response_id,
             "system": system,
             "tools": tools,
             "compacted": compacted,
