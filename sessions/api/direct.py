@@ -132,5 +132,10 @@ def _constant_headers(is_secure: bool) -> list[tuple[str, str]]:
 
 
 def _connect() -> psycopg.Connection[Any]:
-    """Open a connection with the parameters of Django's."""
-    return psycopg.Connection.connect(**{**connection.get_connection_params(), "autocommit": True})
+    """Open a connection with the parameters of Django's.
+
+    Its statements find rows by key, so that the server need not plan them again for each execution.
+    """
+    opened = psycopg.Connection.connect(**{**connection.get_connection_params(), "autocommit": True})
+    opened.execute("SET plan_cache_mode = force_generic_plan")
+    return opened

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import LiteralString
 
 from django.db import transaction
-from django.db.models import Max
 from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
@@ -15,6 +15,11 @@ from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.dispatch import compaction_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
+from sessions.store.postgres import rows_fetch
+
+_NEWEST: LiteralString = (
+    "SELECT coalesce(max(number), 0) FROM agent_sessions_compaction WHERE session_id = %s"
+)
 
 
 class CompactionInProgress(Exception):
@@ -62,7 +67,8 @@ def compaction_open(
 
 def newest_number(session: AgentSession) -> int:
     """Return the number of the session's newest compaction in any state, 0 if there is none."""
-    return session.compactions.aggregate(newest=Max("number"))["newest"] or 0
+    [(newest,)] = rows_fetch(_NEWEST, [session.pk])
+    return int(newest)
 
 
 def compaction_queue(

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import LiteralString
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
+from psycopg.types.numeric import Int4
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.calibration import Calibration
@@ -25,20 +27,26 @@ from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Summary
 from compaction.triggers import hard
 from compaction.view import View, apply
-from sessions.models import AgentSession, Preamble, PromptSnapshot, Turn
+from sessions.models import AgentSession, PromptSnapshot
 from sessions.selectors.client_context import affects
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.prompts import components_of
-from sessions.selectors.recaps import recap_value, recaps_of
+from sessions.selectors.plan_sources import PlanSources, plan_sources
+from sessions.selectors.recaps import recap_value
 from sessions.selectors.stored_rows import END, edits_load, messages_load, visible_spans
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.long_histories import history_shorten, with_shortening
 from sessions.store.handles import handle_make
+from sessions.store.postgres import rows_fetch
 
 log = logging.getLogger(__name__)
 
 #: Seconds of wall-clock time for one plan. After that, the compaction fails, and a push runs cheaper steps.
 PLAN_SECONDS = 20.0
+
+_BOUNDARY: LiteralString = """
+SELECT first_position + message_count, budget, calibration_factor, calibration_overhead
+  FROM agent_sessions_turn WHERE session_id = %s AND index = %s
+"""
 
 
 class PlanningFailed(Exception):
@@ -68,22 +76,22 @@ def view_load(
     `edits` are keys of edits to apply instead of those in force. `shortens` bounds the prompt, for a plan.
     Messages from position `end` on are left out.
     """
-    keys = edits_in_force(session.pk) if edits is None else edits
+    sources = plan_sources(session)
+    keys = sources.edits if edits is None else edits
     start = session.context_start
     found = [(key, edit) for key, edit in edits_load(keys) if affects(edit, start)]
     values = [edit for _, edit in found]
     shortening = history_shorten(session, values, counter=counter()) if shortens else ()
     values += shortening
     rows = messages_load(session.pk, visible_spans(values, start=start, end=end))
-    preamble = Preamble.objects.filter(session=session, version=session.preamble_version).first()
     messages = [row.value(session.format) for row in rows]
-    view = apply(values, messages, components=components_of(preamble))
+    view = apply(values, messages, components=sources.components)
     return Loaded(
         session=session,
         view=view,
         edits=found,
         raw={row.position: row.data for row in rows},
-        previous=_previous_recap(session, values),
+        previous=_previous_recap(sources, values),
         shortening=shortening,
     )
 
@@ -94,13 +102,12 @@ def edits_in_force(session_id: UUID) -> Sequence[int]:
     return snapshots.values_list("edits", flat=True).first() or ()
 
 
-def _previous_recap(session: AgentSession, edits: Sequence[EditValue]) -> RecapValue | None:
+def _previous_recap(sources: PlanSources, edits: Sequence[EditValue]) -> RecapValue | None:
     """Return the newest recap, or None if the prompt contains it as a summary that no step edits."""
-    row = recaps_of(session.pk).select_related("compaction").first()
-    if row is None:
+    if sources.recap is None:
         return None
-    is_block = row.compaction.trigger == PROVIDER and any(edit.strategy == ON_DEMAND for edit in edits)
-    return None if is_block else recap_value(row)
+    is_block = sources.trigger == PROVIDER and any(edit.strategy == ON_DEMAND for edit in edits)
+    return None if is_block else recap_value(sources.recap)
 
 
 def session_plan(
@@ -154,10 +161,30 @@ def plan_request(
     return _with_memory(request, session, end=END)
 
 
-def boundary_plan(loaded: Loaded, turn: Turn) -> tuple[PlanRequest, Plan]:
-    """Plan a hard compaction of the messages up to the plan boundary, of which `turn` added the last.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """The plan boundary: the position after it, and the budget and the calibration of its turn."""
 
-    The budget and the calibration are those of the turn. Raises `OutOfTime` after `PLAN_SECONDS`.
+    end: int
+    budget: int | None
+    calibration: Calibration
+
+
+def boundary_of(session: AgentSession, turn: int) -> Boundary | None:
+    """Return the plan boundary after a turn, or None if the session has no such turn."""
+    rows = rows_fetch(_BOUNDARY, [session.pk, Int4(turn)])
+    if not rows:
+        return None
+    [(end, budget, factor, overhead)] = rows
+    return Boundary(
+        end=end, budget=budget, calibration=Calibration(initial=factor or 1.0, overhead=overhead or 0)
+    )
+
+
+def boundary_plan(loaded: Loaded, boundary: Boundary) -> tuple[PlanRequest, Plan]:
+    """Plan a hard compaction of the messages up to the plan boundary.
+
+    The budget and the calibration are those of its turn. Raises `OutOfTime` after `PLAN_SECONDS`.
     """
     session = loaded.session
     request = boundary_request(
@@ -165,17 +192,15 @@ def boundary_plan(loaded: Loaded, turn: Turn) -> tuple[PlanRequest, Plan]:
             view=loaded.view,
             policy=policy_of(session.policy),
             counter=counter(),
-            budget=Budget(input_tokens=turn.budget or session_budget(session)),
+            budget=Budget(input_tokens=boundary.budget or session_budget(session)),
             trigger=hard.TRIGGER.name,
-            calibration=Calibration(
-                initial=turn.calibration_factor or 1.0, overhead=turn.calibration_overhead or 0
-            ),
+            calibration=boundary.calibration,
             capabilities=capabilities_of(session.model),
             make_handle=partial(handle_make, session.pk),
             previous=loaded.previous,
         )
     )
-    request = _with_memory(request, session, end=turn.first_position + turn.message_count)
+    request = _with_memory(request, session, end=boundary.end)
     with limited_by(Deadline(PLAN_SECONDS)):
         return request, plan(request)
 

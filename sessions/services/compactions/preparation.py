@@ -26,10 +26,10 @@ from compaction.continuation import Continuation
 from compaction.policy import Policy
 from compaction.preparation import leaves_room
 from compaction.record import Record
-from sessions.models import AgentSession, Turn
+from sessions.models import AgentSession
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import newest_number
-from sessions.services.compactions.planning import boundary_plan, view_load
+from sessions.services.compactions.planning import boundary_of, boundary_plan, view_load
 from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import edit_parameters
 from sessions.store.prompt_bytes import messages_of_view
@@ -89,14 +89,13 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
 
     Returns None if it has no effect, or if the session has another boundary by now.
     """
-    row = Turn.objects.filter(session=session, index=turn).first()
-    if row is None or session.plan_turn != turn:
+    boundary = boundary_of(session, turn) if session.plan_turn == turn else None
+    if boundary is None:
         return None
-    end = row.first_position + row.message_count
-    loaded = view_load(session, shortens=True, end=end)
+    loaded = view_load(session, shortens=True, end=boundary.end)
     if loaded.shortening:
         return None
-    request, plan = boundary_plan(loaded, row)
+    request, plan = boundary_plan(loaded, boundary)
     if not plan.edits:
         return None
     messages, after = messages_of_view(plan.view, loaded.raw, session.format)
@@ -104,7 +103,7 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
     _, before = messages_of_view(loaded.view, loaded.raw, session.format)
     return PreparedCompaction(
         turn=turn,
-        end=end,
+        end=boundary.end,
         number=newest_number(session) + 1,
         memory=request.memory_revision,
         policy=policy_of(session.policy),

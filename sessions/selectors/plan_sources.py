@@ -1,0 +1,59 @@
+"""Read what a plan needs besides messages and edits, in one query.
+
+Django's queries would take longer than reading and parsing the messages of a short prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg.types.numeric import Int4
+
+from compaction.components import Components
+from sessions.models import AgentSession, Recap
+from sessions.store.postgres import rows_fetch
+
+_SOURCES: LiteralString = """
+SELECT s.edits, p.system_tokens, p.tools_tokens, r.lines, r.body, r.shown, r.trigger
+  FROM (SELECT) AS one
+  LEFT JOIN agent_sessions_promptsnapshot s ON s.session_id = %(session)s
+  LEFT JOIN agent_sessions_preamble p ON p.session_id = %(session)s AND p.version = %(preamble)s
+  LEFT JOIN LATERAL (
+       SELECT r.lines, r.body, e.text AS shown, c.trigger
+         FROM agent_sessions_compaction c
+         JOIN agent_sessions_recap r ON r.compaction_id = c.id
+         LEFT JOIN agent_sessions_edit e ON e.compaction_id = c.id AND e.ordinal = r.edit_ordinal
+        WHERE c.session_id = %(session)s AND c.state = 'done'
+        ORDER BY c.number DESC, r.version DESC LIMIT 1) r ON true
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSources:
+    """The keys of the edits in force, the sizes of system prompt and tools, and the newest recap, if any.
+
+    `trigger` is that of the recap's compaction.
+    """
+
+    edits: Sequence[int]
+    components: Components
+    recap: Recap | None
+    trigger: str
+
+
+def plan_sources(session: AgentSession) -> PlanSources:
+    """Read the sources of a session's next plan."""
+    parameters = {"session": session.pk, "preamble": Int4(session.preamble_version)}
+    [(edits, system, tools, lines, body, shown, trigger)] = rows_fetch(_SOURCES, parameters)
+    recap = None
+    if trigger is not None:
+        recap = Recap(lines=lines, body=body)
+        recap.shown = shown  # type: ignore[attr-defined]  # as in the rows of `sessions.selectors.recaps`
+    return PlanSources(
+        edits=edits or (),
+        components=Components(system=system or 0, tools=tools or 0),
+        recap=recap,
+        trigger=trigger or "",
+    )
