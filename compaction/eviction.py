@@ -5,7 +5,7 @@ Shared by the strategies that replace messages with a recap and those that leave
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,9 @@ from compaction.view import Entry, View
 
 #: Maximum number of characters of a command that identifies its output in a recap.
 _MAX_COMMAND = 60
+
+#: Minimum share of the prompt that a step must save to evict messages from a prompt that fits.
+_GAIN_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,17 @@ def oldest(view: View, context: Context, *, room: int) -> Span | None:
     if all(entry.is_generated for entry in taken):
         return None
     return Span.of(taken, view, context)
+
+
+def is_worthwhile(view: View, context: Context, *, gain: int, kept: Collection[int]) -> bool:
+    """Whether a step that evicts messages and saves `gain` tokens saves enough.
+
+    `kept` are the positions of the messages that remain. If the view exceeds the budget, any gain is enough.
+    """
+    if view.tokens > context.budget:
+        return True
+    descriptors = sum(e.tokens_after for e in view.edits if e.handle and e.position not in kept)
+    return gain >= max(descriptors, _GAIN_SHARE * min(context.budget, context.start.tokens))
 
 
 def _groups(view: View, context: Context) -> list[list[Entry]]:

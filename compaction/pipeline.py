@@ -19,7 +19,7 @@ from compaction.components import MEMORY
 from compaction.context import Context
 from compaction.deadline import check_deadline
 from compaction.edits import Edit, Op
-from compaction.eviction import restore_edits, shed_edit
+from compaction.eviction import is_worthwhile, restore_edits, shed_edit
 from compaction.memory_edits import memory_edits
 from compaction.messages import Role
 from compaction.plan_request import PlanRequest
@@ -31,9 +31,6 @@ from compaction.strategies import STRATEGIES, StepResult, clear_thinking
 from compaction.view import View
 
 __all__ = ["Plan", "PlanRequest", "plan"]
-
-#: Minimum share of the prompt that a step must save to evict messages from a prompt that fits.
-_GAIN_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +134,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
         if view.tokens <= context.goal:
             break
         result = strategy.run(view, context)
+        declined |= result.is_declined
         if not result.edits or result.view.tokens >= view.tokens:
             progress = progress.rejected(result)
         elif view.tokens > context.budget or not _evicts(result):
@@ -160,11 +158,8 @@ def _evicts(result: StepResult) -> bool:
 
 
 def _is_worthwhile(before: View, after: View, context: Context) -> bool:
-    """Whether a step that evicts messages saves enough."""
     kept = {entry.first for entry in after.entries if not entry.is_generated}
-    descriptors = sum(e.tokens_after for e in before.edits if e.handle and e.position not in kept)
-    gain = before.tokens - after.tokens
-    return gain >= max(descriptors, _GAIN_SHARE * min(context.budget, context.start.tokens))
+    return is_worthwhile(before, context, gain=before.tokens - after.tokens, kept=kept)
 
 
 def _reason_over_budget(view: View, request: PlanRequest) -> str:

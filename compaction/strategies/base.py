@@ -17,13 +17,14 @@ class StepResult:
     """The result of one strategy: its edits, and the view after them.
 
     `recap` is the recap that the step created; `evicted` are the messages that it replaces if the recap was
-    extracted without a model.
+    extracted without a model. A result `is_declined` if the step would evict messages but save too little.
     """
 
     view: View
     edits: tuple[Edit, ...] = ()
     recap: Recap | None = None
     evicted: Evicted | None = None
+    is_declined: bool = False
 
     @classmethod
     def of(

@@ -7,9 +7,8 @@ previous one and does not repeat names that the working memory contains.
 from __future__ import annotations
 
 from compaction.context import Context
-from compaction.eviction import Span, evict, evicted_handles, oldest
+from compaction.eviction import Span, evict, evicted_handles, is_worthwhile, oldest
 from compaction.recap import Recap, extract
-from compaction.recap.handles import Handled
 from compaction.recap.spans import Evicted
 from compaction.strategies.base import StepResult, Strategy
 from compaction.text_names import message_references
@@ -22,14 +21,28 @@ def run(view: View, context: Context) -> StepResult:
     summarized = _summarized(view, context)
     if summarized:
         return _result(view, context, *summarized)
-    extracted = _extracted(view, context)
-    if extracted is None:
+    largest = _largest_cap(view, context)
+    span = oldest(view, context, room=largest)
+    if span is None or not span.messages:
         return StepResult(view=view)
-    span, recap, cap, handles = extracted
+    cap = _cap(span, context, largest)
+    if not _is_worthwhile(span, view, context, cap):
+        return StepResult(view=view, is_declined=True)
+    handles = evicted_handles(span, view, context)
     evicted = Evicted(
         messages=span.messages, first=span.first, last=span.last, cap_tokens=cap, handles=handles
     )
-    return _result(view, context, span, recap, evicted)
+    return _result(view, context, span, _extracted(evicted, span, view, context), evicted)
+
+
+def _is_worthwhile(span: Span, view: View, context: Context, cap: int) -> bool:
+    """Whether evicting the span saves enough even if the recap takes its whole cap, as most do.
+
+    Extracting a recap takes most of the time of a plan.
+    """
+    gain = sum(entry.message.tokens for entry in span.entries) - cap
+    kept = view.places.keys() - span.positions
+    return is_worthwhile(view, context, gain=gain, kept=kept)
 
 
 def _result(
@@ -51,28 +64,20 @@ def _summarized(view: View, context: Context) -> tuple[Span, Recap] | None:
     return (span, summary.recap) if span.messages else None
 
 
-def _extracted(view: View, context: Context) -> tuple[Span, Recap, int, tuple[Handled, ...]] | None:
-    """Return the span to evict, its recap, the recap's cap and the handles in the span."""
-    largest = _largest_cap(view, context)
-    span = oldest(view, context, room=largest)
-    if span is None or not span.messages:
-        return None
-    cap = _cap(span, context, largest)
-    handles = evicted_handles(span, view, context)
+def _extracted(evicted: Evicted, span: Span, view: View, context: Context) -> Recap:
     shown = [
         entry.message
         for entry in view.entries
         if entry.first not in span.positions and context.in_middle(entry.first)
     ]
-    recap = extract(
-        span.messages,
+    return extract(
+        evicted.messages,
         previous=context.previous,
         counter=context.counter,
-        cap_tokens=cap,
+        cap_tokens=evicted.cap_tokens,
         visible=message_references(*shown) | context.fixed_names,
-        handles=handles,
+        handles=evicted.handles,
     )
-    return span, recap, cap, handles
 
 
 def _largest_cap(view: View, context: Context) -> int:
