@@ -22,7 +22,7 @@ from compaction.recap import Recap
 from compaction.recap.spans import Summary
 from compaction.references import references
 from compaction.settings import StrategySettings, ToolRule
-from compaction.text_names import learn, message_references
+from compaction.text_names import message_references
 from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View
@@ -226,8 +226,6 @@ class Context:
     def fixed_names(self) -> frozenset[str]:
         """The identifiers of the head, the tail and the working memory, which stay in the prompt."""
         fixed = [entry.message for entry in self.start.entries if not self.in_middle(entry.first)]
-        # Outputs of the middle are shortened or evicted next: finding all identifiers at once is faster.
-        learn((*fixed, *(self.original(output.position) for output in self._outputs if output.in_middle)))
         return message_references(*fixed) | references(self.memory_text)
 
     def size(self, position: int, part: int) -> int:

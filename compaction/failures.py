@@ -111,7 +111,7 @@ class Lines:
 
 def reports_failure(text: str) -> bool:
     """Return whether a line of the output reports a failure. Time is linear in the text."""
-    return bool(_SET.Match(text))
+    return bool(_SET.Match(_encoded(text)))
 
 
 def failing_lines(text: str) -> list[Lines]:
@@ -121,18 +121,24 @@ def failing_lines(text: str) -> list[Lines]:
 
 
 def _ranges(text: str, lines: list[str]) -> Iterator[Lines]:
-    report = _REPORT.search(text)
+    encoded = _encoded(text)
+    report = _REPORT.search(encoded)
     limit = len(lines)
     if report:
-        first = text.count("\n", 0, report.start())
+        first = encoded.count(b"\n", 0, report.start())
         yield Lines(first, limit)
         limit = first
     for number, line in enumerate(lines[:limit]):
-        if _LINE.search(line):
+        if _LINE.search(_encoded(line)):
             end = number + 1
             while end < limit and end - number <= _AFTER and _CONTINUES.match(lines[end]):
                 end += 1
             yield Lines(max(0, number - _BEFORE), end)
+
+
+def _encoded(text: str) -> bytes:
+    """Return the text for RE2, which rejects lone surrogates."""
+    return text.encode("utf-8", "replace")
 
 
 def _merged(ranges: Iterator[Lines]) -> Iterator[Lines]:

@@ -57,14 +57,15 @@ _Placed = tuple[Pipeline, str]  #: a pipeline and its folder
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOT_A_FILE = re.compile(r"/dev/(?:null|stderr|stdout|tty|fd/\d+)|&?\d|-")
-#: A command without any of these names shows no file. This check is much faster than parsing.
-_MENTIONS = re.compile(rf"(?<![\w-])(?:git|{'|'.join(map(re.escape, PROGRAMS))})(?![\w-])", re.IGNORECASE)
+_WORD = re.compile(r"[\w-]+")
+#: A command without any of these words shows no file. This check is much faster than parsing.
+_READERS = frozenset({"git", *PROGRAMS})
 _MAX_DEPTH = 3
 
 
 def file_use(command: str) -> Use:
     """Return the files that a command shows, and the file that it changes with `sed -i`."""
-    if not _MENTIONS.search(command, 0, MAX_LENGTH):
+    if _READERS.isdisjoint(_WORD.findall(command[:MAX_LENGTH].lower())):
         return Use()
     found = list(_in_folders(command))
     return Use(shown=_shown(found, _MAX_DEPTH), edited=_edited(found) if "sed" in command else "")

@@ -203,7 +203,7 @@ class Contents:
 @once_per_text(1 << 13)
 def _decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
-    if not _MAY_DECIDE.search(text):
+    if not _MAY_DECIDE.search(text.encode("utf-8", "replace")):  # RE2 rejects lone surrogates
         return ()
     sentences = [sentence.strip(" -*#") for sentence in _SENTENCE_END.split(text)]
     first = next((n for n, sentence in enumerate(sentences) if _decides(sentence)), None)

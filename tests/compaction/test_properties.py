@@ -21,17 +21,25 @@ from compaction.view import apply
 from tests.compaction.builders import COUNTER, faults, parse
 from tests.plugins.examples import examples
 
+#: Strings that UTF-8 or Postgres rejects: pushes reject lone surrogates, but arguments in JSON may contain them.
+odd = st.sampled_from(
+    ["\ud800", "\0", "a\udfff b_1 \0 src/x.py:12", "Error: \ud800 boom_1", "because \udc00 we must use x_1.", "\ud83d" * 90]
+)
 texts = st.one_of(
     st.text(max_size=40),
+    st.tuples(odd, st.integers(1, 90)).map(lambda pair: "\n".join([pair[0]] * pair[1])),
     st.sampled_from(["", " ", "\n", "ok", "Error: boom", "[Output not shown; handle h_1]", "漢字" * 50]),
     st.integers(1, 400).map(lambda n: "\n".join(f"name_{i} = {i}" for i in range(n))),
     st.integers(1, 60).map(lambda n: json.dumps([{"id": i, "path": f"src/m{i}.py"} for i in range(n)])),
 )
-ids = st.sampled_from(["a", "b", "c", "call_0", "functions.run:1", "", "x y", "é"])
-names = st.sampled_from(["Read", "bash", "edit_file", "grep", "plan"])
+ids = st.sampled_from(["a", "b", "c", "call_0", "functions.run:1", "", "x y", "é", "\ud800\0"])
+names = st.sampled_from(["Read", "bash", "edit_file", "grep", "plan", "\ud800\0"])
 arguments = st.one_of(
     st.sampled_from(["{}", '{"path": "a.py"}', '{"command": "cat b.py"}', "[]", "no json", "", '{"a": 1e9}']),
     st.text(max_size=30),
+    st.tuples(st.sampled_from(["command", "path", "x"]), odd, st.booleans()).map(
+        lambda chosen: json.dumps({chosen[0]: f"cat {chosen[1]}"}, ensure_ascii=chosen[2])
+    ),
 )
 
 
@@ -51,7 +59,9 @@ def openai_messages(draw: st.DrawFn) -> dict[str, Any]:
 def anthropic_messages(draw: st.DrawFn) -> dict[str, Any]:
     block = st.one_of(
         st.builds(lambda t: {"type": "text", "text": t}, texts),
-        st.builds(lambda i, n: {"type": "tool_use", "id": i, "name": n, "input": {}}, ids, names),
+        st.builds(
+            lambda i, n, t: {"type": "tool_use", "id": i, "name": n, "input": {"command": t}}, ids, names, texts
+        ),
         st.builds(lambda i, t: {"type": "tool_result", "tool_use_id": i, "content": t}, ids, texts),
         st.builds(lambda t: {"type": "thinking", "thinking": t, "signature": "s"}, texts),
         st.just({"type": "image", "source": {"type": "url", "url": "https://example.org/x.png"}}),
