@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -125,10 +126,9 @@ def text_bytes(data: bytes) -> bytes:
 
 
 def _parsed(line: bytes) -> Any:
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
+    """Return the value of a line, or None if it is not exactly one."""
+    found = list(islice(_line_records("", 0, line), 2))
+    return found[0].value if len(found) == 1 and isinstance(found[0], Record) else None
 
 
 def _line_records(name: str, number: int, line: bytes) -> Iterator[Record | Damage]:

@@ -21,9 +21,16 @@ from compaction.view import apply
 from tests.compaction.builders import COUNTER, faults, parse
 from tests.plugins.examples import examples
 
-#: Strings that UTF-8 or Postgres rejects: pushes reject lone surrogates, but arguments in JSON may contain them.
+#: Strings that UTF-8 or Postgres rejects. Pushes reject lone surrogates, but JSON arguments may contain them.
 odd = st.sampled_from(
-    ["\ud800", "\0", "a\udfff b_1 \0 src/x.py:12", "Error: \ud800 boom_1", "because \udc00 we must use x_1.", "\ud83d" * 90]
+    [
+        "\ud800",
+        "\0",
+        "a\udfff b_1 \0 src/x.py:12",
+        "Error: \ud800 boom_1",
+        "because \udc00 we must use x_1.",
+        "\ud83d" * 90,
+    ]
 )
 texts = st.one_of(
     st.text(max_size=40),
@@ -60,7 +67,10 @@ def anthropic_messages(draw: st.DrawFn) -> dict[str, Any]:
     block = st.one_of(
         st.builds(lambda t: {"type": "text", "text": t}, texts),
         st.builds(
-            lambda i, n, t: {"type": "tool_use", "id": i, "name": n, "input": {"command": t}}, ids, names, texts
+            lambda i, n, t: {"type": "tool_use", "id": i, "name": n, "input": {"command": t}},
+            ids,
+            names,
+            texts,
         ),
         st.builds(lambda i, t: {"type": "tool_result", "tool_use_id": i, "content": t}, ids, texts),
         st.builds(lambda t: {"type": "thinking", "thinking": t, "signature": "s"}, texts),
