@@ -160,3 +160,10 @@ def test_the_recap_is_dropped_before_the_last_resort() -> None:
     assert made.record.fits
     assert made.record.tail_verbatim
     assert "last_resort" not in made.record.strategies
+
+
+def test_no_recap_is_extracted_if_its_room_leaves_too_little_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = apply((), parse(almost_all_tail()))
+    whole = planned(view, view.tokens)
+    monkeypatch.setattr("compaction.strategies.recap.extract", None)
+    assert planned(view, view.tokens).edits == whole.edits
