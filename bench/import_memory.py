@@ -2,8 +2,8 @@
 
     python -m bench.import_memory --megabytes 60
 
-Starts a separate instance, uploads a log with one long session over REST, and prints the memory (PSS) of its
-processes when idle, at its highest, and at rest after the import. Linux only.
+Starts a separate instance, imports a small log, then one with one long session over REST, and prints the
+memory (PSS) of its processes when idle before the second, at its highest, and at rest afterwards. Linux only.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=18_500)
     options = parser.parse_args()
     with started(options.port) as instance:
+        _import(instance, "first", 1)  # the worker loads some modules when it first needs them
         time.sleep(_REST_SECONDS)
         idle = instance_memory(instance)
         print(f"idle: {_text(idle)}", flush=True)

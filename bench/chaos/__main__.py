@@ -28,8 +28,8 @@ from bench.chaos.writers import Agent, Api
 #: Messages of the log that is imported meanwhile.
 _LOG_MESSAGES = 20_000
 
-#: Seconds after which the worker and the scheduler have started too.
-_START_SECONDS = 45
+#: Seconds in which the instance comes to rest before its memory is measured.
+_REST_SECONDS = 30
 
 #: Largest memory after the run, as a multiple of the memory before it.
 _MEMORY_RATIO = 1.5
@@ -57,15 +57,16 @@ def main() -> int:
 
 
 def run(instance: Instance, provider: Provider, seconds: float, agents: int, seed: int) -> int:
-    time.sleep(_START_SECONDS)
-    idle = instance.memory()
     api, done, faults = Api(instance.port, instance.key), Event(), Faults(instance, seed)
     writers = [Agent(f"agent-{seed}-{number}", api) for number in range(agents)]
     callers = [
         GatewayAgent(f"{seed}-{number}", mode, instance.gateway_port, instance.key, provider)
         for number, mode in enumerate(("observe", "compact"))
     ]
-    job = start_import(api)
+    use_every_part(api, GatewayAgent("first", "observe", instance.gateway_port, instance.key, provider))
+    time.sleep(_REST_SECONDS)
+    idle = instance.memory()
+    job = start_import(api, "chaos-import", _LOG_MESSAGES)
     for writer in (*writers, *callers):
         writer.start(done)
     causing = Thread(target=faults.run, args=(done,), daemon=True)
@@ -83,31 +84,40 @@ def run(instance: Instance, provider: Provider, seconds: float, agents: int, see
     violations.update(gateway_audit(api, callers))
     alive = [w for w in (*writers, *callers) if w.thread and w.thread.is_alive()]
     violations["writers that do not end"] = len(alive)
-    violations["unfinished imports"] = not import_is_complete(api, job)
-    time.sleep(20)
+    violations["unfinished imports"] = not import_is_complete(api, job, "chaos-import", _LOG_MESSAGES)
+    time.sleep(_REST_SECONDS)
     after = instance.memory()
     violations["memory"] = sum(after.values()) > _MEMORY_RATIO * sum(idle.values())
     report(writers, callers, faults, violations, idle=idle, after=after)
     return 1 if any(violations.values()) else 0
 
 
-def start_import(api: Api) -> str:
-    """Upload a log and return the id of its import."""
+def use_every_part(api: Api, caller: GatewayAgent) -> None:
+    """Import a short log and call the gateway: parts start processes and load modules when first used."""
+    job = start_import(api, "first-import", _LOG_MESSAGES // 10)
+    if not import_is_complete(api, job, "first-import", _LOG_MESSAGES // 10):
+        sys.exit("the first import failed")
+    if not caller.is_recorded(api):
+        sys.exit("the first call through the gateway was not recorded")
+
+
+def start_import(api: Api, name: str, count: int) -> str:
+    """Upload a log of `count` messages and return the id of its import."""
     messages = [
         {"role": role, "content": f"{role} {number} " + "words " * 20}
-        for number in range(_LOG_MESSAGES // 2)
+        for number in range(count // 2)
         for role in ("user", "assistant")
     ]
-    log = orjson.dumps({"id": "chaos-import", "messages": messages})
+    log = orjson.dumps({"id": name, "messages": messages})
     headers = {"Content-Type": "application/octet-stream"}
-    status, body = api.call("POST", "imports/?name=chaos.json", log, **headers)
-    if status != 202:
+    status, body = api.call("POST", f"imports/?name={name}.json", log, **headers)
+    if status not in {200, 202}:
         sys.exit(f"the import was not accepted: {status} {body[:300]!r}")
     id: str = orjson.loads(body)["id"]
     return id
 
 
-def import_is_complete(api: Api, id: str) -> bool:
+def import_is_complete(api: Api, id: str, name: str, count: int) -> bool:
     """Wait for the import and return whether every message is stored once."""
     for _ in range(100):
         job = api.get(f"imports/{id}/")
@@ -115,7 +125,7 @@ def import_is_complete(api: Api, id: str) -> bool:
             break
         time.sleep(3)
     is_done: bool = job["state"] == "done"
-    return is_done and api.get("sessions/chaos-import/")["messages"] == _LOG_MESSAGES
+    return is_done and api.get(f"sessions/{name}/")["messages"] == count
 
 
 def report(
