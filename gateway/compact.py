@@ -144,7 +144,7 @@ class Compactor:
     def _load(self, call: Call, caller: Caller, fields: Mapping[str, Any], name: str) -> Known | None:
         """Return the edits of the call's session, or None if the session is not recorded yet."""
         try:
-            key = caller.row or key_find(call.key)
+            key = caller.row or key_find(call)
             partition = caller_id(call, key)
             read = partial(_edits, call, redaction_of(key.project))
             if name and (found := self._found.get((partition, name))) is not None:
@@ -183,7 +183,7 @@ def _swallow(loading: asyncio.Future[Known | None]) -> None:
 def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> SessionParams | None:
     """Return the parameters of the provider's engine for the call's session, or None."""
     try:
-        key = caller.row or key_find(call.key)
+        key = caller.row or key_find(call)
         session = session_find_of(_place(call, key, fields))
         params = session_provider_params(session) if session is not None else None
         if session is None or params is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db import DataError, IntegrityError, connection
 from django.db import Error as DatabaseError
 
 from accounts.models import ApiKey, Scope
 from compaction.messages import Usage
-from gateway.calls import Call, KeyProof
+from gateway.calls import Call
 from gateway.providers import PROVIDERS, Answer, Identity
 from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
@@ -24,6 +24,10 @@ from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Target
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import Request, Sent
+
+#: How long before a call its key may have ended: the gateway checks it before it reads the request, and
+#: caches the result for some seconds.
+_GRACE = timedelta(minutes=1)
 
 
 class KeyInvalid(LookupError):
@@ -46,7 +50,7 @@ def _record(call: Call) -> None:
     answer = answer_of(call)
     if not answer.messages and not answer.usage:
         return  # an error, which the agent retries or reports
-    key = key_find(call.key)
+    key = key_find(call)
     provider = PROVIDERS[call.provider]
     body, fields = request_of(call)
     answer = provider.resent(call.endpoint, fields, answer)
@@ -80,7 +84,7 @@ def _record(call: Call) -> None:
         ),
         continued=continued,
     )
-    target = Target(key_id=key.pk, project_id=key.project_id, session_id=session.pk)
+    target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
     reconciled = history_reconcile(target, request)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
@@ -113,10 +117,13 @@ def _usage(answer: Answer) -> tuple[Usage | None, int]:
         return None, 0
 
 
-def key_find(proof: KeyProof) -> ApiKey:
-    """Return the API key of a call, even if it has since expired. Raises `KeyInvalid`."""
-    key = ApiKey.objects.select_related("project").filter(prefix=proof.prefix, revoked_at=None).first()
+def key_find(call: Call) -> ApiKey:
+    """Return the API key of a call, even if it has expired or was revoked since. Raises `KeyInvalid`."""
+    proof, called = call.key, datetime.fromtimestamp(call.at, UTC) - _GRACE
+    key = ApiKey.objects.select_related("project").filter(prefix=proof.prefix).first()
     if key is None or bytes(key.hash).hex() != proof.hash or Scope.PUSH not in key.scopes:
+        raise KeyInvalid(proof.prefix)
+    if any(ended is not None and ended <= called for ended in (key.revoked_at, key.expires_at)):
         raise KeyInvalid(proof.prefix)
     return key
 

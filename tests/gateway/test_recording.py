@@ -6,10 +6,14 @@ import gzip
 import http.client
 import json
 import threading
+from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import zstandard
+from django.db import OperationalError
+from django.utils import timezone
 
 from accounts.models import ApiKey, Project
 from accounts.services import api_key_create
@@ -319,6 +323,32 @@ class TestFailures:
         while not Turn.objects.exists():
             gateway.settle()
         assert Turn.objects.get().uncached_tokens == 12
+
+    @pytest.mark.parametrize("field", ["revoked_at", "expires_at"])
+    def test_a_call_is_recorded_if_its_key_ends_meanwhile(
+        self, agent: Agent, gateway: Running, provider: Provider, field: str
+    ) -> None:
+        go = threading.Event()
+        provider.script = [Reply(headers=STREAM, parts=stream(text("Hello.")), go=go)]
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+        connection.request("POST", f"/gateway{MESSAGES}", request(user("Hi."), tools=TOOLS), agent.headers)
+        response = connection.getresponse()
+        response.read1(10)
+        ApiKey.objects.update(**{field: timezone.now()})
+        go.set()
+        response.read()
+        connection.close()
+        gateway.settle()
+        assert stored(AgentSession.objects.get()) == [user("Hi."), assistant(text("Hello."))]
+
+    @pytest.mark.parametrize("field", ["revoked_at", "expires_at"])
+    def test_a_call_is_not_recorded_if_its_key_ended_before(
+        self, agent: Agent, monkeypatch: pytest.MonkeyPatch, field: str
+    ) -> None:
+        monkeypatch.setattr("gateway.callers.api_key_find", Mock(side_effect=OperationalError))
+        ApiKey.objects.update(**{field: timezone.now() - timedelta(hours=1)})
+        agent.say(user("Hi."), text("Hello."))  # the store is down, so the gateway cannot check the key
+        assert not AgentSession.objects.exists()
 
     def test_a_client_that_leaves_after_the_last_event_missed_nothing(
         self, agent: Agent, gateway: Running, provider: Provider

@@ -18,13 +18,15 @@ SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, 
                 WHERE r.session_id = s.id AND (r.index < 8 OR r.index >= s.turn_count - 8)
                   AND r.message_count = 0 AND r.request_id IS NOT NULL) AS has_reports
   FROM agent_sessions_agentsession s
-  JOIN accounts_apikey k
-    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
   LEFT JOIN agent_sessions_turn t ON t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s
  WHERE s.id = %(session)s AND s.project_id = %(project)s
+   AND (%(key)s::uuid IS NULL OR EXISTS (
+       SELECT FROM accounts_apikey k
+        WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))
 """
 
 #: Returns the session and the turn stored with this idempotency key, or no row if the API key is invalid.
+#: Without a key, its validity is not checked (see `Target`).
 READ: LiteralString = _STATE
 LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 
@@ -61,9 +63,9 @@ WITH session AS (
         unpriced_turns = unpriced_turns + %(unpriced)s,
         plan_turn = %(plan_turn)s
      WHERE s.id = %(session)s AND s.project_id = %(project)s AND s.xmin::text = %(version)s
-       AND EXISTS (
+       AND (%(key)s::uuid IS NULL OR EXISTS (
            SELECT FROM accounts_apikey k
-            WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()))
+            WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))
        AND (%(idempotency_key)s::text IS NULL OR NOT EXISTS (
            SELECT FROM agent_sessions_turn t
             WHERE t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s))

@@ -22,9 +22,13 @@ from sessions.services.ingestion import IngestedMessage, NewPreamble
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The session that a push is for, and the API key that it was sent with."""
+    """The session that a push is for, and the API key that it was sent with.
 
-    key_id: UUID
+    The key must be valid when the turn is stored. `key_id` is None if that was checked before: a call that
+    the gateway has forwarded is recorded even if its key was revoked meanwhile.
+    """
+
+    key_id: UUID | None
     project_id: UUID
     session_id: UUID
 

@@ -45,9 +45,11 @@ from sessions.store import bodies
 #: A plain query, because Django takes 0.5 ms to build it. It also checks the API key.
 _LOCK = """
 SELECT s.* FROM agent_sessions_agentsession s
-  JOIN accounts_apikey k
-    ON k.id = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
- WHERE s.id = %s AND s.project_id = %s FOR UPDATE OF s
+ WHERE s.id = %(session)s AND s.project_id = %(project)s
+   AND (%(key)s::uuid IS NULL OR EXISTS (
+       SELECT FROM accounts_apikey k
+        WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))
+   FOR UPDATE OF s
 """
 
 
@@ -58,7 +60,8 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
     Raises `SessionGone`, `InvalidHistory`, `UnknownResponse`, `BadJson` or the errors of `request.read`;
     nothing is stored then.
     """
-    rows = AgentSession.objects.raw(_LOCK, [target.key_id, target.session_id, target.project_id])
+    own = {"key": target.key_id, "session": target.session_id, "project": target.project_id}
+    rows = AgentSession.objects.raw(_LOCK, own)
     root = next(iter(rows), None)
     if root is None:
         raise SessionGone
