@@ -19,7 +19,7 @@ from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from drf_spectacular.generators import SchemaGenerator
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from accounts.models import Project
@@ -50,17 +50,30 @@ PATHS = sorted(
 )
 
 
+#: Checks of sequences of calls: also, created objects are found, and deleted ones are not.
+SEQUENCE_CHECKS = [
+    *(check for check in CHECKS if check != "ignored_auth"),
+    "use_after_free",
+    "ensure_resource_availability",
+]
+
+
 @cache
-def operations() -> list[Any]:
+def schema() -> Any:
     import schemathesis  # takes a second
     from schemathesis.config import SchemathesisConfig
 
     config = SchemathesisConfig.from_path(Path(__file__).with_name("schemathesis.toml"))
-    schema = schemathesis.openapi.from_dict(
+    loaded = schemathesis.openapi.from_dict(
         SchemaGenerator().get_schema(request=None, public=True), config=config
     )
-    schema.app = get_wsgi_application()
-    return [result.ok() for result in schema.get_all_operations()]
+    loaded.app = get_wsgi_application()
+    return loaded
+
+
+@cache
+def operations() -> list[Any]:
+    return [result.ok() for result in schema().get_all_operations()]
 
 
 @contextmanager
@@ -102,6 +115,34 @@ def test_responses_match_the_schema(path: str, mode: str, known: dict[str, Any])
     for operation in operations():
         if operation.path == path:
             ask(operation, mode, known)
+
+
+@pytest.mark.slow
+def test_sequences_of_calls_match_the_schema(known: dict[str, Any]) -> None:
+    """Later calls use ids from the responses of earlier ones, as schemathesis infers from the schema."""
+    from schemathesis.checks import CHECKS as ALL
+
+    machine = schema().as_state_machine()
+    checks = ALL.get_by_names(SEQUENCE_CHECKS)
+
+    class Sequence(machine):  # type: ignore[misc]
+        def get_call_kwargs(self, case: Any) -> dict[str, Any]:
+            return {"headers": {"Authorization": f"Bearer {known['key']}"}}
+
+        def validate_response(self, response: Any, case: Any, **options: Any) -> None:
+            case.validate_response(response, checks=checks, transport_kwargs=options, recorder=self.recorder)
+
+    with one_connection():
+        Sequence.run(
+            settings=settings(
+                max_examples=EXAMPLES * 4,
+                stateful_step_count=12,
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+        )
 
 
 def ask(operation: Any, mode: str, known: dict[str, Any]) -> None:
