@@ -19,11 +19,21 @@ pytestmark = [
 ]
 
 
-def run(folders: list[Path], *command: str) -> str:
-    """Run a command as the owner of the folders and return its output."""
+#: Drops a capability (PR_CAPBSET_DROP) and becomes a program, which then does not have it.
+_WITHOUT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(24, int(sys.argv[1]))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+SETUID, SYS_ADMIN = 7, 21
+
+
+def run(folders: list[Path], *command: str, without: int | None = None) -> str:
+    """Run a command as the owner of the folders and return its output. `without` is a missing capability."""
+    less = () if without is None else (sys.executable, "-I", "-S", "-c", _WITHOUT, str(without))
     options = ["--parent", str(os.getpid()), "--signal", "SIGTERM", *(f"--unprivileged={f}" for f in folders)]
     done = subprocess.run(
-        (sys.executable, "-I", "-S", launch.__file__, *options, "--", *command),
+        (*less, sys.executable, "-I", "-S", launch.__file__, *options, "--", *command),
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -48,6 +58,38 @@ def test_the_database_has_a_user_of_its_own_without_capabilities(tmp_path: Path)
             assert int(found[name], 16) == 0
         assert (folder / "PG_VERSION").stat().st_uid == user
     assert users[0] == users[2] != users[1]
+
+
+def test_without_the_right_to_mount_it_may_read_all_folders_but_write_only_its_own(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "postgres").mkdir(parents=True)
+    (home / "postgres" / "PG_VERSION").write_text("18")
+    home.chmod(0o700)
+    script = (
+        f"cd {home}; cat postgres/PG_VERSION; echo x > postgres/own; echo x > other; cat /proc/self/status"
+    )
+    version, _, status = run([home / "postgres"], "/bin/sh", "-c", script, without=SYS_ADMIN).partition(
+        "Name:"
+    )
+    found = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert version == "18"
+    assert "0" not in found["Uid"].split()
+    assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {
+        1 << launch.CAP_DAC_READ_SEARCH
+    }
+    written = sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file())
+    assert written == ["postgres/PG_VERSION", "postgres/own"]
+
+
+def test_a_root_that_cannot_change_its_user_becomes_nobody_in_a_namespace(tmp_path: Path) -> None:
+    unshare = shutil.which("unshare")
+    if unshare is None or subprocess.run([unshare, "-U", "true"], check=False).returncode != 0:
+        pytest.skip("requires user namespaces")
+    folder = tmp_path / "postgres"
+    folder.mkdir()
+    script = f"id -u; echo x > {folder}/own"
+    assert int(run([folder], "/bin/sh", "-c", script, without=SETUID)) == pwd.getpwnam("nobody").pw_uid
+    assert (folder / "own").stat().st_uid == os.getuid()
 
 
 def test_it_reads_its_folders_and_programs_but_nothing_else_in_private_folders(tmp_path: Path) -> None:
