@@ -18,7 +18,7 @@ from bench.chaos.writers import Api
 
 #: Calls after which an agent begins another session: each call contains the whole history.
 _CALLS = 60
-_PAUSE = 0.3
+_PAUSE = 1.0
 _TIMEOUT = 40.0
 
 #: Seconds in which the gateway must have recorded the last calls.

@@ -38,9 +38,18 @@ Row = TypeVar("Row", bound=Claimable)
 Lease = timedelta | Callable[[int], timedelta]
 
 
-def is_free(path: str = "") -> Q:
-    """Match rows that can be claimed now. `path` is a lookup prefix that leads to them (`"state__"`)."""
-    return Q(**{f"{path}lease_until": None}) | Q(**{f"{path}lease_until__lte": Now()})
+#: At least the longest lease and pause, except where a service states another value.
+LONGEST = timedelta(minutes=15)
+
+
+def is_free(path: str = "", *, longest: timedelta | None = LONGEST) -> Q:
+    """Match rows that can be claimed now. `path` is a lookup prefix that leads to them (`"state__"`).
+
+    A lease that ends later than `longest` from now was set before the database's clock was set back, and no
+    longer applies. `longest` must exceed the leases: a claim may wait for a statement that renews one.
+    """
+    free = Q(**{f"{path}lease_until": None}) | Q(**{f"{path}lease_until__lte": Now()})
+    return free if longest is None else free | Q(**{f"{path}lease_until__gt": Now() + longest})
 
 
 def oldest_first(rows: QuerySet[Row]) -> QuerySet[Row]:
@@ -48,17 +57,19 @@ def oldest_first(rows: QuerySet[Row]) -> QuerySet[Row]:
     return rows.order_by(F("lease_until").asc(nulls_first=True))
 
 
-def claim(rows: QuerySet[Row], *, lease: Lease, **changes: Any) -> Row | None:
+def claim(
+    rows: QuerySet[Row], *, lease: Lease, longest: timedelta | None = LONGEST, **changes: Any
+) -> Row | None:
     """Claim the one row that `rows` selects, and set the columns in `changes` with it.
 
     Returns None if the row is not free, no longer matches `rows`, or was claimed by another worker first.
     """
-    row = rows.filter(is_free()).first()
+    row = rows.filter(is_free(longest=longest)).first()
     if row is None:
         return None
     attempt = row.attempts + 1
     length = lease if isinstance(lease, timedelta) else lease(attempt)
-    unclaimed = rows.filter(is_free(), pk=row.pk, attempts=row.attempts)
+    unclaimed = rows.filter(is_free(longest=longest), pk=row.pk, attempts=row.attempts)
     if unclaimed.update(attempts=attempt, lease_until=Now() + length, **changes) != 1:
         return None
     for name, value in {"attempts": attempt, **changes}.items():

@@ -282,6 +282,15 @@ class TestFailures:
         assert not execution.import_step(job_id=id, seconds=-1)
         assert ImportJob.objects.get(pk=id).state == ImportJob.State.PENDING
 
+    def test_an_import_continues_after_the_clock_was_set_back(
+        self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(jobs, "import_dispatch", lambda id: execution.import_step(job_id=id))
+        id = UUID(upload(conversation(1)).json()["id"])
+        ImportJob.objects.filter(pk=id).update(lease_until=timezone.now() + timedelta(hours=2))
+        assert jobs.import_jobs_sweep() == 1
+        assert ImportJob.objects.get(pk=id).state == ImportJob.State.DONE
+
     def test_lost_notifications_are_repeated(
         self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch
     ) -> None:

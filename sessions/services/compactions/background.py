@@ -71,7 +71,9 @@ def compaction_claim(*, compaction_id: UUID) -> Compaction | None:
     rows = Compaction.objects.select_related("session")
     pending = rows.filter(pk=compaction_id, state=Compaction.State.PENDING)
     running = Compaction.State.RUNNING
-    compaction = claim(pending, lease=_lease(), state=running, started_at=timezone.now())
+    compaction = claim(
+        pending, lease=_lease(), longest=2 * _lease(), state=running, started_at=timezone.now()
+    )
     if compaction is not None and compaction.attempts == 1:
         compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction

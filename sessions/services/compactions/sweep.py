@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from sessions.models import Compaction
+from sessions.services.claims import is_free
 from sessions.services.compactions.background import compaction_retry_or_fail
 from sessions.services.dispatch import compaction_dispatch
 
@@ -21,13 +22,15 @@ def compactions_sweep() -> int:
 
     Concurrent sweeps dispatch each compaction once.
     """
-    stale = Compaction.objects.filter(state=Compaction.State.RUNNING, lease_until__lt=Now())
+    longest = timedelta(seconds=2 * settings.CONTEXTAPP_LEASE_SECONDS)
+    stale = Compaction.objects.filter(is_free(longest=longest), state=Compaction.State.RUNNING)
     for compaction in stale.order_by("created_at")[:BATCH]:
         compaction_retry_or_fail(compaction=compaction, reason="the worker was lost")
-    overdue = Now() - timedelta(seconds=settings.CONTEXTAPP_REDISPATCH_SECONDS)
-    lost = Compaction.objects.filter(
-        Q(dispatched_at=None) | Q(dispatched_at__lt=overdue), state=Compaction.State.PENDING
-    )
+    patience = timedelta(seconds=settings.CONTEXTAPP_REDISPATCH_SECONDS)
+    # A time in the future was written before the clock was set back.
+    recent = Q(dispatched_at__gte=Now() - patience, dispatched_at__lte=Now() + patience)
+    pending = Compaction.objects.filter(state=Compaction.State.PENDING)
+    lost = pending.filter(Q(dispatched_at=None) | ~recent)
     return sum(_dispatch_again(compaction) for compaction in lost.order_by("created_at")[:BATCH])
 
 

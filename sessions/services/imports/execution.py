@@ -40,6 +40,9 @@ MAX_STALLS = 4
 
 _LEASE = timedelta(seconds=30)
 
+#: Jobs with a later lease can be claimed (see `is_free`).
+LONGEST_LEASE = 2 * _LEASE
+
 
 class ClaimLost(Exception):
     """The job was cancelled, or another worker has claimed it."""
@@ -51,7 +54,7 @@ def import_step(*, job_id: UUID, seconds: float = SLICE_SECONDS) -> bool:
     Does nothing if the job is claimed by another worker or has ended.
     """
     jobs = ImportJob.objects.select_related("project").filter(pk=job_id, state__in=ImportJob.OPEN)
-    job = claim(jobs, lease=_LEASE, state=ImportJob.State.RUNNING)
+    job = claim(jobs, lease=_LEASE, longest=LONGEST_LEASE, state=ImportJob.State.RUNNING)
     if job is None:
         return False
     _still_own(job).update(stalls=F("stalls") + 1)

@@ -15,6 +15,7 @@ from sessions.models import ImportJob
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import is_free, revoke
 from sessions.services.dispatch import import_dispatch
+from sessions.services.imports.execution import LONGEST_LEASE
 from sessions.services.imports.uploads import Readable, upload_delete, upload_store
 
 #: Time after which the record of a finished job is deleted. Its sessions stay.
@@ -63,7 +64,7 @@ def import_job_cancel(*, job: ImportJob) -> ImportJob:
 
 def import_jobs_sweep() -> int:
     """Dispatch the open jobs without a worker. Returns their number."""
-    jobs = ImportJob.objects.filter(is_free(), state__in=ImportJob.OPEN).order_by("pk")
+    jobs = ImportJob.objects.filter(is_free(longest=LONGEST_LEASE), state__in=ImportJob.OPEN).order_by("pk")
     return sum(map(import_dispatch, list(jobs.values_list("pk", flat=True))))
 
 

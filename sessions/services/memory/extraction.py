@@ -82,7 +82,7 @@ def extractions_sweep() -> int:
     now = timezone.now()
     rows = AgentSession.objects.filter(
         Q(memory_extraction_state=None) | Q(memory_extraction_state__turn__lt=F("memory_update_state__turn")),
-        is_free("memory_extraction_state__"),
+        is_free("memory_extraction_state__", longest=_LONGEST_PAUSE),
         project__in=active,
         turn_count__gt=0,
         last_active_at__range=(now - _SWEEP_PERIOD, _idle_before(now)),
@@ -108,7 +108,7 @@ def _claim_turns(session_id: UUID) -> ExtractionJob | None:
     if end is None:
         return None
     rows = MemoryExtractionState.objects.filter(session=session, turn=turn)
-    state = claim(rows, lease=_lease, last_error="")
+    state = claim(rows, lease=_lease, longest=_LONGEST_PAUSE, last_error="")
     return _job(session, state, end) if state is not None else None
 
 

@@ -130,7 +130,7 @@ class _Player:
     def _prompt(self) -> tuple[list[bytes], list[dict[str, Any]]]:
         """Fetch the prompt. Return its parts as JSON, and its messages."""
         target = self._target
-        state = prompt_state(key_id=target.key_id, project_id=target.project_id, session_id=target.session_id)
+        state = prompt_state(key_id=self._key.pk, project_id=target.project_id, session_id=target.session_id)
         messages = messages_now(state) if state is not None else None
         assert state is not None
         assert messages is not None  # the transaction has created the session

@@ -92,7 +92,7 @@ def delivery_send(*, delivery_id: UUID) -> None:
     pending = WebhookDelivery.objects.select_related("webhook").filter(
         pk=delivery_id, state=WebhookDelivery.State.PENDING
     )
-    delivery = claim(pending, lease=_pause_after)
+    delivery = claim(pending, lease=_pause_after, longest=None)
     if delivery is None:
         return
     # Without a transaction and a connection to the database: the receiver may be slow.
@@ -161,5 +161,5 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
 
 def deliveries_sweep() -> int:
     """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number."""
-    pending = WebhookDelivery.objects.filter(is_free(), state=WebhookDelivery.State.PENDING)
+    pending = WebhookDelivery.objects.filter(is_free(longest=None), state=WebhookDelivery.State.PENDING)
     return sum(map(delivery_dispatch, oldest_first(pending).values_list("pk", flat=True)[:_BATCH]))
