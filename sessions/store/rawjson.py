@@ -40,6 +40,8 @@ class RawFields(Mapping[str, Any]):
             return cls(_fields.decode(body))
         except msgspec.MsgspecError as error:
             raise BadJson(f"the body is not valid JSON: {error}") from None
+        except RecursionError:
+            raise _too_deep() from None
 
     def __getitem__(self, name: str) -> Any:
         """Return a field. Raises `BadJson`."""
@@ -142,7 +144,7 @@ def read_list(body: bytes, name: str, start: int) -> tuple[dict[str, Any], Any, 
         spans = _spans(body, start, bytes(fields.pop(name)))
         values = [orjson.loads(body[begin:end]) for begin, end in spans]
         others = {each: orjson.loads(bytes(field)) for each, field in fields.items()}
-    except (msgspec.MsgspecError, orjson.JSONDecodeError):
+    except (msgspec.MsgspecError, orjson.JSONDecodeError, RecursionError):
         spans = []
     if not spans:  # an empty list, a name that occurs twice, or an error, which `read_object` reports
         others = read_object(body)

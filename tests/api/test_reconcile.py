@@ -305,6 +305,15 @@ def test_invalid_histories_are_rejected(api: Api, body: dict[str, Any], expected
     assert Turn.objects.count() == 0
 
 
+@pytest.mark.parametrize("field", ["messages", "metadata"])
+def test_deeply_nested_json_is_rejected(api: Api, field: str) -> None:
+    reconcile(api, history(1))
+    body = {"messages": b"[]", field: b"[" * 5_000 + b"]" * 5_000}
+    pairs = b",".join(b'"%b":%b' % (name.encode(), value) for name, value in body.items())
+    response = api.post(URL, b"{" + pairs + b"}")
+    assert (response.status_code, code(response)) == (400, "too_deep")
+
+
 def test_another_projects_session_is_not_reached(stranger_api: Api, api: Api) -> None:
     reconcile(api, history(1))
     assert stranger_api.post(URL, {"messages": history(1)}).status_code == 404
