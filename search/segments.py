@@ -150,6 +150,9 @@ def _encode(header: Header, postings: Mapping[bytes, Postings]) -> Segment:
 
 
 def _is_strong(postings: Postings, lengths: bytes) -> bool:
+    # A term that occurs once is never a strong match.
+    if postings[1].count(1) == len(postings[1]):
+        return False
     return any(weight(count, lengths[place]) >= STRONG for place, count in zip(*postings, strict=True))
 
 

@@ -31,6 +31,8 @@ MAX_TERM = 120
 MAX_COUNT = 255
 
 _RUN = re.compile(r"[^\W_]+")
+#: Replaces every ASCII character that is no letter or digit by a space.
+_SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)).ljust(256)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
@@ -80,7 +82,7 @@ def analyse(text: str) -> Analysis:
     """Return the terms of a text."""
     counts: Counter[str] = Counter()
     length = 0
-    for run, count in Counter(_RUN.findall(text)).items():
+    for run, count in Counter(_runs(text)).items():
         for word in _RUNS[run]:
             counts[word] += count
             length += count
@@ -88,7 +90,9 @@ def analyse(text: str) -> Analysis:
         counts = Counter(dict.fromkeys(counts, 1))
     for name in identifiers(text):
         counts.setdefault(name, 1)
-    return Analysis({term: min(count, MAX_COUNT) for term, count in counts.items()}, length)
+    if counts and max(counts.values()) > MAX_COUNT:
+        return Analysis({term: min(count, MAX_COUNT) for term, count in counts.items()}, length)
+    return Analysis(counts, length)
 
 
 def identifiers(text: str) -> set[str]:
@@ -104,7 +108,14 @@ def identifiers(text: str) -> set[str]:
 
 def words(text: str) -> list[str]:
     """Return the words of a text in order, without function words."""
-    return [word for run in _RUN.findall(text) for word in _RUNS[run]]
+    return [word for run in _runs(text) for word in _RUNS[run]]
+
+
+def _runs(text: str) -> list[str]:
+    """Split a text into runs of letters and digits. In ASCII texts, this takes a fraction of the time."""
+    if text.isascii():
+        return text.encode().translate(_SPACED).decode().split()
+    return _RUN.findall(text)
 
 
 def joined_form(name: str) -> str | None:
