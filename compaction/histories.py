@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from compaction.identity import REASONING
 from compaction.messages import JSON
+from compaction.provider_summary import COMPACTION, begins_with_summary
 
 
 class Change(StrEnum):
@@ -85,6 +86,8 @@ def compare(
         return Comparison(change=Change.EDITED, common=common, new=len(stored))
     if kept := _kept(stored, sent, common):
         return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
+    if any(map(is_provider_summary, messages[max(common - first, 0) :][:_SUMMARY_WITHIN])):
+        return Comparison(change=Change.COMPACTED, common=common, new=0)
     if common <= _leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
         return Comparison(change=Change.SIDE, common=common, new=common)
     return Comparison(change=Change.DIVERGED, common=common, new=common)
@@ -98,6 +101,12 @@ def is_side_prompt(message: JSON) -> bool:
 def is_summary(message: JSON) -> bool:
     """Return whether a message is a client's summary of messages that it compacted."""
     return any(text.lstrip().startswith(_SUMMARIES) for text in _texts(message))
+
+
+def is_provider_summary(message: JSON) -> bool:
+    """Return whether a message begins with a summary that the provider wrote: a block or an item."""
+    is_item = isinstance(message, Mapping) and message.get("type") == COMPACTION
+    return is_item or (isinstance(message, Mapping) and begins_with_summary(message))
 
 
 def _has_summary(messages: Sequence[JSON]) -> bool:

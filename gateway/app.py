@@ -23,10 +23,11 @@ from gateway.exchange import Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, respond
 from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.providers import PROVIDERS
+from gateway.recording.contents import response_of
 from gateway.recording.recorder import Recorder
 from gateway.routing import Route, route_of
 from gateway.summaries import Summaries
-from sessions.services.reconcile.splice import Served, SummaryNeeded
+from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
 
@@ -120,9 +121,9 @@ class Gateway:
             body = route.provider.with_usage(endpoint, body)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
         call = _call(route, headers, body, caller, forward, at, _mode(named, caller))
-        summary: SummaryNeeded | None = None
+        served: Served | None = None
         if endpoint:
-            forward, summary = await self._compacted(forward, call, caller, credentials)
+            forward, served = await self._compacted(forward, call, caller, credentials)
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy()
         self._open += 1
@@ -133,8 +134,8 @@ class Gateway:
             metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
             if endpoint:
                 self._record(_answered(call, copy))
-            if summary is not None and copy.status == 200:
-                self._summaries.start(forward, summary)
+            if served is not None:
+                self._summarize(forward, served, _answered(call, copy))
             self._open -= 1
         if copy.status and copy.status != 502 and not copy.is_complete:
             raise Cut
@@ -149,6 +150,13 @@ class Gateway:
         """Return when every response is sent and its call is in the queue or on disk."""
         while self._open or self._recording:
             await asyncio.sleep(0.01)
+
+    def _summarize(self, forward: Forward, served: Served, call: Call) -> None:
+        """Request a summary if one is due, or stop using one that the provider has rejected."""
+        if served.summary is not None and call.status == 200:
+            self._summaries.start(forward, served.summary)
+        if served.block_session is not None and call.status == 400:
+            self._summaries.reject(served.block_session, response_of(call))
 
     def _record(self, call: Call) -> None:
         task = asyncio.create_task(self._recorder.add(call))
@@ -202,11 +210,8 @@ class Gateway:
 
     async def _compacted(
         self, forward: Forward, call: Call, caller: Caller, credentials: Credentials
-    ) -> tuple[Forward, SummaryNeeded | None]:
-        """Return the request with the edits of its session, in compact mode.
-
-        The second value is a request for a summary that should follow it.
-        """
+    ) -> tuple[Forward, Served | None]:
+        """Return the request with the edits of its session, in compact mode, and these."""
         if call.mode != COMPACT:
             named = PROVIDERS[call.provider].identity(call.headers, {}).session
             session = [(b"x-contextapp-session", header_text(named))] if named else []
@@ -222,7 +227,7 @@ class Gateway:
         tokens = f"compact{engine}; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
         extra = [(b"x-contextapp", tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
         headers = upstream.with_betas(forward.headers, result.betas)
-        return replace(forward, body=result.body, headers=headers, extra=extra), result.summary
+        return replace(forward, body=result.body, headers=headers, extra=extra), result
 
 
 @lru_cache(maxsize=1_000)

@@ -16,6 +16,7 @@ from compaction.on_demand import BETA, OnDemandSummary
 from gateway import upstream
 from gateway.exchange import Forward
 from sessions.services.compactions.on_demand import NotReplaceable, SummaryRequested, summary_record
+from sessions.services.compactions.rejected_summary import rejection_of, summary_reject
 from sessions.services.reconcile.splice import SummaryNeeded
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class Summaries:
     def __init__(self, http: httpx2.AsyncClient) -> None:
         self._http = http
         self._open: dict[UUID, asyncio.Task[None]] = {}
+        self._rejected: set[asyncio.Future[None]] = set()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="summaries")
 
     def start(self, forward: Forward, needed: SummaryNeeded) -> None:
@@ -41,9 +43,17 @@ class Summaries:
             self._open[session_id] = task = asyncio.create_task(self._request(forward, needed))
             task.add_done_callback(lambda _: self._open.pop(session_id))
 
+    def reject(self, session_id: UUID, response: bytes) -> None:
+        """Stop using the summaries of a session if the error response names the one in the request."""
+        if reason := rejection_of(response):
+            loop = asyncio.get_running_loop()
+            stored = loop.run_in_executor(self._threads, _reject, session_id, reason)
+            self._rejected.add(stored)
+            stored.add_done_callback(self._rejected.discard)
+
     async def settle(self) -> None:
         """Return when no request is in progress."""
-        await asyncio.gather(*self._open.values(), return_exceptions=True)
+        await asyncio.gather(*self._open.values(), *self._rejected, return_exceptions=True)
 
     def stop(self) -> None:
         """Give up the requests in progress. The next process repeats them."""
@@ -74,6 +84,15 @@ class Summaries:
             return OnDemandSummary.of(orjson.loads(data))
         except orjson.JSONDecodeError:
             return OnDemandSummary.of(None)
+
+
+def _reject(session_id: UUID, reason: str) -> None:
+    try:
+        summary_reject(session_id, reason=reason)
+    except DatabaseError as error:
+        log.warning("A rejected summary of the provider could not be removed: %s", error)
+    finally:
+        connection.close()
 
 
 def _store(requested: SummaryRequested, summary: OnDemandSummary) -> None:

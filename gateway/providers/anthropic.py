@@ -54,7 +54,8 @@ class Anthropic(Provider):
             session=named or _session_of_user(mapping(body.get("metadata")).get("user_id")),
             agent=headers.get("x-claude-code-agent-id", "")[:40],
             client="claude-code" if is_claude_code else client_name(headers),
-            is_side=is_side or "x-claude-code-compaction" in headers,
+            # A request for a summary on demand: the client sends the block in its next requests.
+            is_side=is_side or "x-claude-code-compaction" in headers or "compaction" in body,
             is_compacted="x-claude-code-context-compacted" in headers,
         )
 

@@ -50,6 +50,14 @@ def answer_of(call: Call) -> Answer:
     return provider.read_body(call.endpoint, value) if isinstance(value, dict) else Answer()
 
 
+def response_of(call: Call) -> bytes:
+    """Return the decoded response body, b"" if it cannot be decoded."""
+    try:
+        return decoded(call.response, call.response_encoding, is_whole=call.is_complete)
+    except Unreadable:
+        return b""
+
+
 def decoded(data: bytes, encoding: str, *, is_whole: bool = True) -> bytes:
     """Decode a body's content encodings in reverse order. Raises `Unreadable`."""
     for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):

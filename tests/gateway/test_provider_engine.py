@@ -256,3 +256,27 @@ class TestOnDemand:
         revert = api.post(f"sessions/s/compactions/{detail['number']}/revert/", {})
         assert revert.status_code == 200
         assert not begins_with_block(api.get("sessions/s/prompt/").json()["messages"][0])
+
+    def test_a_summary_that_the_provider_rejects_later_is_not_sent_again(
+        self, worker: Worker, claude: Claude, provider: Provider, api: Api
+    ) -> None:
+        while not claude.bodies or not begins_with_block(claude.bodies[-1]["messages"][0]):
+            worker.work(0, says=output(0))
+        message = "messages.0.content.0: the signature of this compaction block has expired"
+        error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+        provider.script = [Reply(status=400, parts=[json.dumps(error).encode()])]
+        with pytest.raises(Exception, match="expired"):
+            worker.work(0, says=output(0))
+        worker.gateway.settle()
+        before = len(claude.bodies)
+        for _ in range(3):
+            worker.work(0, says=output(0))
+        later = claude.bodies[before:]
+        assert not any(begins_with_block(body["messages"][0]) for body in later)
+        assert claude.rejected == []
+        compactions = AgentSession.objects.get().compactions
+        rejected = compactions.get(record__on_demand=True)
+        own = compactions.filter(trigger="hard", number__gt=rejected.number).earliest("number")
+        assert (rejected.state, own.state) == ("reverted", "done")
+        assert message in rejected.reason
+        assert api.get("sessions/s/").json()["policy"]["engine"] == "own"

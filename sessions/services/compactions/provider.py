@@ -49,12 +49,14 @@ def provider_compaction_record(
     summary = next((message for message in reversed(messages) if is_compaction(message)), None)
     if summary is None and not _has_grown(session, report):
         return None
+    loaded = view_load(session)
+    if summary is not None and report is None and not _entries_before(loaded, summary):
+        return None  # the client has removed the messages itself
     other = compaction_in_progress(session)
     if other is not None:
         compaction_skip(compaction=other, reason="the provider compacted the prompt")
     policy = policy_of(session.policy)
     compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
-    loaded = view_load(session)
     plan = _plan(loaded, report, summary)
     notes: dict[str, Any] = {"engine": NAME}
     if report is not None:

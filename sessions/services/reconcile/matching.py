@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from compaction.histories import Change, Comparison, compare, is_side_prompt
+from compaction.histories import Change, Comparison, compare, is_provider_summary, is_side_prompt
 from sessions.models import AgentSession, ClientHistory
 from sessions.services.reconcile.reading import Reading
 from sessions.services.reconcile.stored import digest_of, is_current, stored_hashes
@@ -87,8 +87,13 @@ def _first_history(root: AgentSession) -> ClientHistory:
 def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Sent) -> Matched:
     """Return the session that the history continues, preferably one that it extends.
 
-    A history that the client's last request extends is found by its digest, without reading any message.
+    A history that the client's last request extends is found by its digest, without reading any message. A
+    summary that the provider wrote continues the conversation, not the side request that returned it.
     """
+    if any(map(is_provider_summary, reading.values[:1])):
+        histories = [
+            each for each in histories if each.pk == each.root_id or each.session.forked_at is not None
+        ]
     extended = [
         history
         for history in histories

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from compaction.capabilities import capabilities_of
 from compaction.dialects import parse_message
@@ -38,7 +39,8 @@ class Served:
     """A request body with the edits applied; token figures are in the provider's tokens.
 
     `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
-    summary that should be sent in the background.
+    summary that should be sent in the background. `block_session` is the session of a summary that the
+    provider wrote before, if the request begins with it.
     """
 
     body: bytes
@@ -48,6 +50,7 @@ class Served:
     is_by_provider: bool = False
     betas: tuple[str, ...] = ()
     summary: SummaryNeeded | None = None
+    block_session: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +77,13 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
         body, messages = _splice(edits, body, field)
         _check_once(messages, edits, model)
     served = Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
-    served = _with_provider(served, edits.provider, reading.fields, follows_block=_is_block(messages))
-    return replace(served, summary=_summary(edits, body, reading.fields, field))
+    follows_block = _is_block(messages)
+    served = _with_provider(served, edits.provider, reading.fields, follows_block=follows_block)
+    return replace(
+        served,
+        summary=_summary(edits, body, reading.fields, field),
+        block_session=edits.session_id if follows_block else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,54 @@
+"""Stop using summaries of the provider that it later rejects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.db import transaction
+
+from compaction.messages import JSON
+from compaction.provider_engine import OWN
+from compaction.triggers import hard
+from sessions.models import AgentSession, Compaction
+from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.revert import compaction_revert
+
+
+def rejection_of(response: bytes) -> str:
+    """Return the message of an error that names the summary in a request, else "". At most 300 characters."""
+    try:
+        value = json.loads(response)
+    except ValueError:
+        return ""
+    error: JSON = value.get("error") if isinstance(value, Mapping) else None
+    message = error.get("message") if isinstance(error, Mapping) else None
+    names_it = isinstance(message, str) and "compaction" in message.lower()
+    return str(message)[:300].replace("\0", "\ufffd") if names_it else ""
+
+
+@transaction.atomic
+def summary_reject(session_id: UUID, *, reason: str) -> None:
+    """Revert the provider's summaries in the prompt, and let contextapp compact the session from now on.
+
+    An earlier summary would be in the prompt again without the last one, so all of them are reverted.
+    """
+    session = AgentSession.objects.select_for_update().get(pk=session_id)
+    rows = session.compactions.filter(state=Compaction.State.DONE, record__on_demand=True)
+    rejected = list(rows.order_by("-number"))
+    if not rejected:
+        return
+    for row in rejected:
+        row = compaction_revert(session=session, number=row.number)
+        row.reason = f"the provider rejected its summary: {reason}"
+        row.save(update_fields=["reason"])
+    session.refresh_from_db()
+    session.policy = {**session.policy, "engine": OWN}
+    session.save(update_fields=["policy"])
+    session_compact(
+        session=session,
+        trigger=hard.TRIGGER.name,
+        reason="the provider rejected its summary",
+        supersede=True,
+    )

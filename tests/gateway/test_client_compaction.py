@@ -1,0 +1,68 @@
+"""Clients that request a summary from the provider and send it in place of their older messages."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sessions.models import AgentSession
+from tests.gateway.anthropic_talk import request, text, whole
+from tests.gateway.double import Provider, Reply
+from tests.gateway.openai_talk import response, said
+from tests.gateway.running import Running
+from tests.gateway.test_recording import MESSAGES, Agent, stored, user
+
+BLOCK = {"type": "compaction", "content": "We have read the files.", "signature": "c2lnbmVk"}
+
+
+@pytest.mark.parametrize("kept", [0, 2], ids=["all", "beginning"])
+def test_a_summary_by_anthropic_on_demand(
+    gateway: Running, provider: Provider, api_key: str, kept: int
+) -> None:
+    agent = Agent(gateway, provider, api_key, x_session_id="s", user_agent="agent/1")
+    for number in range(4):
+        agent.say(user(f"Question {number}"), text(f"Answer {number}"))
+    summarized = agent.history[: len(agent.history) - kept]
+    provider.script = [whole(BLOCK)]
+    body = request(*summarized, stream=False, compaction={"type": "summarize"})
+    assert gateway.call(MESSAGES, body, agent.headers).status == 200
+    gateway.settle()
+    agent.history = [{"role": "assistant", "content": [BLOCK]}, *agent.history[len(summarized) :]]
+    for number in (4, 5):
+        agent.say(user(f"Question {number}"), text(f"Answer {number}"))
+    _check(agent.history)
+
+
+def test_a_compaction_by_openai_on_demand(gateway: Running, provider: Provider, api_key: str) -> None:
+    headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk", "x-session-id": "s"}
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "opaque"}
+    history: list[dict[str, object]] = []
+
+    def say(words: str) -> None:
+        history.append({"type": "message", "role": "user", "content": words})
+        answer = {**said(f"To {words}"), "id": f"msg_{len(history)}"}
+        provider.script = [Reply(parts=[json.dumps(response(answer)).encode()])]
+        body = json.dumps({"model": "gpt-5.1", "input": history, "store": False}).encode()
+        assert gateway.call("/openai/v1/responses", body, headers).status == 200
+        history.append(answer)
+        gateway.settle()
+
+    for number in range(4):
+        say(f"Question {number}")
+    provider.script = [Reply(parts=[json.dumps({"output": [item], "usage": {}}).encode()])]
+    body = json.dumps({"model": "gpt-5.1", "input": history}).encode()
+    assert gateway.call("/openai/v1/responses/compact", body, headers).status == 200
+    history[:] = [item]
+    for number in (4, 5):
+        say(f"Question {number}")
+    _check(history)
+
+
+def _check(history: list[dict[str, object]]) -> None:
+    """Expect a session with the client's compaction, no fork, and the messages after it once."""
+    session = AgentSession.objects.get(external_id="s")
+    assert not AgentSession.objects.filter(forked_at__isnull=False).exists()
+    assert [row.trigger for row in session.compactions.all()] == ["client"]
+    assert stored(session)[-len(history) :] == history
+    assert session.message_count == 8 + len(history)
