@@ -7,6 +7,11 @@ commands and thinks. Prints the CPU milliseconds of a plan of the hard trigger, 
 of the runs): in a process that has seen none of the session, in one that has seen its identifiers but not its
 texts, and in one that has planned a compaction of it before. Then prints the CPU time of adding one message
 at position 100 and at position 10,000.
+
+    python -m bench.plan --first [--tokens 200000 30000]
+
+Prints only the CPU milliseconds of the first and the second plan of each session, in a process that has
+planned a compaction of another session.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -46,8 +52,16 @@ _MESSAGE_TOKENS = 333
 def main() -> None:
     arguments = _arguments()
     sessions = [session(tokens, max(1, tokens // _MESSAGE_TOKENS)) for tokens in arguments.tokens]
+    if arguments.first:
+        _plan(other := session(60_000, 180, seed=2), sum(message.tokens for message in other))
     gc.collect()
     gc.freeze()  # exclude loaded modules from garbage collection, as workers do
+    if arguments.first:
+        for messages in sessions:
+            tokens = sum(message.tokens for message in messages)
+            first, second = (_median_ms(partial(_plan, messages, tokens), 1) for _ in range(2))
+            print(f"{tokens:>10,} {first:>10,.1f} {second:>10,.1f}")
+        return
     figures = [_figures(messages, arguments.runs) for messages in sessions]
     early, late = (_message_ms(sessions[0], position) for position in (100, 10_000))
     figures.append({"a message at 100": early, "a message at 10,000": late, "ratio": late / early})
@@ -75,26 +89,27 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.plan", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--tokens", type=int, nargs="+", default=[200_000, 30_000])
     parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--first", action="store_true", help="measure only the first plans of a process")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser.parse_args()
 
 
-def session(tokens: int, count: int) -> tuple[Message, ...]:
+def session(tokens: int, count: int, *, seed: int = 1) -> tuple[Message, ...]:
     """Return a session with this many messages and about this many tokens. Outputs are cut to size."""
     files = [path for folder in ("compaction", "sessions", "docs") for path in (ROOT / folder).rglob("*.*")]
     sources = [path for path in sorted(files) if path.suffix in (".py", ".md") and path.stat().st_size]
     texts = {str(path.relative_to(ROOT)): path.read_text() for path in sources}
     size = 4 * tokens // count  # characters, an initial estimate
     for _ in range(4):
-        items = list(islice(_dialogue(texts, size), count))
+        items = list(islice(_dialogue(texts, size, seed), count))
         messages = dialects.parse(items, format=FORMAT, counter=COUNTER)
         size = size * tokens // sum(message.tokens for message in messages)
     return tuple(replace(message, turn=message.position // 2) for message in messages)
 
 
-def _dialogue(texts: dict[str, str], size: int) -> Iterator[JSON]:
+def _dialogue(texts: dict[str, str], size: int, seed: int) -> Iterator[JSON]:
     """Yield items endlessly: a request, then ten calls with outputs of about twice `size` characters."""
-    chance = random.Random(1)
+    chance = random.Random(seed)
     paths = list(texts)
     step = 0
     while True:
