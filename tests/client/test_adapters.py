@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 
 PAGES = 10
 ANSWER = "Nobody lives there."
-FRAMEWORKS = ("pydantic_ai", "langchain", "litellm", "openai_agents")
+FRAMEWORKS = ("pydantic_ai", "langchain", "litellm", "litellm_streaming", "openai_agents")
 
 
 @pytest.fixture
@@ -46,11 +46,10 @@ def _reader() -> Behaviour:
             return openai_talk.responses_whole(item, input_tokens=size, **fields)
         function = {"name": "read_page", "arguments": json.dumps({"number": number})}
         call = {"id": f"c{number}", "type": "function", "function": function}
+        answer = openai_talk.chat_stream if body.get("stream") else openai_talk.chat_whole
         if number < PAGES:
-            return openai_talk.chat_whole(
-                {"role": "assistant", "content": None, "tool_calls": [call]}, prompt=size
-            )
-        return openai_talk.chat_whole({"role": "assistant", "content": ANSWER}, prompt=size)
+            return answer({"role": "assistant", "content": None, "tool_calls": [call]}, prompt=size)
+        return answer({"role": "assistant", "content": ANSWER}, prompt=size)
 
     return reply
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
@@ -22,10 +24,22 @@ from contextapp_client.types import NewSession
 
 #: Maximum number of pending calls whose history is kept.
 _MAX_PENDING = 1_000
+#: Seconds that a call waits until the response that it continues is stored.
+_PATIENCE = 1.0
 #: Maximum number of sessions to remember as created.
 _MAX_SESSIONS = 10_000
 
 _CODEC: Codec[Message] = Codec(format="openai", encode=lambda message: [message], decode=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pending:
+    """A call whose response is not stored yet."""
+
+    session_id: str
+    history: list[Message]
+    is_storing: bool = False
+    done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ContextAppCallback(CustomLogger):
@@ -40,7 +54,7 @@ class ContextAppCallback(CustomLogger):
         super().__init__()
         self._app = app
         self._create: NewSession = create or {}
-        self._pending: dict[str, list[Message]] = {}
+        self._pending: dict[str, _Pending] = {}
         self._sessions: dict[str, Session] = {}
 
     async def async_pre_call_deployment_hook(
@@ -50,12 +64,26 @@ class ContextAppCallback(CustomLogger):
         history = kwargs.get("messages")
         if session_id is None or not history:
             return None
-        self._pending[kwargs["litellm_call_id"]] = list(history)
+        await self._previous_stored(session_id, history)
+        self._pending[kwargs["litellm_call_id"]] = _Pending(session_id=session_id, history=list(history))
         while len(self._pending) > _MAX_PENDING:
             del self._pending[next(iter(self._pending))]
         tools = kwargs.get("tools")
         messages = await asyncio.to_thread(self._store, session_id, history, tools=tools)
         return kwargs | {"messages": messages}
+
+    async def _previous_stored(self, session_id: str, history: Sequence[Message]) -> None:
+        """Wait until the response that a history continues is stored, with its usage.
+
+        LiteLLM reports a streamed response some time after its end.
+        """
+        for call_id, call in list(self._pending.items()):
+            count = len(call.history)
+            is_continued = count < len(history) and list(history[:count]) == call.history
+            if call.session_id == session_id and is_continued:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(call.done.wait(), _PATIENCE)
+                self._pending.pop(call_id, None)
 
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: Any, call_type: object
@@ -71,14 +99,19 @@ class ContextAppCallback(CustomLogger):
     async def _store_response(self, request: Mapping[str, Any], received: Any) -> None:
         if not isinstance(received, ModelResponse) or not received.choices:
             return
-        history = self._pending.pop(request["litellm_call_id"], None)
-        session_id = _session_id(request)
-        if history is None or session_id is None:
+        call_id = request["litellm_call_id"]
+        call = self._pending.get(call_id)
+        if call is None or call.is_storing:
             return
+        call.is_storing = True
         response = received.model_dump(mode="json", exclude_none=True)
         answer = response["choices"][0]["message"]
         report = {"usage": response.get("usage"), "model": response.get("model")}
-        await asyncio.to_thread(self._store, session_id, [*history, answer], **report)
+        try:
+            await asyncio.to_thread(self._store, call.session_id, [*call.history, answer], **report)
+        finally:
+            self._pending.pop(call_id, None)
+            call.done.set()
 
     async def async_log_failure_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
