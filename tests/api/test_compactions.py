@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import AuditEvent
 from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot, Recap
+from sessions.services.compactions.sweep import compactions_sweep
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, openai_turn, prompt, push, request, whole_turn
 from tests.plugins.reused import reused
@@ -265,3 +268,21 @@ def test_a_large_system_prompt_leaves_turns_between_compactions(api: Api) -> Non
         push(api, whole_turn(number, lines=25), session="large")
     done = api.get("sessions/large/compactions/").json()["data"]
     assert 0 < len(done) <= 7
+
+
+def test_a_compaction_continues_after_the_clock_was_set_back(
+    api: Api, session: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker was lost, and its lease ends hours later by the new time."""
+    fill(api, 3)
+    lost = Compaction.objects.create(
+        session=AgentSession.objects.get(external_id="s1"), number=1, trigger="soft", turn_index=2,
+        snapshot_position=4, state=Compaction.State.RUNNING, attempts=1,
+        lease_until=timezone.now() + timedelta(hours=2), dispatched_at=timezone.now() + timedelta(hours=2),
+    )  # fmt: skip
+    sent: list[object] = []
+    monkeypatch.setattr(
+        "sessions.services.compactions.sweep.compaction_dispatch", lambda id: not sent.append(id)
+    )
+    assert compactions_sweep() == 1
+    assert sent == [lost.pk]
