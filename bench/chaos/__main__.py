@@ -125,6 +125,8 @@ def import_is_complete(api: Api, id: str, name: str, count: int) -> bool:
             break
         time.sleep(3)
     is_done: bool = job["state"] == "done"
+    if not is_done:
+        print(f"the import {name} is {job['state']}: {job['progress']}, {job['error']}")
     return is_done and api.get(f"sessions/{name}/")["messages"] == count
 
 
