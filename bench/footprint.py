@@ -108,11 +108,11 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
     time.sleep(_START_SECONDS)
     for _ in range(rounds):
         pids = list(processes(instance.pid))
-        background = [pid for pid in pids if _BACKGROUND.search(Path(f"/proc/{pid}/cmdline").read_bytes())]
+        background = [pid for pid in pids if _BACKGROUND.search(_command(pid))]
         before = sum(map(_cpu_seconds, background))
         time.sleep(seconds)
         cpu.ours.append((sum(map(_cpu_seconds, background)) - before) / seconds * 100)
-        memory.ours.append(sum(map(_pss, pids)) / 1e6)
+        memory.ours.append(sum(map(_pss, processes(instance.pid))) / 1e6)
     return [cpu, memory]
 
 
@@ -131,10 +131,17 @@ def instance_memory(instance: Instance) -> dict[str, int]:
     """Return the bytes (PSS) of each part of an instance. Linux only."""
     sizes = dict.fromkeys((*PARTS, "other"), 0)
     for pid in list(processes(instance.pid)):
-        with suppress(OSError):  # it has ended meanwhile
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-            sizes[next((name for name, text in PARTS.items() if text in command), "other")] += _pss(pid)
+        command = _command(pid)
+        sizes[next((name for name, text in PARTS.items() if text in command), "other")] += _pss(pid)
     return sizes
+
+
+def _command(pid: int) -> bytes:
+    """Return the command line of a process, empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return b""
 
 
 def processes(pid: int) -> Iterator[int]:
@@ -153,6 +160,12 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _pss(pid: int) -> int:
-    """Return the bytes of a process in memory, with shared pages divided among the processes."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    """Return the bytes of a process in memory, with shared pages divided among the processes.
+
+    Returns 0 if the process has ended.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
