@@ -37,6 +37,7 @@ class QuietScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is un
 
     def tick(self, *args: Any, **options: Any) -> float:
         """Send the next due task. Return the seconds until the next call."""
+        self._forget_future_runs()
         if self.activity.quiet_seconds() < QUIET_AFTER:
             return float(super().tick(*args, **options))
         if time.monotonic() < self.resume_at:
@@ -45,6 +46,14 @@ class QuietScheduler(PersistentScheduler):  # type: ignore[misc]  # Celery is un
         if seconds > 0:  # all due tasks are sent
             self.resume_at = time.monotonic() + QUIET_PERIOD
         return min(seconds, CHECK_SECONDS)
+
+    def _forget_future_runs(self) -> None:
+        """Count from now on if the clock was set back. Otherwise, tasks would wait until the former time."""
+        future = [entry for entry in self.schedule.values() if entry.last_run_at > entry.default_now()]
+        for entry in future:
+            entry.last_run_at = entry.default_now()
+        if future:
+            self._heap = None  # sorted by the former times; Celery creates it again
 
     def adjust(self, seconds: float, drift: float = 0.0) -> float:
         """Return the time until a task is due. Celery subtracts 10 ms, and then busy-waits for that time."""

@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -88,3 +90,17 @@ def test_the_activity_of_the_database_is_seen(transactional_db, monkeypatch):
 
     unreachable = Activity({**parameters, "host": "127.0.0.1", "port": "1"})
     assert [unreachable.quiet_seconds(), unreachable.quiet_seconds() > 1] == [0.0, False]
+
+
+def test_it_sends_tasks_after_the_clock_was_set_back(tmp_path):
+    app = Celery(broker="memory://", set_as_current=False, fixups=[])
+    app.conf.beat_schedule = {name: {"task": name, "schedule": 0.01} for name in ("first", "second")}
+    scheduler = Recording(app=app, schedule_filename=str(tmp_path / "schedule"))
+    scheduler.activity = Reported()
+    for entry in scheduler.schedule.values():
+        entry.last_run_at += timedelta(hours=2)
+    deadline = time.monotonic() + 5
+    while len(set(getattr(scheduler, "sent", []))) < 2 and time.monotonic() < deadline:
+        scheduler.tick()
+    assert set(scheduler.sent) == {"first", "second"}
+    scheduler.close()
