@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+
 import orjson
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils.html import escape
 
 from accounts.models import Project
 from sessions.models import AgentSession, ImportJob
@@ -51,6 +54,21 @@ def test_several_logs_are_imported_at_once(member_client: Client) -> None:
     fragment = member_client.get(PAGE, headers={"HX-Request": "true"}).text
     assert all(f"run-{number}.json" in fragment for number in (1, 2))
     assert "hx-get" not in fragment
+
+
+def test_a_compressed_log_is_rejected_before_its_import(member_client: Client) -> None:
+    response = upload(member_client, gzip.compress(LOG))
+    assert response.status_code == 422  # type: ignore[attr-defined]
+    assert "run-7.json is compressed" in response.text  # type: ignore[attr-defined]
+    assert not ImportJob.objects.exists()
+
+
+def test_the_list_says_why_an_import_failed(member_client: Client) -> None:
+    upload(member_client, b"neither JSON nor a log")
+    execution.import_step(job_id=ImportJob.objects.get().pk)
+    error = ImportJob.objects.get().error
+    assert error
+    assert escape(error)[:100] in member_client.get(PAGE).text
 
 
 def test_an_import_can_be_cancelled(member_client: Client) -> None:

@@ -54,7 +54,19 @@ class UploadForm(PlainForm):
         limit = settings.CONTEXTAPP_MAX_IMPORT_BYTES
         if sum(file.size or 0 for file in files) > limit:
             raise forms.ValidationError(f"The upload exceeds the limit of {filesizeformat(limit)}.")
+        for file in files:
+            if _is_compressed(file):
+                raise forms.ValidationError(
+                    f"{file.name} is compressed. Decompress it first, or import it with the command below."
+                )
         return files
+
+
+def _is_compressed(file: UploadedFile[Any]) -> bool:
+    """Return whether a file begins like a gzip, Zstandard or zip file."""
+    begin = file.read(4)
+    file.seek(0)
+    return begin.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
