@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from tests import serving  # noqa: E402
 
 #: The path below the session, and the height of each picture in pixels.
-PICTURES = {"session": ("", 800), "compaction": ("compactions/3/", 640)}
+PICTURES = {"session": ("", 1080), "compaction": ("compactions/3/", 640)}
 WIDTH = 1200
 
 

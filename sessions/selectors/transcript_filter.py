@@ -13,7 +13,7 @@ from sessions.models import AgentSession, Message, ToolOutput
 from sessions.selectors.transcript import TurnMessages, calls_before
 
 #: Messages per page.
-SHOWN = 30
+SHOWN = 16
 
 #: The values of `MessageFilter.role`.
 ROLES = ("user", "assistant", "tool", "system")

@@ -5,6 +5,9 @@ import { legend } from "./chart/legend.js";
 import { canPrice, canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
 import { near } from "./chart/tip.js";
 
+// The chart of an active session is loaded again at most this often.
+const REFRESH_MS = 15_000;
+
 async function fetchData(host, query = {}) {
   const address = `${host.dataset.chart}?${new URLSearchParams(query)}`;
   const response = await fetch(address, { headers: { Accept: "application/json" } });
@@ -87,13 +90,19 @@ function chart(host, first) {
   const onSelect = (from, to) => show({ from, to });
 
   // New turns: draw them, unless the user looks at a part of the session.
-  document.addEventListener("session-updated", async () => {
+  let [timer, refreshed] = [null, 0];
+  const refresh = async () => {
+    refreshed = Date.now();
     const isZoomed = data !== whole;
     whole = await fetchData(host).catch(() => whole);
     describe();
     if (isZoomed) return;
     data = whole;
     drawAll();
+  };
+  document.addEventListener("session-updated", () => {
+    clearTimeout(timer);
+    timer = setTimeout(refresh, Math.max(0, refreshed + REFRESH_MS - Date.now()));
   });
 
   // Screen readers get this sentence and the data table; the canvas has nothing to focus.

@@ -1,6 +1,6 @@
 // The page of an active session updates itself: new turns, figures, chart and memory.
 
-const PERIOD_MS = 3_000;
+const PERIOD_MS = 5_000;
 const button = document.querySelector("[data-live-switch]");
 const state = () => document.getElementById("live");
 const memory = document.querySelector(".memory");
