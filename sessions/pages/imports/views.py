@@ -64,7 +64,7 @@ class UploadForm(PlainForm):
 
 def _is_compressed(file: UploadedFile[Any]) -> bool:
     """Return whether a file begins like a gzip, Zstandard or zip file."""
-    begin = file.read(4)
+    begin: bytes = file.read(4)
     file.seek(0)
     return begin.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"))
 
