@@ -28,7 +28,7 @@ _GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
 _PLAIN_LINE = re.compile(rb"(?m)^(?::*(?:[A-Za-z]?[a-z]+|[A-Z]+)\.*:*|..?)$")
 _NUMBER_LINE = re.compile(r"(?m)^(:*([0-9]{3,})\.*:*)$")
 _NAME_LINE = re.compile(
-    r"(?m)^(:*(?!h_)((?:[A-Za-z_][A-Za-z0-9_]*\.)*([A-Za-z_][A-Za-z0-9_]+))\.*:*)$"
+    r"(?m)^(:*((?:[A-Za-z_][A-Za-z0-9_]*\.)*([A-Za-z_][A-Za-z0-9_]+))\.*:*)$"
 )  # the last group is the whole name, or its part after the last dot
 _PATH_LINE = re.compile(
     r"(?m)^([A-Za-z0-9_/][A-Za-z0-9_./]*/([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\.[A-Za-z][A-Za-z0-9]{0,9}))$"
@@ -72,7 +72,7 @@ class RunNames(dict[bytes, tuple[str, ...]]):
         plain = set(_PLAIN_LINE.findall(b"\n".join(new)))
         self.plain |= plain
         new -= plain
-        lines = b"\n".join(new).decode()
+        lines = b"\n".join(run for run in new if b"h_" not in run).decode()  # may contain handles
         for run, name, last in _NAME_LINE.findall(lines):
             new.discard(key := run.encode())
             if len(last) > 2 and _is_shaped_identifier(last):
@@ -104,8 +104,10 @@ def names_of_run(run: bytes) -> tuple[str, ...]:
     if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):
         return ()
     if run.isascii():
-        return _piece_names(run.decode())
-    return tuple(chain.from_iterable(map(_piece_names, _NOT_ASCII_RUN.split(run.decode()))))
+        names = _piece_names(run.decode())
+    else:
+        names = tuple(chain.from_iterable(map(_piece_names, _NOT_ASCII_RUN.split(run.decode()))))
+    return tuple(name for name in names if not HANDLE.search(name)) if b"h_" in run else names
 
 
 def _piece_names(piece: str) -> tuple[str, ...]:
@@ -120,8 +122,7 @@ def _word_names(word: str) -> tuple[str, ...]:
     """Return the identifiers in a word without colons: itself, and its short form if it has one."""
     # Fast paths for most words; the rest handles other characters.
     if word.isidentifier():
-        is_handle = word.startswith("h_") and HANDLE.fullmatch(word)
-        return (word,) if len(word) >= 3 and _is_shaped_identifier(word) and not is_handle else ()
+        return (word,) if len(word) >= 3 and _is_shaped_identifier(word) else ()
     if word.isdecimal():
         return (word,) if len(word) >= 3 else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")

@@ -47,6 +47,8 @@ from compaction.text_names import argument_names, message_references, name_count
         ("first\\nsecond_one\\tthird_one", {"second_one", "third_one"}),
         ("", set()),
         ("\ud800 lone", set()),
+        ("h_abcdefghi1 (h_abcdefghi1). -h_abcdefghi1. @h_abcdefghi1", set()),
+        ("a.h_abcdefghi1 x/h_abcdefghi1.py path_abcdefghi1", {"path_abcdefghi1"}),
     ],
 )
 def test_identifiers_in_a_text_are_found(text: str, expected: set[str]) -> None:
