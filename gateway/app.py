@@ -124,6 +124,8 @@ class Gateway:
         served: Served | None = None
         if endpoint:
             forward, served = await self._compacted(forward, call, caller, credentials)
+            if served is not None:
+                call = replace(call, forwarded_estimate=served.estimate)
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy()
         self._open += 1

@@ -52,6 +52,7 @@ class Call:
     `headers` contains only the request headers that identify the session or describe the body. `is_complete`
     is false if the response was cut, by the provider or because the agent disconnected. Times are in
     milliseconds since the request was read; `at` is in seconds since 1970. `request_id` is the provider's.
+    `forwarded_estimate` is the size of the prompt that was forwarded with edits, in estimated tokens.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Call:
     first_token_ms: int | None = None
     total_ms: int | None = None
     request_id: str = ""
+    forwarded_estimate: int | None = None
 
     @property
     def size(self) -> int:

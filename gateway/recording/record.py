@@ -104,6 +104,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         is_side=identity.is_side,
         caller=caller,
         source=TurnSource.GATEWAY,
+        prompt_estimate=call.forwarded_estimate,
     )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,14 @@ from django.db import OperationalError
 
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
+from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.validation import validate
 from gateway import compact
+from gateway.calls import Call
+from gateway.recording import recorder
+from gateway.recording.record import call_record
+from gateway.recording.recorder import StoreUnavailable
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
@@ -43,6 +49,7 @@ class Agent:
         self.gateway, self.provider = gateway, provider
         self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant", "x-session-id": "s"} | headers
         self.history: list[dict[str, Any]] = []
+        self.settles = True
 
     def work(self, number: int, *, lines: int = 160, thinking: bool = False) -> Response:
         """Read a file: a call, its output, the next call."""
@@ -69,7 +76,8 @@ class Agent:
         response = self.gateway.call(MESSAGES, request(*sent, **fields), self.headers)
         assert response.status == 200, response.body
         self.history.append({"role": "assistant", "content": blocks})
-        self.gateway.settle()
+        if self.settles:
+            self.gateway.settle()
         return response
 
 
@@ -244,6 +252,42 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
     assert response.headers["x-contextapp"].startswith("compact; ")
     new = provider.received[-1]
     assert shared(messages(old), messages(new)) == len(messages(old))
+
+
+def test_calls_that_are_recorded_late_cause_no_further_compactions(
+    provider: Provider,
+    api_key: str,
+    tmp_path: Path,
+    transactional_db: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No compaction can shorten messages that are not stored yet, and a reported size belongs to the prompt
+    that was forwarded, not to the one that the session would serve now.
+    """
+    is_down = False
+
+    def write(call: Call) -> None:
+        if is_down:
+            raise StoreUnavailable("down")
+        call_record(call)
+
+    monkeypatch.setattr(recorder, "_LONGEST_PAUSE", 0.02)
+    with Running(upstream=provider.url, spool=tmp_path / "spool", write=write) as gateway:
+        agent = Agent(gateway, provider, api_key)
+        for number in range(6):
+            agent.work(number)
+        is_down, agent.settles = True, False
+        responses = [agent.work(number) for number in range(6, 12)]
+        assert all(response.headers["x-contextapp"].startswith("compact; ") for response in responses)
+        session = AgentSession.objects.get()
+        assert session.compactions.count() <= 2
+        is_down = False
+        gateway.settle()
+    session.refresh_from_db()
+    assert session.turn_count == 12
+    assert session.compaction_count <= 3
+    calibration = Calibration.from_json(session.calibration)
+    assert (calibration.reports, calibration.doubt) == (12, None)
 
 
 def test_an_unexpected_error_does_not_fail_the_call(

@@ -112,6 +112,8 @@ def _calibration(
     if push.usage is None:
         return session.calibration
     cleared = push.provider.cleared_tokens if push.provider is not None else 0
+    known = push.prompt_estimate
     return session.calibration.updated(
-        sizes=(served.total, prompt.total), reported=push.usage.prompt_tokens + cleared
+        sizes=(served.total, prompt.total) if known is None else (known,),
+        reported=push.usage.prompt_tokens + cleared,
     )

@@ -48,7 +48,8 @@ class Push:
     `body_hash` distinguishes a retry from a different push with the same `idempotency_key`. `request_id` and
     `response_id` identify the call for other sources that report it. `provider` is what the provider reports
     about its own compaction of the request. With `is_stateful`, the provider adds messages that it stores to
-    the client's requests, so no compaction can shorten them.
+    the client's requests, so no compaction can shorten them. `prompt_estimate` is the size of the prompt to
+    which `usage` belongs, in estimated tokens; None if it is the served prompt or the whole transcript.
     """
 
     messages: Sequence[IngestedMessage]
@@ -69,6 +70,7 @@ class Push:
     repeated: int = 0  #: messages that preceded these in the request and are stored already
     provider: ProviderReport | None = None
     is_stateful: bool = False
+    prompt_estimate: int | None = None
 
     @property
     def has_provider_compaction(self) -> bool:

@@ -43,6 +43,7 @@ def push_of(
         is_placed=True,
         provider=sent.provider,
         is_stateful=request.continued is not None,
+        prompt_estimate=sent.prompt_estimate,
     )
     return push, preamble_hash
 

@@ -151,6 +151,9 @@ def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
     if trigger is None or trigger.is_background:
         return
     taken = calibration.provider(stored + new.total) - calibration.provider(stored)
+    last = session.compactions.order_by("-number").first()
+    if last is not None and last.state == last.State.SKIPPED and last.turn_index == session.turn_count - 1:
+        return  # nothing was stored since: the messages that are too long are not recorded yet
     _compact(session, trigger.name, room=max(budget - taken, budget // 2))
     session.refresh_from_db()
 

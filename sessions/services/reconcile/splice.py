@@ -38,6 +38,7 @@ _ACCEPTED_MAX = 500
 class Served:
     """A request body with the edits applied; token figures are in the provider's tokens.
 
+    `estimate` is the size of the prompt in estimated tokens, if contextapp's edits determine it.
     `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
     summary that should be sent in the background. `block_session` is the session of a summary that the
     provider wrote before, if the request begins with it.
@@ -47,6 +48,7 @@ class Served:
     session: str
     tokens_before: int
     tokens_after: int
+    estimate: int | None = None
     is_by_provider: bool = False
     betas: tuple[str, ...] = ()
     summary: SummaryNeeded | None = None
@@ -76,7 +78,10 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
     if not edits.changes_nothing:
         body, messages = _splice(edits, body, field)
         _check_once(messages, edits, model)
-    served = Served(body=body, session=edits.name, tokens_before=before, tokens_after=after)
+    estimate = edits.shown + new if edits.provider is None else None
+    served = Served(
+        body=body, session=edits.name, tokens_before=before, tokens_after=after, estimate=estimate
+    )
     follows_block = _is_block(messages)
     served = _with_provider(served, edits.provider, reading.fields, follows_block=follows_block)
     return replace(
