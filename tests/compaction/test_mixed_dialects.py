@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from compaction.view import apply
 from importers.base import ImportedSession
 from importers.reading import log_sources
 from importers.registry import recognize
+from sessions.store import bodies
 from sessions.store.prompt_bytes import messages_of_view, request_fields
 from tests.compaction.builders import COUNTER, assistant, call, faults, result, system, user
 from tests.compaction.test_properties import (
@@ -184,7 +184,7 @@ def test_a_mixed_session_is_valid_in_both_dialects(
 
 def _messages(fields: dict[str, Any]) -> list[Any]:
     """Return the messages of a request as the JSON that is sent."""
-    sent: list[Any] = orjson.loads(orjson.dumps(fields["messages"]))
+    sent: list[Any] = bodies.json_value(bodies.json_bytes(fields["messages"]))
     return sent
 
 

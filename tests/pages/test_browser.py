@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from sessions.selectors.transcript import SHOWN
 from sessions.services.samples.jobs import sample_run
 from tests.browsing import fits_in_width
 from tests.pages.served import address as page_address
@@ -149,20 +150,21 @@ def test_one_turn_has_a_chart_too(at, page, project):
 
 
 def test_older_turns_load_without_moving_the_scroll_position(at, page, project):
+    first = 60 - SHOWN
     at(address(make_session(project, [reading_turn(index) for index in range(60)])))
-    expect(page.locator(".turn")).to_have_count(20)
-    page.locator("#turn-41").scroll_into_view_if_needed()
+    expect(page.locator(".turn")).to_have_count(SHOWN)
+    page.locator(f"#turn-{first + 1}").scroll_into_view_if_needed()
     page.get_by_role("link", name=re.compile("Older turns")).scroll_into_view_if_needed()
     page.get_by_role("link", name=re.compile("Older turns")).click()
-    expect(page.locator(".turn")).to_have_count(40)
-    expect(page.locator("#turn-20 time")).to_have_attribute("data-local", "")
-    expect(page.locator("#turn-40")).to_be_in_viewport()
+    expect(page.locator(".turn")).to_have_count(2 * SHOWN)
+    expect(page.locator(f"#turn-{first - SHOWN} time")).to_have_attribute("data-local", "")
+    expect(page.locator(f"#turn-{first}")).to_be_in_viewport()
 
 
 def test_newer_turns_load_on_scrolling_down(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(60)])) + "?turn=0")
     page.locator(".more-newer").scroll_into_view_if_needed()
-    expect(page.locator("#turn-29")).to_be_attached()
+    expect(page.locator(f"#turn-{SHOWN // 2 + SHOWN - 1}")).to_be_attached()
 
 
 def test_a_long_output_opens(at, page, project):

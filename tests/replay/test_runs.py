@@ -202,7 +202,7 @@ def provider(settings: object) -> Iterator[FakeProvider]:
 def test_a_model_is_called_only_after_its_cost_was_confirmed(
     make: Callable[..., ReplayRun], provider: FakeProvider
 ) -> None:
-    run = finish(make(with_model=True, policies=[get_policy("balanced")], limits=[Limit(ratio=0.3)]))
+    run = finish(make(with_model=True, policies=[get_policy("balanced")], limits=[Limit(ratio=0.1)]))
     assert run.state == ReplayRun.State.WAITING
     assert run.estimate_microusd
     assert not provider.requests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -177,8 +178,11 @@ class TestPages:
         tools_count(everywhere=True)
         address = reverse("session", args=[project.slug, long.pk])
         page = member_client.get(address, {"tool": "Read"})
-        assert page.context["found"].count == 30
-        assert "?tool=Read&amp;before=40" in page.text
-        rest = member_client.get(address, {"tool": "Read", "before": 40}, headers={"HX-Request": "true"})
-        assert "<html" not in rest.text
-        assert rest.context["found"].count == 19
+        counts = [page.context["found"].count]
+        while older := re.search(r"[?]tool=Read&amp;before=(\d+)", page.text):
+            parameters = {"tool": "Read", "before": older[1]}
+            page = member_client.get(address, parameters, headers={"HX-Request": "true"})
+            assert "<html" not in page.text
+            counts.append(page.context["found"].count)
+        assert len(counts) > 1
+        assert sum(counts) == 49

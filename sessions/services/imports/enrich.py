@@ -27,7 +27,7 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     """
     facts, calls = prepared.facts, [turn for turn in prepared.turns if turn.usage is not None]
     missing, known = _compared(session, calls)
-    if _is_unrelated(session, missing, known):
+    if not _is_stored(session, prepared) and _is_unrelated(session, missing, known):
         is_pushed = session.origin == PUSHED
         how = "pushed over the API, not imported" if is_pushed else "continued over the API"
         raise ImportConflictError(f"session {facts.external_id} was {how}")
@@ -39,6 +39,14 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     for turn in missing:
         call_append(session, _call(session, turn))
     return bool(missing)
+
+
+def _is_stored(session: AgentSession, prepared: PreparedSession) -> bool:
+    """Return whether the session was imported from this log, in this or a later state."""
+    if session.origin in (GATEWAY, PUSHED):
+        return False
+    imported = session.turns.filter(message_count__gt=0, source=TurnSource.LOG).count()
+    return sum(bool(turn.messages) for turn in prepared.turns) <= imported
 
 
 def _is_unrelated(session: AgentSession, missing: Sequence[PreparedTurn], known: Sequence[Turn]) -> bool:
