@@ -10,7 +10,7 @@ from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
 
 #: Turns per page.
-SHOWN = 12
+SHOWN = 10
 #: Messages between a tool's output and its call, at most: the outputs of other calls of the same response.
 _CALL_DISTANCE = 16
 

@@ -13,7 +13,7 @@ from sessions.pages.text import visible
 from sessions.selectors.past_prompts import EntryContent, Outline, RecordedEdit, entry_contents, run_of
 
 #: Rows at the start and end of the initial page; rows between them are loaded on request.
-HEAD_ROWS, TAIL_ROWS = 20, 80
+HEAD_ROWS, TAIL_ROWS = 20, 50
 #: Rows per request.
 PAGE_ROWS = 200
 #: Length of a row's preview, in characters.
