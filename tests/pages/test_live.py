@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from compaction.memory import Author
 from sessions.models import AgentSession
+from sessions.selectors.transcript import SHOWN
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
@@ -58,9 +59,10 @@ class TestRequests:
         since = self.since(member_client, session)
         active(project, 40)
         page = member_client.get(address("session_live", session), {"since": since, "append": 1}).text
-        assert 'id="turn-13"' in page
-        assert 'id="turn-14"' not in page
-        assert "?after=13" in page
+        last = 1 + SHOWN
+        assert f'id="turn-{last}"' in page
+        assert f'id="turn-{last + 1}"' not in page
+        assert f"?after={last}" in page
 
     @pytest.mark.parametrize("since", ["", "x", "1.2", "1.2.3.4", "-1.0.0", "9.9.9"])
     def test_an_unknown_state_is_outdated(self, member_client, project, since):

@@ -5,6 +5,7 @@ from django.utils.html import strip_tags
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage
 from sessions.models import AgentSession
+from sessions.selectors.transcript import SHOWN
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.plugins.reused import reused
 
@@ -28,8 +29,8 @@ def long_session(project):
 
 def test_it_opens_at_the_newest_turns(member_client, long_session):
     response = page_of(member_client, long_session)
-    assert turns_on(response) == list(range(48, 60))
-    assert "?before=48" in response.text
+    assert turns_on(response) == list(range(60 - SHOWN, 60))
+    assert f"?before={60 - SHOWN}" in response.text
     assert "?after=" not in response.text
 
 
@@ -37,15 +38,15 @@ def test_it_opens_at_the_newest_turns(member_client, long_session):
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
-        ({"before": 40}, range(28, 40)),
+        ({"before": 40}, range(40 - SHOWN, 40)),
         ({"before": 5}, range(5)),
         ({"after": 50}, range(51, 60)),
-        ({"turn": 30}, range(24, 36)),
-        ({"turn": 0}, range(6)),
-        ({"turn": 59}, range(48, 60)),
-        ({"turn": 10**12}, range(48, 60)),
-        ({"turn": "x"}, range(48, 60)),
-        ({"before": -1}, range(48, 60)),
+        ({"turn": 30}, range(30 - SHOWN // 2, 30 + SHOWN // 2)),
+        ({"turn": 0}, range(SHOWN // 2)),
+        ({"turn": 59}, range(60 - SHOWN, 60)),
+        ({"turn": 10**12}, range(60 - SHOWN, 60)),
+        ({"turn": "x"}, range(60 - SHOWN, 60)),
+        ({"before": -1}, range(60 - SHOWN, 60)),
     ],
 )
 def test_every_turn_has_a_url(member_client, long_session, query, shown):
@@ -71,7 +72,7 @@ def test_a_fragment_continues_on_one_side_only(member_client, long_session):
     address = reverse("session", args=[long_session.project.slug, long_session.pk])
     older = member_client.get(address, {"before": 40}, headers={"HX-Request": "true"}).text
     assert "<html" not in older
-    assert "?before=28" in older
+    assert f"?before={40 - SHOWN}" in older
     assert "?after=" not in older
 
 
@@ -79,7 +80,7 @@ def test_indexes_have_no_thousands_separator(member_client, project):
     session = make_session(project, [reading_turn(index) for index in range(1_030)], name="thousand")
     page = page_of(member_client, session).text
     assert 'id="turn-1029"' in page
-    assert "?before=1018" in page
+    assert f"?before={1_030 - SHOWN}" in page
 
 
 def test_a_turn_shows_size_growth_usage_and_cost(member_client, project):
