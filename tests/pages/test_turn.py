@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 from django.utils.html import strip_tags
 
+from sessions.pages.session.past_prompt_rows import HEAD_ROWS, PAGE_ROWS, TAIL_ROWS
 from sessions.selectors.past_prompts import outline_at
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
@@ -117,13 +118,17 @@ def test_show_changes_only(member_client, session):
 def test_a_long_prompt_shows_both_ends_and_loads_the_rest(member_client, project):
     long = make_session(project, [reading_turn(n) for n in range(200)], name="long")
     window = get(member_client, "session_turn", long, 199).context["window"]
-    assert (len(window.head), window.gap.rows, len(window.tail)) == (20, 299, 80)
+    assert (len(window.head), window.gap.rows, len(window.tail)) == (
+        HEAD_ROWS,
+        399 - HEAD_ROWS - TAIL_ROWS,
+        TAIL_ROWS,
+    )
     answer = member_client.get(
         address("session_past_prompt", long, 199), {"after": window.gap.after, "until": window.tail[0].first},
         headers=HTMX,
     )  # fmt: skip
     rest = answer.context["window"]
-    assert (len(rest.head), rest.gap.rows) == (200, 99)
+    assert (len(rest.head), rest.gap.rows) == (PAGE_ROWS, window.gap.rows - PAGE_ROWS)
     assert "<html" not in answer.text
     assert f"until={window.tail[0].first}" in answer.text
 
