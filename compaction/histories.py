@@ -105,8 +105,9 @@ def is_summary(message: JSON) -> bool:
 
 def is_provider_summary(message: JSON) -> bool:
     """Return whether a message begins with a summary that the provider wrote: a block or an item."""
-    is_item = isinstance(message, Mapping) and message.get("type") == COMPACTION
-    return is_item or (isinstance(message, Mapping) and begins_with_summary(message))
+    return isinstance(message, Mapping) and (
+        message.get("type") == COMPACTION or begins_with_summary(message)
+    )
 
 
 def _has_summary(messages: Sequence[JSON]) -> bool:

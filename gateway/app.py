@@ -135,9 +135,10 @@ class Gateway:
         finally:  # also if the server cancels this task because the agent has disconnected
             metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
             if endpoint:
-                self._record(_answered(call, copy))
+                call = _answered(call, copy)
+                self._record(call)
             if served is not None:
-                self._summarize(forward, served, _answered(call, copy))
+                self._summarize(forward, served, call)
             self._open -= 1
         if copy.status and copy.status != 502 and not copy.is_complete:
             raise Cut

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from compaction.messages import USAGE_COUNTS, Usage
+from compaction.messages import Usage
 from sessions.models import AgentSession, Turn, TurnSource
 from sessions.models.session import TELEMETRY
 from sessions.selectors.convert import usage_fields
+from sessions.services.calls.counters import usage_count
 from sessions.services.spending.rollups import rollups_invalidate
 
 
@@ -72,14 +73,8 @@ def _fields(session: AgentSession, call: ReportedCall) -> dict[str, Any]:
 
 
 def _count(session: AgentSession, call: ReportedCall) -> None:
-    usage = call.usage
-    if usage is not None:
-        for name in USAGE_COUNTS:
-            setattr(session, name, getattr(session, name) + getattr(usage, name))
-        session.last_prompt_tokens = usage.prompt_tokens
-        session.peak_prompt_tokens = max(session.peak_prompt_tokens, usage.prompt_tokens)
-        session.cost_microusd += call.cost_microusd or 0
-        session.unpriced_turns += call.cost_microusd is None
+    if call.usage is not None:
+        usage_count(session, call.usage, cost_microusd=call.cost_microusd, is_last=True)
     session.model = call.model[:200] or session.model
     is_first = session.turn_count == 1 and session.origin == TELEMETRY
     session.started_at = call.at if is_first else min(session.started_at, call.at)

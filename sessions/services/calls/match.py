@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from compaction.messages import USAGE_COUNTS
+from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
 from sessions.services.calls.values import CallIdentity
 
@@ -107,6 +107,11 @@ def _turns_with_usage(call: CallIdentity, *, session_id: UUID) -> QuerySet[Turn]
 def is_near(turn: Turn, call: CallIdentity) -> bool:
     """Return whether a turn was stored about the time of a call."""
     return abs(turn.at - call.at) <= _SAME_CALL
+
+
+def is_usage_of(turn: Turn, usage: Usage | None) -> bool:
+    """Return whether a stored turn has exactly this usage."""
+    return usage is not None and all(getattr(turn, name) == getattr(usage, name) for name in USAGE_COUNTS)
 
 
 def has_usage(turn: Turn, call: CallIdentity) -> bool:

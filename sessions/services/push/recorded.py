@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from django.utils import timezone
 
 from compaction.identity import canonical
-from compaction.messages import USAGE_COUNTS, Message, Role, Usage
+from compaction.messages import Message, Role
 from sessions.models import Turn, TurnSource
 from sessions.selectors.stored_rows import StoredMessage, messages_load
-from sessions.services.calls.match import is_near, turns_by_id, turns_recorded
+from sessions.services.calls.match import is_near, is_usage_of, turns_by_id, turns_recorded
 from sessions.services.calls.values import CallIdentity
 from sessions.services.ingestion import IngestedMessage
 from sessions.services.push.values import Push, SessionState
@@ -96,7 +96,7 @@ def _at_place(state: SessionState, push: Push, call: CallIdentity) -> Recorded |
     answers = [row.turn for row in rows if _is_answer(row.value(state.format))]
     is_whole = len(rows) == len(push.messages)
     turn = Turn.objects.get(session=state.id, index=answers[-1] if answers else rows[-1].turn)
-    if not start and not is_near(turn, call) and not _has_usage(turn, call.usage):
+    if not start and not is_near(turn, call) and not is_usage_of(turn, call.usage):
         return None
     return Recorded(position=start, count=len(rows), call=turn if answers or is_whole else None)
 
@@ -107,10 +107,6 @@ def _with_usage(state: SessionState, push: Push, call: CallIdentity) -> Recorded
         if (found := _around(state, push, turn)) is not None:
             return found
     return None
-
-
-def _has_usage(turn: Turn, usage: Usage | None) -> bool:
-    return usage is not None and all(getattr(turn, name) == getattr(usage, name) for name in USAGE_COUNTS)
 
 
 def _around(state: SessionState, push: Push, call: Turn) -> Recorded | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compaction.messages import USAGE_COUNTS, Role
+from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn, TurnSource
 from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.complete import call_complete
-from sessions.services.calls.match import turns_by_id
+from sessions.services.calls.match import is_usage_of, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.push.compute import push_cost
 from sessions.services.push.values import Push
@@ -63,8 +63,7 @@ def without_stored_usage(push: Push, matched: Matched) -> Push:
         model = push.model or turn.model or session.model
         call_complete(turn, usage=push.usage, cost_microusd=push_cost(model, push), model=model)
         return replace(push, usage=None)
-    is_same = all(getattr(turn, name) == getattr(push.usage, name) for name in USAGE_COUNTS)
-    return replace(push, usage=None) if is_same else push
+    return replace(push, usage=None) if is_usage_of(turn, push.usage) else push
 
 
 def _complete(turn: Turn, sent: Sent, call: CallIdentity) -> None:
@@ -73,7 +72,7 @@ def _complete(turn: Turn, sent: Sent, call: CallIdentity) -> None:
     turn.save(update_fields=["response_id", "request_id"])
     if sent.usage is not None and turn.prompt_reported is None:
         model = sent.model or turn.model
-        call_complete(turn, usage=sent.usage, cost_microusd=_cost(model, sent), model=model)
+        call_complete(turn, usage=sent.usage, cost_microusd=push_cost(model, sent), model=model)
 
 
 def _repeated(request: Request, sent: Sent, call: CallIdentity) -> ReportedCall:
@@ -84,18 +83,8 @@ def _repeated(request: Request, sent: Sent, call: CallIdentity) -> ReportedCall:
         response_id=call.response_id or None,
         model=sent.model,
         usage=sent.usage,
-        cost_microusd=_cost(sent.model, sent),
+        cost_microusd=push_cost(sent.model, sent),
         first_token_ms=sent.latency.first_token_ms,
         duration_ms=sent.latency.duration_ms,
         source=sent.source,
     )
-
-
-def _cost(model: str, sent: Sent) -> int | None:
-    push = Push(
-        messages=(),
-        usage=sent.usage,
-        cache_write_1h_tokens=sent.cache_write_1h_tokens,
-        prices=sent.prices,
-    )
-    return push_cost(model, push)
