@@ -15,6 +15,112 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="Project",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=64, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("summarizer_model", models.CharField(blank=True, max_length=200)),
+                ("default_policy", models.JSONField(default=dict)),
+                ("retention_days", models.PositiveIntegerField(null=True)),
+                ("retention_begins_at", models.DateTimeField(null=True)),
+                ("redaction_patterns", models.JSONField(default=list)),
+                ("custom_prices", models.JSONField(default=list)),
+                ("memory_upkeep", models.BooleanField(default=False)),
+                ("memory_model", models.CharField(blank=True, max_length=200)),
+                ("memory_proposals", models.BooleanField(default=True)),
+                ("memory_fields", models.JSONField(default=list)),
+                ("gateway", models.JSONField(default=dict)),
+                ("provider_secrets", models.JSONField(default=dict)),
+                ("allows_sharing", models.BooleanField(default=False)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Membership",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[("owner", "Owner"), ("member", "Member"), ("viewer", "Viewer")],
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="accounts.project",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "user"), name="membership_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("role__in", ["owner", "member", "viewer"])),
+                        name="membership_role",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Invitation",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[("owner", "Owner"), ("member", "Member"), ("viewer", "Viewer")],
+                        max_length=16,
+                    ),
+                ),
+                ("email", models.EmailField(blank=True, max_length=254)),
+                ("hash", models.BinaryField(max_length=32, unique=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("expires_at", models.DateTimeField()),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="invitations",
+                        to="accounts.project",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
             name="ApiKey",
             fields=[
                 (
@@ -46,32 +152,12 @@ class Migration(migrations.Migration):
                         null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
                     ),
                 ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Invitation",
-            fields=[
                 (
-                    "id",
-                    models.UUIDField(
-                        default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                (
-                    "role",
-                    models.CharField(
-                        choices=[("owner", "Owner"), ("member", "Member"), ("viewer", "Viewer")],
-                        max_length=16,
-                    ),
-                ),
-                ("email", models.EmailField(blank=True, max_length=254)),
-                ("hash", models.BinaryField(max_length=32, unique=True)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("expires_at", models.DateTimeField()),
-                (
-                    "created_by",
+                    "project",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_keys",
+                        to="accounts.project",
                     ),
                 ),
             ],
@@ -95,72 +181,6 @@ class Migration(migrations.Migration):
                     models.Index(fields=["at"], name="login_failure_old"),
                 ],
             },
-        ),
-        migrations.CreateModel(
-            name="Membership",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "role",
-                    models.CharField(
-                        choices=[("owner", "Owner"), ("member", "Member"), ("viewer", "Viewer")],
-                        max_length=16,
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="memberships",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Project",
-            fields=[
-                (
-                    "id",
-                    models.UUIDField(
-                        default=uuid_utils.compat.uuid7, editable=False, primary_key=True, serialize=False
-                    ),
-                ),
-                ("slug", models.SlugField(max_length=64, unique=True)),
-                ("name", models.CharField(max_length=200)),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("summarizer_model", models.CharField(blank=True, max_length=200)),
-                ("default_policy", models.JSONField(default=dict)),
-                ("retention_days", models.PositiveIntegerField(null=True)),
-                ("retention_begins_at", models.DateTimeField(null=True)),
-                ("redaction_patterns", models.JSONField(default=list)),
-                ("custom_prices", models.JSONField(default=list)),
-                ("memory_upkeep", models.BooleanField(default=False)),
-                ("memory_model", models.CharField(blank=True, max_length=200)),
-                ("memory_proposals", models.BooleanField(default=True)),
-                ("memory_fields", models.JSONField(default=list)),
-                ("gateway", models.JSONField(default=dict)),
-                ("provider_secrets", models.JSONField(default=dict)),
-                ("allows_sharing", models.BooleanField(default=False)),
-                (
-                    "members",
-                    models.ManyToManyField(
-                        related_name="projects", through="accounts.Membership", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
-            ],
-        ),
-        migrations.AddField(
-            model_name="membership",
-            name="project",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="accounts.project"
-            ),
         ),
         migrations.CreateModel(
             name="AuditEvent",
@@ -197,35 +217,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["project", "-at"], name="audit_newest")],
+            },
         ),
         migrations.AddField(
-            model_name="invitation",
-            name="project",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="invitations",
-                to="accounts.project",
+            model_name="project",
+            name="members",
+            field=models.ManyToManyField(
+                related_name="projects", through="accounts.Membership", to=settings.AUTH_USER_MODEL
             ),
-        ),
-        migrations.AddField(
-            model_name="apikey",
-            name="project",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="api_keys", to="accounts.project"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.UniqueConstraint(fields=("project", "user"), name="membership_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("role__in", ["owner", "member", "viewer"])), name="membership_role"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="auditevent",
-            index=models.Index(fields=["project", "-at"], name="audit_newest"),
         ),
     ]

@@ -66,6 +66,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "-id"], name="replay_newest"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["estimating", "running"])),
+                        fields=["lease_until"],
+                        name="replay_open",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ReplayTarget",
@@ -99,6 +109,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "ordinal"), name="replay_target_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ReplayResult",
@@ -124,25 +139,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddIndex(
-            model_name="replayrun",
-            index=models.Index(fields=["project", "-id"], name="replay_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="replayrun",
-            index=models.Index(
-                condition=models.Q(("state__in", ["estimating", "running"])),
-                fields=["lease_until"],
-                name="replay_open",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="replaytarget",
-            constraint=models.UniqueConstraint(fields=("run", "ordinal"), name="replay_target_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="replayresult",
-            constraint=models.UniqueConstraint(fields=("target", "setting"), name="replay_result_once"),
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("target", "setting"), name="replay_result_once")
+                ],
+            },
         ),
     ]

@@ -132,6 +132,24 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "-last_active_at", "-id"], name="session_newest"),
+                    models.Index(fields=["parent"], name="session_parent"),
+                    django.contrib.postgres.indexes.GinIndex(fields=["tags"], name="session_tags"),
+                    django.contrib.postgres.indexes.GinIndex(
+                        fields=["metadata"], name="session_metadata", opclasses=["jsonb_path_ops"]
+                    ),
+                    models.Index(
+                        condition=models.Q(("policy__has_key", "idle_seconds")),
+                        fields=["last_active_at"],
+                        name="session_idle",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "external_id"), name="session_external_id")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ClientHistory",
@@ -389,6 +407,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("project", "sha256"), name="blob_once")],
+            },
         ),
         migrations.CreateModel(
             name="Compaction",
@@ -453,6 +474,29 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["pending", "running"])),
+                        fields=["created_at"],
+                        name="compaction_open",
+                    ),
+                    models.Index(fields=["finished_at"], name="compaction_finished"),
+                    models.Index(
+                        condition=models.Q(("awaits_upgrade", True)),
+                        fields=["finished_at"],
+                        name="compaction_upgrade",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "number"), name="compaction_number"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("state__in", ["pending", "running"])),
+                        fields=("session",),
+                        name="compaction_one_open",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="SharedLink",
@@ -572,6 +616,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "period", "scope", "scope_value"), name="budget_period"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="BudgetAlert",
@@ -598,6 +649,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("mail_pending", True)), fields=["at"], name="alert_mail_pending"
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("budget", "starts", "share"), name="alert_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Edit",
@@ -642,6 +703,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["session", "handle"], name="edit_handle")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("compaction", "ordinal"), name="edit_ordinal")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ImportedLog",
@@ -665,6 +732,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "digest"), name="imported_log_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="MemoryExtraction",
@@ -708,6 +780,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["at"], name="memory_extraction_at")],
+            },
         ),
         migrations.CreateModel(
             name="MemoryRevision",
@@ -742,6 +817,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "number"), name="memory_revision_number")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Message",
@@ -786,6 +866,21 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("blob__isnull", False)), fields=["blob"], name="message_blob"
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("body__isnull", False), ("blob__isnull", False), _connector="XOR"
+                        ),
+                        name="message_body_or_blob",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Preamble",
@@ -812,6 +907,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "version"), name="preamble_version")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Recap",
@@ -846,6 +946,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("compaction", "version"), name="recap_version")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="SavedView",
@@ -884,6 +989,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "user", "page", "name"), name="saved_view_name"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="SharedFact",
@@ -943,6 +1055,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "state", "-created_at"], name="shared_fact_state"),
+                    models.Index(fields=["project", "state", "-seen_in", "-id"], name="shared_fact_review"),
+                    models.Index(fields=["project", "agent", "proposed_digest"], name="shared_fact_proposed"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "agent", "digest"), name="shared_fact_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="FactObservation",
@@ -976,6 +1098,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("fact", "session"), name="fact_observation_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Turn",
@@ -1043,6 +1170,27 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("response_id__isnull", False)),
+                        fields=["response_id"],
+                        name="turn_response_id",
+                    ),
+                    models.Index(
+                        condition=models.Q(("request_id__isnull", False)),
+                        fields=["request_id"],
+                        name="turn_request_id",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("idempotency_key__isnull", False)),
+                        fields=("session", "idempotency_key"),
+                        name="turn_idempotency_key",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="UsageRollup",
@@ -1090,6 +1238,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["project", "at"], name="rollup_span")],
+            },
         ),
         migrations.CreateModel(
             name="DailyUsage",
@@ -1137,6 +1288,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [models.Index(fields=["project", "at"], name="daily_usage_span")],
+            },
         ),
         migrations.CreateModel(
             name="Webhook",
@@ -1186,6 +1340,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("is_active", True)), fields=["project"], name="webhook_active"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="WebhookDelivery",
@@ -1240,6 +1401,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        models.OrderBy(models.F("lease_until"), nulls_first=True),
+                        condition=models.Q(("state", "pending")),
+                        name="delivery_pending",
+                    ),
+                    models.Index(fields=["webhook", "-created_at"], name="delivery_newest"),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="CallHistogram",
@@ -1393,207 +1564,6 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(fields=["project", "-last_active_at", "-id"], name="session_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(fields=["parent"], name="session_parent"),
-        ),
-        migrations.AddIndex(
-            model_name="agentsession",
-            index=django.contrib.postgres.indexes.GinIndex(fields=["tags"], name="session_tags"),
-        ),
-        migrations.AddIndex(
-            model_name="agentsession",
-            index=django.contrib.postgres.indexes.GinIndex(
-                fields=["metadata"], name="session_metadata", opclasses=["jsonb_path_ops"]
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="agentsession",
-            index=models.Index(
-                condition=models.Q(("policy__has_key", "idle_seconds")),
-                fields=["last_active_at"],
-                name="session_idle",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="agentsession",
-            constraint=models.UniqueConstraint(fields=("project", "external_id"), name="session_external_id"),
-        ),
-        migrations.AddConstraint(
-            model_name="blob",
-            constraint=models.UniqueConstraint(fields=("project", "sha256"), name="blob_once"),
-        ),
-        migrations.AddIndex(
-            model_name="compaction",
-            index=models.Index(
-                condition=models.Q(("state__in", ["pending", "running"])),
-                fields=["created_at"],
-                name="compaction_open",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="compaction",
-            index=models.Index(fields=["finished_at"], name="compaction_finished"),
-        ),
-        migrations.AddIndex(
-            model_name="compaction",
-            index=models.Index(
-                condition=models.Q(("awaits_upgrade", True)),
-                fields=["finished_at"],
-                name="compaction_upgrade",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="compaction",
-            constraint=models.UniqueConstraint(fields=("session", "number"), name="compaction_number"),
-        ),
-        migrations.AddConstraint(
-            model_name="compaction",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state__in", ["pending", "running"])),
-                fields=("session",),
-                name="compaction_one_open",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="costbudget",
-            constraint=models.UniqueConstraint(
-                fields=("project", "period", "scope", "scope_value"), name="budget_period"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="budgetalert",
-            index=models.Index(
-                condition=models.Q(("mail_pending", True)), fields=["at"], name="alert_mail_pending"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="budgetalert",
-            constraint=models.UniqueConstraint(fields=("budget", "starts", "share"), name="alert_once"),
-        ),
-        migrations.AddIndex(
-            model_name="edit",
-            index=models.Index(fields=["session", "handle"], name="edit_handle"),
-        ),
-        migrations.AddConstraint(
-            model_name="edit",
-            constraint=models.UniqueConstraint(fields=("compaction", "ordinal"), name="edit_ordinal"),
-        ),
-        migrations.AddConstraint(
-            model_name="importedlog",
-            constraint=models.UniqueConstraint(fields=("session", "digest"), name="imported_log_once"),
-        ),
-        migrations.AddIndex(
-            model_name="memoryextraction",
-            index=models.Index(fields=["at"], name="memory_extraction_at"),
-        ),
-        migrations.AddConstraint(
-            model_name="memoryrevision",
-            constraint=models.UniqueConstraint(fields=("session", "number"), name="memory_revision_number"),
-        ),
-        migrations.AddIndex(
-            model_name="message",
-            index=models.Index(
-                condition=models.Q(("blob__isnull", False)), fields=["blob"], name="message_blob"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="message",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("body__isnull", False), ("blob__isnull", False), _connector="XOR"),
-                name="message_body_or_blob",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="preamble",
-            constraint=models.UniqueConstraint(fields=("session", "version"), name="preamble_version"),
-        ),
-        migrations.AddConstraint(
-            model_name="recap",
-            constraint=models.UniqueConstraint(fields=("compaction", "version"), name="recap_version"),
-        ),
-        migrations.AddConstraint(
-            model_name="savedview",
-            constraint=models.UniqueConstraint(
-                fields=("project", "user", "page", "name"), name="saved_view_name"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="sharedfact",
-            index=models.Index(fields=["project", "state", "-created_at"], name="shared_fact_state"),
-        ),
-        migrations.AddIndex(
-            model_name="sharedfact",
-            index=models.Index(fields=["project", "state", "-seen_in", "-id"], name="shared_fact_review"),
-        ),
-        migrations.AddIndex(
-            model_name="sharedfact",
-            index=models.Index(fields=["project", "agent", "proposed_digest"], name="shared_fact_proposed"),
-        ),
-        migrations.AddConstraint(
-            model_name="sharedfact",
-            constraint=models.UniqueConstraint(
-                fields=("project", "agent", "digest"), name="shared_fact_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="factobservation",
-            constraint=models.UniqueConstraint(fields=("fact", "session"), name="fact_observation_once"),
-        ),
-        migrations.AddIndex(
-            model_name="turn",
-            index=models.Index(
-                condition=models.Q(("response_id__isnull", False)),
-                fields=["response_id"],
-                name="turn_response_id",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="turn",
-            index=models.Index(
-                condition=models.Q(("request_id__isnull", False)),
-                fields=["request_id"],
-                name="turn_request_id",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="turn",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("idempotency_key__isnull", False)),
-                fields=("session", "idempotency_key"),
-                name="turn_idempotency_key",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="usagerollup",
-            index=models.Index(fields=["project", "at"], name="rollup_span"),
-        ),
-        migrations.AddIndex(
-            model_name="dailyusage",
-            index=models.Index(fields=["project", "at"], name="daily_usage_span"),
-        ),
-        migrations.AddIndex(
-            model_name="webhook",
-            index=models.Index(
-                condition=models.Q(("is_active", True)), fields=["project"], name="webhook_active"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="webhookdelivery",
-            index=models.Index(
-                models.OrderBy(models.F("lease_until"), nulls_first=True),
-                condition=models.Q(("state", "pending")),
-                name="delivery_pending",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="webhookdelivery",
-            index=models.Index(fields=["webhook", "-created_at"], name="delivery_newest"),
-        ),
         migrations.RunSQL(STORAGE, migrations.RunSQL.noop),
         migrations.CreateModel(
             name="SearchState",
@@ -1656,6 +1626,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),
+                    django.contrib.postgres.indexes.GinIndex(
+                        fastupdate=False, fields=["keys"], name="search_segment_keys"
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("session", "first"), name="search_segment_first")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="SearchBlock",
@@ -1686,20 +1667,6 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(
             "ALTER TABLE agent_sessions_searchsegment SET (toast_tuple_target = 128)", migrations.RunSQL.noop
-        ),
-        migrations.AddIndex(
-            model_name="searchsegment",
-            index=models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="searchsegment",
-            index=django.contrib.postgres.indexes.GinIndex(
-                fastupdate=False, fields=["keys"], name="search_segment_keys"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="searchsegment",
-            constraint=models.UniqueConstraint(fields=("session", "first"), name="search_segment_first"),
         ),
         migrations.CreateModel(
             name="ImportJob",
@@ -1752,6 +1719,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["project", "-id"], name="import_job_newest"),
+                    models.Index(
+                        condition=models.Q(("state__in", ["pending", "running"])),
+                        fields=["lease_until"],
+                        name="import_job_open",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ImportJobSession",
@@ -1803,6 +1780,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("job", "ordinal"), name="import_job_session_once")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ImportPart",
@@ -1825,6 +1807,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("job", "number"), name="import_part_once")],
+            },
         ),
         migrations.CreateModel(
             name="ImportStep",
@@ -1849,32 +1834,11 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-        ),
-        migrations.AddConstraint(
-            model_name="importstep",
-            constraint=models.UniqueConstraint(
-                fields=("job", "ordinal", "first_turn"), name="import_step_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="importjob",
-            index=models.Index(fields=["project", "-id"], name="import_job_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="importjob",
-            index=models.Index(
-                condition=models.Q(("state__in", ["pending", "running"])),
-                fields=["lease_until"],
-                name="import_job_open",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="importjobsession",
-            constraint=models.UniqueConstraint(fields=("job", "ordinal"), name="import_job_session_once"),
-        ),
-        migrations.AddConstraint(
-            model_name="importpart",
-            constraint=models.UniqueConstraint(fields=("job", "number"), name="import_part_once"),
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("job", "ordinal", "first_turn"), name="import_step_once")
+                ],
+            },
         ),
         migrations.RunSQL(
             "ALTER TABLE agent_sessions_importpart ALTER COLUMN data SET STORAGE EXTERNAL;"
