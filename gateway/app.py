@@ -11,6 +11,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 import httpx2
+from django.conf import settings
 from prometheus_client import CONTENT_TYPE_LATEST
 from uuid_utils.compat import uuid7
 
@@ -208,6 +209,7 @@ class Gateway:
             target=target,
             headers=sent,
             body=body,
+            only_public=name in caller.upstreams and not settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE,
             extra=[(b"x-contextapp", b"observe")],
         )
 

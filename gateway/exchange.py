@@ -21,7 +21,8 @@ _REQUEST_IDS = ("request-id", "x-request-id")
 class Forward:
     """A request to the provider. `extra` are headers that are added to the response.
 
-    `target` is the path and query of `url` as the agent wrote them.
+    `target` is the path and query of `url` as the agent wrote them. With `only_public`, the request is not
+    sent to private addresses.
     """
 
     provider: Provider
@@ -30,6 +31,7 @@ class Forward:
     target: bytes
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes
+    only_public: bool = False
     extra: Sequence[tuple[bytes, bytes]] = ()
 
 
@@ -79,7 +81,13 @@ async def _stream(http: httpx2.AsyncClient, forward: Forward, send: Send, copy: 
     start = time.monotonic()
     try:
         response = await upstream.send(
-            http, forward.method, forward.url, forward.headers, forward.body, target=forward.target
+            http,
+            forward.method,
+            forward.url,
+            forward.headers,
+            forward.body,
+            target=forward.target,
+            only_public=forward.only_public,
         )
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         await _unreachable(forward, send, copy, error)

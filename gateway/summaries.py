@@ -73,7 +73,9 @@ class Summaries:
     async def _summary(self, forward: Forward, body: bytes) -> OnDemandSummary:
         plain = [(name, value) for name, value in forward.headers if name.lower() != _ENCODING]
         headers = upstream.with_betas([*plain, (_ENCODING, b"identity")], [BETA])
-        response = await upstream.send(self._http, forward.method, forward.url, headers, body)
+        response = await upstream.send(
+            self._http, forward.method, forward.url, headers, body, only_public=forward.only_public
+        )
         try:
             data = await response.aread()
         finally:

@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx2
 
+from sessions.services.webhooks.transport import is_public
+
 Headers = Sequence[tuple[bytes, bytes]]
 
 #: Hop-by-hop headers (RFC 9110, 7.6.1), and headers that the HTTP client derives from the request.
@@ -81,19 +83,26 @@ async def send(
     body: bytes,
     *,
     target: bytes | None = None,
+    only_public: bool = False,
 ) -> httpx2.Response:
     """Send a request and return the response when its headers have arrived. Raises `httpx2.TransportError`.
 
     `target` is the path and query to send, if not those of the URL, which the HTTP client has normalized.
+    With `only_public`, nothing is sent to a private address.
 
     If the provider has just closed the connection, the request is sent once more on a new one.
     """
     for _ in range(2):
-        fresh = False
+        fresh, host = False, ""
 
-        async def trace(event: str, _info: Any) -> None:
-            nonlocal fresh
+        async def trace(event: str, info: Any) -> None:
+            nonlocal fresh, host
             fresh = fresh or event.startswith("connection.connect")
+            if event == "connection.connect_tcp.started":
+                host = info["host"]
+            # The host of an HTTP proxy is another one. The proxy resolves the host of the URL.
+            if only_public and host == url.host and event == "connection.connect_tcp.complete":
+                await _refuse_private(host, info["return_value"])
 
         content = body if body or method in {"POST", "PUT", "PATCH"} else None
         request = httpx2.Request(method, url, headers=headers, content=content, extensions={"trace": trace})
@@ -109,3 +118,13 @@ async def send(
                 raise
             closed = error
     raise closed
+
+
+async def _refuse_private(host: str, connection: Any) -> None:
+    """Close a new connection to a private address and raise ConnectError.
+
+    The host was checked before, but its name may resolve to another address now.
+    """
+    if not is_public(connection.get_extra_info("server_addr")[0]):
+        await connection.aclose()
+        raise httpx2.ConnectError(f"{host} is not a public address")

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -269,6 +270,34 @@ class TestProjectSettings:
         gateway_update(project=project, changes={"upstreams": {"anthropic": provider.url}})
         assert gateway.call(MESSAGES, b"{}", headers(api_key)).status == 502
         assert provider.received == []
+
+    def test_a_name_that_resolves_to_another_address_later_receives_nothing(
+        self, gateway: Running, api_key: str, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as inside:
+            inside.settimeout(PATIENCE)
+            port = inside.getsockname()[1]
+            answers = iter(["8.8.8.8"])
+            resolve = socket.getaddrinfo
+
+            def rebound(host: Any, *more: Any, **options: Any) -> Any:
+                if host not in {"rebound.example.com", b"rebound.example.com"}:
+                    return resolve(host, *more, **options)
+                if options.get("flags", 0) & socket.AI_NUMERICHOST:
+                    raise socket.gaierror
+                return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
+
+            monkeypatch.setattr(socket, "getaddrinfo", rebound)
+            upstreams = {"anthropic": f"https://rebound.example.com:{port}"}
+            gateway_update(project=project, changes={"upstreams": upstreams})
+            with ThreadPoolExecutor() as threads:
+                response = threads.submit(gateway.call, MESSAGES, b"{}", headers(api_key))
+                connection, _ = inside.accept()
+                connection.settimeout(PATIENCE)
+                received = connection.recv(1)
+                connection.close()
+            assert received == b""
+            assert response.result().status == 502
 
     @pytest.mark.parametrize("allowed", [True, False])
     def test_usage_of_chat_streams_is_requested_only_if_the_project_allows_it(

@@ -121,11 +121,12 @@ def _resolved_in_time(host: str) -> list[str]:
 
 
 def _refuse_private(host: str, addresses: Sequence[str]) -> None:
-    if not all(map(_is_public, addresses)):
+    if not all(map(is_public, addresses)):
         raise ForbiddenAddress(f"{host} is not a public address")
 
 
-def _is_public(text: str) -> bool:
+def is_public(text: str) -> bool:
+    """Return whether an IP address is reachable from the internet, and not part of a private network."""
     address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         address = address.ipv4_mapped or address
