@@ -1,8 +1,17 @@
-"""The queues of Celery, the most urgent first. A free worker process takes the next task in this order."""
+"""The queues of Celery, the most urgent first. A free worker process takes the next task in this order.
+
+Of every `TURN` tasks, one may come from any queue. Otherwise, imports and replays would never run while more
+urgent tasks arrive faster than the workers run them.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from kombu.entity import Queue
+from kombu.utils.scheduling import priority_cycle
+
+TURN = 5
 
 #: Task name patterns by queue. Tasks that match none are in the default queue.
 _TASKS: dict[str, tuple[str, ...]] = {
@@ -26,5 +35,24 @@ QUEUES = [Queue(name, routing_key=name) for name in _TASKS]  # type: ignore[no-u
 
 ROUTES = {pattern: {"queue": name} for name, patterns in _TASKS.items() for pattern in patterns}
 
+
+class UrgentFirst(priority_cycle):
+    """The order in which Redis or Valkey is asked for the next task. `items` are the names of the queues."""
+
+    def __init__(self, it: Any = None) -> None:
+        super().__init__(it)  # type: ignore[no-untyped-call]
+        self._taken = 0
+
+    def consume(self, n: int) -> list[str]:
+        """Return the queues: the most urgent first, but for the last task of a turn, each one in turn."""
+        turn, place = divmod(self._taken, TURN)
+        first = (-1 - turn) % n if place == TURN - 1 and n else 0
+        return [*self.items[first:n], *self.items[:first]]
+
+    def rotate(self, last_used: str) -> None:
+        """Count a task that was taken."""
+        self._taken += 1
+
+
 #: Celery asks Redis and Valkey for the queues in turn by default.
-TRANSPORT_OPTIONS = {"queue_order_strategy": "priority"}
+TRANSPORT_OPTIONS = {"queue_order_strategy": f"{__name__}:{UrgentFirst.__name__}"}

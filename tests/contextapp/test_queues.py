@@ -8,6 +8,7 @@ import pytest
 from celery import Celery
 
 from contextapp.celery import app
+from contextapp.queues import TURN
 
 WAITING = (
     "replay.tasks.replay_step",
@@ -27,8 +28,19 @@ def test_tasks_are_taken_by_urgency() -> None:
             app.send_task(name, connection=connection)
         taken = _taken(connection, app, 2 * len(WAITING))
     urgent = [name for name in reversed(WAITING) for _ in range(2)]
-    assert taken[:8] == urgent[:8]
-    assert sorted(taken[8:]) == sorted(urgent[8:])
+    first = TURN - 1
+    assert taken[:first] == urgent[:first]
+    assert sorted(taken) == sorted(urgent)
+
+
+@pytest.mark.usefixtures("servers")
+def test_a_task_that_is_not_urgent_does_not_wait_for_all_urgent_ones() -> None:
+    with app.connection_for_read() as connection:
+        _taken(connection, app, None)
+        for name in ("sessions.tasks.import_step", *["sessions.tasks.compaction_run"] * 50):
+            app.send_task(name, connection=connection)
+        taken = _taken(connection, app, 51)
+    assert "sessions.tasks.import_step" in taken[:TURN]
 
 
 def _taken(connection: Any, celery: Celery, count: int | None) -> list[str]:
