@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from urllib.parse import quote
 
 import httpx2
 from django.conf import settings
@@ -21,7 +20,7 @@ from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, Passthrough
 from gateway.credentials import Credentials, credentials_of
 from gateway.exchange import Copy, Cut, Forward, exchange
-from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, respond
+from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.providers import PROVIDERS
 from gateway.recording.contents import response_of
@@ -250,11 +249,6 @@ def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
     """Return the mode that the request asks for, or else that of the project."""
     asked = headers.get(b"x-contextapp-mode", b"").decode("latin-1").strip().lower()
     return asked if asked in {OBSERVE, COMPACT} else caller.mode
-
-
-def header_text(text: str) -> bytes:
-    """Return a text as a header value, percent-encoded where necessary."""
-    return quote(text, safe="/:@._-~ ").encode()
 
 
 def _answered(call: Call, copy: Copy) -> Call:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -77,3 +78,8 @@ async def respond(
     given = [(b"content-type", type), (b"content-length", str(len(body)).encode()), *headers]
     await send({"type": "http.response.start", "status": status, "headers": given})
     await send({"type": "http.response.body", "body": body})
+
+
+def header_text(text: str) -> bytes:
+    """Return a text as a header value, percent-encoded where necessary."""
+    return quote(text, safe="/:@._-~ ").encode()
