@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from accounts.models import Project
 from sessions.models import AgentSession
+from sessions.selectors.past_prompts.outline import MOST_IN_JSON
 
 Address = Callable[[AgentSession], str]
 
@@ -67,6 +68,10 @@ def _sessions(project: Project, chance: random.Random) -> dict[str, Address]:
     def turn(session: AgentSession) -> int:
         return chance.randrange(session.turn_count)
 
+    def early_turn(session: AgentSession) -> int:
+        """Return a turn whose prompt can be rendered as JSON."""
+        return chance.randrange(min(session.turn_count, MOST_IN_JSON // 2))
+
     def compaction(session: AgentSession) -> int:
         return chance.randint(1, session.compaction_count)
 
@@ -88,12 +93,13 @@ def _sessions(project: Project, chance: random.Random) -> dict[str, Address]:
         ),
         "turn": of("session_turn", turn),
         "turn against another": lambda s: f"{of('session_turn_diff', turn)(s)}?turn={turn(s)}",
-        "turn, prompt as JSON": of("session_past_prompt_json", turn),
+        "turn, prompt as JSON": of("session_past_prompt_json", early_turn),
         "turn, search": of("session_past_prompt", turn, query="q=the+report"),
         "prompt": of("session_prompt"),
         "compactions": of("session_compactions"),
         "compaction": compacted("session_compaction"),
         "compaction preview": of("session_compact_preview"),
+        "compaction preview, plan": of("session_compact_preview", query="plan=1"),
         "tools": of("session_tools"),
         "memory": of("session_memory"),
         "replay": of("session_replay"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, cycle
@@ -66,14 +65,17 @@ def _selected(
     found = stretches(session_id=session.pk, first=begin, end=last + 1)
     covered = range(found[0].first, found[-1].end) if found else range(begin, begin)
     edges = [range(begin, covered.start), range(max(covered.stop - _LOOK_BACK, begin), last + 1)]
-    missed = _largest(
-        (miss, (before, turn_of(miss)))
+    least = _threshold(stretch.misses for stretch in found)
+    missed = [
+        (before, turn_of(miss))
         for stretch in found
         for miss, before in zip(stretch.misses, stretch.missed_after, strict=True)
-    )
-    paused = _largest(
-        (pause, (turn_of(pause) - 1, turn_of(pause))) for each in found for pause in each.pauses
-    )
+        if miss >= least
+    ]
+    least = _threshold(stretch.pauses for stretch in found)
+    paused = [
+        (turn_of(pause) - 1, turn_of(pause)) for each in found for pause in each.pauses if pause >= least
+    ]
     marked = [turn for stretch in found for turn in stretch.marked]
     drawn = {begin, last, *(turn for turn in keep if begin <= turn <= last), *marked[-2 * MARKS :]}
     drawn.update(chain(_extremes(found, limit), *edges, *missed, *paused))
@@ -93,9 +95,9 @@ def _selected(
     )
 
 
-def _largest(pairs: Iterable[tuple[int, tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the pairs of turns with the largest packed values."""
-    return [turns for _, turns in heapq.nlargest(MARKS, pairs)]
+def _threshold(values: Iterable[Sequence[int]]) -> int:
+    """Return the smallest of the `MARKS` largest packed values."""
+    return min(sorted(chain.from_iterable(values))[-MARKS:], default=0)
 
 
 def _extremes(found: Sequence[Stretch], limit: int) -> Iterator[int]:

@@ -124,7 +124,9 @@ def test_the_page_reports_a_failed_preview(api: Api, member_client: Client) -> N
     id = api.post("sessions/", {"id": "s1", "policy": {"soft": 0, "target": 0.01}}).json()["id"]
     for number in range(8):
         push(api, whole_turn(number))
-    response = member_client.get(reverse("session_compact_preview", args=["alpha", id]))
+    address = reverse("session_compact_preview", args=["alpha", id])
+    assert "Planning the compaction" in member_client.get(address).text
+    response = member_client.get(f"{address}?plan=1")
     assert response.status_code == 200
     assert "could not be planned" in response.text
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from compaction.edits import Op
 from importers.base import ClientCompaction
@@ -123,7 +124,10 @@ def test_prompts_of_long_sessions_are_the_same(project, monkeypatch):
     def figures():
         outlines = [outline_at(session=session, index=n) for n in range(session.turn_count + 1)]
         differences = [outline_diff(one, other) for one, other in pairwise(outlines)]
-        sizes = [(each.tokens, list(each.all_entries), each.entry_at(each.end - 1)) for each in outlines]
+        sizes = [
+            (each.tokens, each.message_count, [*each.entries, *(each.run or ())], each.entry_at(each.end - 1))
+            for each in outlines
+        ]
         changed = [(d.shared, d.shared_tokens, sum(c.tokens_after for c in d.changes)) for d in differences]
         windows = [opening_window(session, each, new_from=each.end - 2) for each in outlines]
         return sizes, changed, windows
@@ -135,6 +139,16 @@ def test_prompts_of_long_sessions_are_the_same(project, monkeypatch):
     monkeypatch.setattr(outline, "_HEAD", 2)
     assert any(outline_at(session=session, index=n).run for n in range(session.turn_count))
     assert figures() == short
+
+
+def test_a_prompt_that_is_too_long_for_json_links_to_the_messages(project, member_client, monkeypatch):
+    session = compacted_session(project)
+    monkeypatch.setattr(outline, "MOST_IN_JSON", 2)
+    assert member_client.get(address("session_past_prompt_json", session, 5)).status_code == 404
+    page = member_client.get(address("session_turn", session, 5)).content.decode()
+    assert "too long to build its JSON" in page
+    assert reverse("session_export", args=[project.slug, session.pk, "jsonl"]) in page
+    assert address("session_past_prompt_json", session, 5) not in page
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ from sessions.selectors.lookups import as_uuid
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import MOST_HITS, search
 
-#: Hits on the page; a search of one session shows all of them.
-HITS = 100
+#: Hits on the page for all sessions, and first hits on the page for one session, which can show all.
+HITS, FIRST_HITS = 100, 50
 MAX_LENGTH = 500
 
 
@@ -27,7 +27,8 @@ def search_page(request: HttpRequest, slug: str) -> HttpResponse:
     text = request.GET.get("q", "")[:MAX_LENGTH].replace("\0", "").strip()
     session = _session(request, viewer)
     context: dict[str, Any] = {"viewer": viewer, "text": text, "session": session, "searched": False}
-    context |= _results(viewer, text, session, zone_of(request))
+    limit = HITS if session is None else MOST_HITS if request.GET.get("all") == "1" else FIRST_HITS
+    context |= _results(viewer, text, session, zone_of(request), limit)
     return page_or_fragment(request, "search/page.html", "search/_results.html", context)
 
 
@@ -37,14 +38,16 @@ def _session(request: HttpRequest, viewer: Viewer) -> AgentSession | None:
     return session_of(viewer, id) if id is not None else None
 
 
-def _results(viewer: Viewer, text: str, session: AgentSession | None, zone: tzinfo) -> dict[str, Any]:
+def _results(
+    viewer: Viewer, text: str, session: AgentSession | None, zone: tzinfo, limit: int
+) -> dict[str, Any]:
     expression = search_expression(text, zone=zone)
     request = expression.request(viewer.project.pk, session_id=session.pk if session else None)
     found: dict[str, Any] = {"problems": expression.problems}
     if request.is_empty:
         return found
-    limit, shown = (MOST_HITS, MOST_HITS) if session else (HITS, HITS_PER_SESSION)
     page = search(request, limit=limit)
+    shown = limit if session else HITS_PER_SESSION
     return found | {
         "searched": True,
         "count": len(page.hits),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from compaction.policy import PRESETS
@@ -67,8 +67,13 @@ def session_compactions_export(
 @require_safe
 @with_session
 def session_compact_preview(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
-    """Plan a compaction without applying it."""
+    """Plan a compaction without applying it.
+
+    The page loads the plan, which can take a second, with another request: for htmx, or with `plan=1`.
+    """
     context = session_context(viewer, session, "session_compactions")
+    if not wants_fragment(request) and request.GET.get("plan") != "1":
+        return private(render(request, "sessions/compact_preview.html", context | {"is_loading": True}))
     try:
         plan = preview_plan(session)
         context |= {"plan": plan, "record": plan.record}

@@ -128,7 +128,10 @@ def session_past_prompt_json(
     request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int
 ) -> HttpResponse:
     """Return the prompt as JSON, as a provider's client would send it."""
-    prompt = past_prompt_json(session=session, outline=outline_or_404(session, turn))
+    outline = outline_or_404(session, turn)
+    if not outline.has_json:
+        raise Http404("The prompt has too many messages")
+    prompt = past_prompt_json(session=session, outline=outline)
     return private(HttpResponse(bodies.json_bytes(prompt), content_type="application/json"))
 
 

@@ -8,10 +8,9 @@ of all messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 from django.db.models import Q
@@ -31,6 +30,8 @@ from sessions.store import bodies
 
 #: Number of messages from which a session counts as long.
 LONG = 10_000
+#: Maximum messages of a prompt that is rendered as JSON.
+MOST_IN_JSON = 5_000
 #: Number of messages at the start of a prompt to load in any case, because the working memory may follow one
 #: of them.
 _HEAD = 100
@@ -77,9 +78,14 @@ class Outline:
         return sum(entry.message.tokens for entry in self.entries) + rest + self.components.total
 
     @property
-    def all_entries(self) -> Iterator[Entry]:
-        """All entries, including those of the run, which are loaded."""
-        return chain(self.entries, self.run or ())
+    def message_count(self) -> int:
+        """The number of messages, including those of the run."""
+        return len(self.entries) + (len(self.run) if self.run is not None else 0)
+
+    @property
+    def has_json(self) -> bool:
+        """Whether the prompt is short enough to render it as JSON, which takes time in proportion."""
+        return self.message_count <= MOST_IN_JSON
 
     def between(self, first: int, end: int) -> list[Entry]:
         """Return the entries that begin from position `first` up to `end`."""

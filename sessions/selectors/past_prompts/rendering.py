@@ -11,18 +11,17 @@ from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import apply
 from sessions.models import AgentSession, Edit, Preamble
-from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.past_prompts.outline import Outline
+from sessions.selectors.stored_rows import Span, messages_load
 from sessions.store import bodies
 from sessions.store.prompt_bytes import messages_of_view, request_fields
 
 
 def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
     """Return `system`, `messages` and `tools`, ready for orjson. Reads all messages in the prompt."""
-    shown = [entry.first for entry in outline.all_entries if not entry.is_generated]
-    rows = list(session.messages.filter(position__in=shown).select_related("blob").order_by("position"))
-    view = apply(_edits(outline), [message_value(row, session.format) for row in rows])
-    raw = {row.position: message_bytes(row) for row in rows}
+    rows = messages_load(session.pk, _spans(outline))
+    view = apply(_edits(outline), [row.value(session.format) for row in rows])
+    raw = {row.position: row.data for row in rows}
     messages, after = messages_of_view(view, raw, session.format)
     preamble = outline.preamble
     return request_fields(
@@ -34,6 +33,19 @@ def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, An
         is_regular=after.regular and not after.open_calls,
         capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
     )
+
+
+def _spans(outline: Outline) -> list[Span]:
+    """Return the spans of the messages in the prompt, in order."""
+    spans: list[Span] = []
+    for entry in outline.entries:
+        if entry.is_generated:
+            continue
+        if spans and spans[-1][1] == entry.first:
+            spans[-1] = (spans[-1][0], entry.first + 1)
+        else:
+            spans.append((entry.first, entry.first + 1))
+    return [*spans, (outline.run.first, outline.run.end)] if outline.run is not None else spans
 
 
 def _edits(outline: Outline) -> list[EditValue]:

@@ -55,14 +55,17 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
 """
 
 #: The segments of a project or a session that contain rare terms of the query come first, then the newest.
+#: `OFFSET 0` makes every plan find them by their keys: to compare the keys of all segments takes much longer.
 _RANKED: LiteralString = """
 WITH key AS (
     SELECT * FROM unnest(%(keys)s::int[], %(weights)s::float8[]) WITH ORDINALITY AS key (key, weight, number)
 ), hit AS MATERIALIZED (
     SELECT key.number, key.weight, s.id, s.ended_at
       FROM key CROSS JOIN LATERAL (
-          SELECT s.id, s.ended_at FROM agent_sessions_searchsegment s
-           WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s{scope}) s
+          SELECT * FROM (
+              SELECT id, ended_at, project_id, session_id, first FROM agent_sessions_searchsegment
+               WHERE keys @> ARRAY[key.key] OFFSET 0) s
+           WHERE s.project_id = %(project)s{scope}) s
 ), frequency AS MATERIALIZED (
     SELECT number, count(*) AS segments,
            ln(1 + greatest(%(total)s - count(*) + 0.5::float8, 0) / (count(*) + 0.5::float8)) AS value

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import QuerySet
 
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
@@ -20,8 +20,8 @@ from compaction.record import PlanState, StepRecord
 from compaction.strategies import drop_oldest
 from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter
 from sessions.models import AgentSession, Message
+from sessions.selectors.past_prompts import run_of
 from sessions.selectors.stored_rows import Span, visible_spans
-from sessions.store.flags import MessageFlag
 
 #: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
 MAX_MESSAGES, KEPT_MESSAGES = 20_000, 4_000
@@ -106,13 +106,15 @@ def _cut(session: AgentSession) -> int:
 
 def _protected(session: AgentSession, start: int, end: int) -> Sequence[int]:
     """Return the positions that must stay: the turns of pinned messages and of the latest request."""
-    within = _messages(session).filter(position__gte=start, position__lt=end)
-    pinned = within.annotate(pin=F("flags").bitand(MessageFlag.PINNED)).filter(pin__gt=0)
+    pins = session.pins.filter(position__gte=start, position__lt=end).values_list("position", flat=True)
+    pinned = _messages(session).filter(position__in=list(pins))
     turns = set(pinned.values_list("turn_index", flat=True))
     latest = _requests(session).order_by("-position").values_list("position", "turn_index").first()
     if latest is not None and latest[0] < end:
         turns.add(latest[1])
-    return list(within.filter(turn_index__in=turns).order_by("position").values_list("position", flat=True))
+    rows = session.turns.filter(index__in=turns).order_by("index")
+    spans = rows.values_list("first_position", "message_count")
+    return [at for first, count in spans for at in range(max(first, start), min(first + count, end))]
 
 
 def _gaps(kept: Iterable[int], start: int, end: int) -> Iterator[Span]:
@@ -129,8 +131,6 @@ def _overlaps(spans: Iterable[Span], first: int, last: int) -> bool:
 
 def _tokens(session: AgentSession, spans: Iterable[Span], first: int, last: int) -> int:
     """Return the tokens that the prompt shows of the messages from `first` to `last`."""
-    total = 0
-    for start, end in spans:
-        within = _messages(session).filter(position__gte=max(start, first), position__lt=min(end, last + 1))
-        total += within.aggregate(total=Sum("tokens"))["total"] or 0
-    return total
+    shown = ((max(start, first), min(end, last + 1)) for start, end in spans)
+    runs = (run_of(session, first=start, end=end) for start, end in shown if start < end)
+    return sum(run.tokens for run in runs if run is not None)
