@@ -94,7 +94,7 @@ function chart(host, first) {
   const refresh = async () => {
     refreshed = Date.now();
     const isZoomed = data !== whole;
-    whole = await fetchData(host).catch(() => whole);
+    whole = await fetchData(host, { live: 1 }).catch(() => whole);
     describe();
     if (isZoomed) return;
     data = whole;

@@ -12,6 +12,7 @@ from compaction.memory import Author
 from sessions.models import AgentSession
 from sessions.selectors.transcript import SHOWN
 from sessions.services.memory.revisions import Writer, memory_patch
+from sessions.services.sessions.comments import comment_create
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -70,6 +71,34 @@ class TestRequests:
         response = member_client.get(address("session_live", session), {"since": since, "append": 1})
         assert response.status_code == 200
         assert 'id="turn-' not in response.text
+
+    def test_an_update_is_rendered_once_for_all_viewers(
+        self, member_client, viewer_client, owner_client, project, django_assert_max_num_queries
+    ):
+        session = active(project, 3)
+        since = self.since(member_client, session)
+        active(project, 5)
+        target, query = address("session_live", session), {"since": since, "append": 1}
+        first = member_client.get(target, query).text
+        with django_assert_max_num_queries(6):  # the login, the state, the project and comments
+            second = owner_client.get(target, query).text
+        tokens = [set(re.findall(r'csrfmiddlewaretoken" value="(\w+)"', page)) for page in (first, second)]
+        assert [len(each) for each in tokens] == [1, 1]
+        assert tokens[0] != tokens[1]
+        without_tokens = [re.sub(r'value="\w{64}"', "", page) for page in (first, second)]
+        assert without_tokens[0] == without_tokens[1]
+        assert "csrfmiddlewaretoken" not in viewer_client.get(target, query).text
+
+    def test_only_the_author_of_a_comment_can_change_it(self, member_client, owner_client, project, member):
+        session = active(project, 3)
+        since = self.since(member_client, session)
+        active(project, 5)
+        comment_create(session=session, turn=4, text="Look here", author_id=member.pk)
+        target, query = address("session_live", session), {"since": since, "append": 1}
+        assert "comment-edit" in member_client.get(target, query).text
+        shown = owner_client.get(target, query).text
+        assert "Look here" in shown
+        assert "comment-edit" not in shown
 
     def test_an_inactive_session_does_not_poll(self, member_client, project):
         page = member_client.get(address("session", make_session(project))).text

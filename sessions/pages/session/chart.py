@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 
@@ -13,30 +13,40 @@ from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import OwnCompaction, columns, downsample
 from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
+from sessions.pages.session.shared_responses import SharedResponses
 from sessions.selectors.chart_samples import ChartSample, chart_sample
 from sessions.selectors.charts import chart_components, compaction_markers, own_compactions
 from sessions.selectors.comments import session_comments
 from sessions.selectors.token_budgets import limit_of
 from sessions.selectors.tools.by_turn import tool_tokens_by_turn
+from sessions.store.bodies import json_bytes
 
 #: Row limit of the table: enough to follow the shape, few enough for a screen reader.
 TABLE_ROWS = 200
 #: Characters of a comment in the tooltip.
 _COMMENT_SHOWN = 160
 
+_charts: SharedResponses[bytes] = SharedResponses()
+
 
 @require_safe
 @with_session
-def session_chart(request: HttpRequest, viewer: Viewer, session: AgentSession) -> JsonResponse:
+def session_chart(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Return prompt sizes per turn as columns, downsampled to what a screen can show.
 
     The query parameters `from` and `to` restrict the range of turns (zoom). With `tools=1`, returns the tool
-    outputs in the prompts by tool instead.
+    outputs in the prompts by tool instead. `live=1`: an open page loads new turns; it may share the answer
+    with other pages.
     """
     make = _tools if request.GET.get("tools") == "1" else _chart
-    return private(
-        JsonResponse(make(session, first=number_of(request, "from"), end=number_of(request, "to")))
-    )
+    first, end = number_of(request, "from"), number_of(request, "to")
+
+    def data() -> bytes:
+        return json_bytes(make(session, first=first, end=end))
+
+    key = (session.pk, session.turn_count, session.edits_revision, make, first, end)
+    shown = _charts.fetch(key, data) if request.GET.get("live") == "1" else data()
+    return private(HttpResponse(shown, content_type="application/json"))
 
 
 def _sample(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, private, session_of, viewer_of
+from sessions.pages.session.shared_responses import CSRF_PLACEHOLDER, SharedResponses, with_csrf_token
 from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
 from sessions.selectors.expensive import estimated_outputs
 from sessions.selectors.live import LiveState, is_live, live_state
 from sessions.selectors.token_budgets import calibration_of
-from sessions.selectors.transcript import turns_page
+from sessions.selectors.transcript import SHOWN, turns_page
 from sessions.selectors.turn_stretches import largest_of
+
+#: The query parameters that the update depends on, apart from the known state.
+_OPTIONS = ("tab", "append", "view")
+
+_updates: SharedResponses[str] = SharedResponses()
 
 
 @require_safe
@@ -35,12 +42,27 @@ def session_live(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     if state == known:
         return private(HttpResponse(status=204))
     viewer = viewer_of(request, slug)
+    key = (id, state, known, viewer.may_write, _author(viewer, id, known), *map(request.GET.get, _OPTIONS))
+    html = _updates.fetch(key, lambda: _update(request, viewer, id, state, known))
+    return private(HttpResponse(with_csrf_token(request, html)))
+
+
+def _author(viewer: Viewer, id: UUID, known: LiveState | None) -> int | None:
+    """Return the viewer if the new turns have comments, which only their authors can change. One query."""
+    turn = known.turns if known is not None else 0
+    has_comments = Comment.objects.filter(session=id, turn__gte=turn).exists()
+    return viewer.user_id if has_comments else None
+
+
+def _update(request: HttpRequest, viewer: Viewer, id: UUID, state: LiveState, known: LiveState | None) -> str:
     session = session_of(viewer, id)
+    state = replace(state, turns=session.turn_count, edits=session.edits_revision)
     tab = "session_memory" if request.GET.get("tab") == "memory" else "session"
-    context = session_context(viewer, session, tab) | {"live": state, "is_update": True}
+    context = session_context(viewer, session, tab)
+    context |= {"live": state, "is_update": True, "csrf_token": CSRF_PLACEHOLDER}
     if tab == "session":
         context |= _new(request, viewer, session, known)
-    return private(render(request, "sessions/_live.html", context))
+    return render_to_string("sessions/_live.html", context, request)
 
 
 def live_context(request: HttpRequest, viewer: Viewer, session: AgentSession) -> dict[str, Any]:
@@ -61,7 +83,8 @@ def _new(
     }
     if known is None or not known.turns < session.turn_count or request.GET.get("append") != "1":
         return context
-    page = turns_page(session=session, after=known.turns - 1)
+    limit = min(SHOWN, session.turn_count - known.turns)
+    page = turns_page(session=session, after=known.turns - 1, limit=limit)
     is_plain = request.GET.get("view") == "text"
     return context | {
         "page": page,
