@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
 
 from compaction.capabilities import Capabilities
+from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
-
-_ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
-_NESTED = re.compile(rb'"function"\s*:\s*\{')
-_CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
 
 
 class Match(IntEnum):
@@ -43,33 +38,6 @@ class Prompt:
         """Return the fields that are present."""
         fields = {"system": self.system, "messages": self.messages, "tools": self.tools}
         return {name: value for name, value in fields.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPrompt:
-    """A prompt as JSON bytes. `messages` are joined by commas; `roles` has the role of each."""
-
-    messages: bytes
-    roles: Sequence[str]
-    system: bytes | None = None
-    tools: bytes | None = None
-
-    @property
-    def has_repeated_ids(self) -> bool:
-        """Whether an id occurs twice, which can only be judged by parsing the messages."""
-        ids = _ID.findall(self.messages)
-        return len(set(ids)) < len(ids)
-
-    @property
-    def has_nested_functions(self) -> bool:
-        """Whether the tools are defined as in Chat Completions, with an object `function`."""
-        return self.tools is not None and _NESTED.search(self.tools) is not None
-
-    @property
-    def has_repeated_call_ids(self) -> bool:
-        """Whether a `call_id` occurs more often than in one call and its output."""
-        counts = Counter(_CALL_ID.findall(self.messages))
-        return any(count > 2 for count in counts.values())
 
 
 class Dialect(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
@@ -29,6 +30,7 @@ from sessions.services.push.values import Target
 from sessions.services.reconcile.append import Appended, history_append, history_remember
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import (
+    PREVIOUS_RESPONSE,
     Continued,
     InvalidHistory,
     Reconciled,
@@ -39,10 +41,9 @@ from sessions.services.reconcile.values import (
 from sessions.services.served_prompts import prompt_record
 from sessions.store.rawjson import BadJson, TooDeep
 
-_PREVIOUS = "previous_response_id"
 _FIELDS = frozenset(
     {"usage", "model", "system", "tools", "compacted", "latency", "request_id", "response_id"}
-    | {_PREVIOUS}
+    | {PREVIOUS_RESPONSE}
     | {"context_management", "input_transformations"}
 )
 
@@ -82,7 +83,6 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
         redaction=call.principal.redaction,
         read=lambda fields: _read(call, fields),
         idempotency_key=idempotency_key(call.request.META),
-        continued=_continued(call),
     )
     for _ in range(2):
         route = session_route(project_id=project_id, name=session_id)
@@ -90,14 +90,15 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
             break
         target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
         try:
-            return _append(target, request) or history_reconcile(target, request)
+            appended = _append(target, request)
+            return appended or history_reconcile(target, replace(request, continued=_continued(call)))
         except SessionGone:
             continue
         except InvalidHistory as error:
             raise _invalid(error) from None
         except UnknownResponse:
             message = "The session has no response with this id."
-            raise InvalidRequest("invalid_field", message, param=_PREVIOUS) from None
+            raise InvalidRequest("invalid_field", message, param=PREVIOUS_RESPONSE) from None
         except TooDeep as error:
             raise InvalidRequest("too_deep", sentence(error)) from None
         except BadJson as error:
@@ -133,9 +134,9 @@ def _continued(call: ApiCall) -> Continued | None:
 
     Raises `InvalidRequest`.
     """
-    if _PREVIOUS.encode() not in call.raw:
+    if PREVIOUS_RESPONSE.encode() not in call.raw:
         return None
-    id = text_field(call.body, _PREVIOUS)
+    id = text_field(call.body, PREVIOUS_RESPONSE)
     return Continued(response_id=id, must_be_stored=True) if id else None
 
 

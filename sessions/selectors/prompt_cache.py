@@ -13,7 +13,8 @@ from uuid import UUID
 
 from sessions.store.prompt_bytes import PromptMessages
 
-#: Maximum size of the cached prompts of a process, and the size of a message in addition to its JSON (bytes).
+#: Maximum size of the cached prompts of a process, and the size of a message in addition to its JSON, which
+#: they contain twice (bytes).
 _MAX_BYTES = 16 * 1024 * 1024
 _MESSAGE_BYTES = 700
 
@@ -32,7 +33,7 @@ class CachedPrompt:
     @property
     def size(self) -> int:
         """The approximate memory in bytes."""
-        return sum(map(len, self.messages.pieces)) + _MESSAGE_BYTES * len(self.messages.pieces)
+        return 2 * len(self.messages.joined.data) + _MESSAGE_BYTES * len(self.messages.pieces)
 
 
 class PromptCache:

@@ -199,18 +199,17 @@ def _messages_after(state: PromptState, known: CachedPrompt, stored: Rows | None
     Returns None if its last message is not stored any more, because an earlier state of the database has
     been restored.
     """
-    pieces, manifest = known.messages.pieces, known.messages.manifest
     if stored is not None and min(stored) == known.end:
-        new = PromptOutline(entries=[(known.end, state.message_count)]).fill(stored)
-        return PromptMessages(pieces=[*pieces, *new.pieces], manifest=[*manifest, *new.manifest])
+        return known.messages.append(PromptOutline(entries=[(known.end, state.message_count)]).fill(stored))
     span = known.end - 1, state.message_count
     rows = _rows(state.id, [span])
     if len(rows) < span[1] - span[0]:
         return None
     read = PromptOutline(entries=[span]).fill(rows)
-    if (read.pieces[0], read.manifest[0]) != (pieces[-1], manifest[-1]):
+    last = known.messages.pieces[-1], known.messages.manifest[-1]
+    if (read.pieces[0], read.manifest[0]) != last:
         return None
-    return PromptMessages(pieces=[*pieces, *read.pieces[1:]], manifest=[*manifest, *read.manifest[1:]])
+    return known.messages.append(PromptMessages(pieces=read.pieces[1:], manifest=read.manifest[1:]))
 
 
 def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:

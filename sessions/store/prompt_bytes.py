@@ -9,7 +9,8 @@ give the same prompt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from compaction import dialects
 from compaction.capabilities import Capabilities
 from compaction.components import MEMORY
 from compaction.continuation import Continuation
-from compaction.dialects.base import StoredPrompt
+from compaction.dialects.stored import JoinedMessages, StoredPrompt
 from compaction.messages import Message, Role, Text
 from compaction.rendering import render
 from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
@@ -26,17 +27,29 @@ from compaction.view import Entry, View
 from sessions.store import bodies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PromptMessages:
     """The messages of a prompt as JSON, and a manifest entry for each."""
 
     pieces: Sequence[bytes] = ()
     manifest: Sequence[Mapping[str, Any]] = ()
+    _joined: JoinedMessages | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def joined(self) -> JoinedMessages:
+        return self._joined or JoinedMessages().append(self.pieces, self.roles)
 
     @property
-    def data(self) -> bytes:
-        """The messages joined by commas."""
-        return b",".join(self.pieces)
+    def roles(self) -> list[str]:
+        return [entry["role"] for entry in self.manifest]
+
+    def append(self, messages: PromptMessages) -> PromptMessages:
+        """Return these messages, followed by others. Does not join these again."""
+        return PromptMessages(
+            pieces=[*self.pieces, *messages.pieces],
+            manifest=[*self.manifest, *messages.manifest],
+            _joined=self.joined.append(messages.pieces, messages.roles),
+        )
 
     def with_memory(self, text: str, tokens: int, format: str | None) -> PromptMessages:
         """Replace the working memory, or insert it after the first user message. Empty, it is removed.
@@ -45,7 +58,7 @@ class PromptMessages:
         """
         pieces, manifest = list(self.pieces), list(self.manifest)
         rules = [entry["rule"] for entry in manifest]
-        roles = [entry["role"] for entry in manifest]
+        roles = self.roles
         if MEMORY in rules:
             at = rules.index(MEMORY)
             del pieces[at], manifest[at]
@@ -61,7 +74,7 @@ class PromptMessages:
 
     def values(self) -> list[dict[str, Any]]:
         """Return the messages as JSON values."""
-        values: list[dict[str, Any]] = bodies.json_value(b"[%b]" % self.data)
+        values: list[dict[str, Any]] = bodies.json_value(b"[%b]" % self.joined.data)
         return values
 
 
@@ -136,8 +149,7 @@ def request_fields(
     """
     stored_format, format = (dialects.get_dialect(name).name for name in (stored_format, format))
     if is_regular and stored_format == format:
-        roles = [entry["role"] for entry in messages.manifest]
-        stored = StoredPrompt(messages=messages.data, roles=roles, system=system, tools=tools)
+        stored = StoredPrompt(messages=messages.joined, system=system, tools=tools)
         joined = dialects.get_dialect(format).join_stored(stored, capabilities)
         if joined is not None:
             return {name: orjson.Fragment(data) for name, data in joined.items()}

@@ -57,8 +57,9 @@ def test_a_prompt_is_read_again_if_an_earlier_state_of_the_database_was_restored
 
 
 def test_the_least_recently_fetched_prompts_are_removed() -> None:
-    cache, ids = PromptCache(max_bytes=3_000), [uuid4() for _ in range(4)]
-    prompt = CachedPrompt(version=1, end=1, messages=PromptMessages(pieces=[b"x" * 300], manifest=[{}]))
+    cache, ids = PromptCache(max_bytes=4_000), [uuid4() for _ in range(4)]
+    messages = PromptMessages(pieces=[b"x" * 300], manifest=[{"role": "user"}])
+    prompt = CachedPrompt(version=1, end=1, messages=messages)
     for each in ids[:3]:
         cache.keep(each, prompt)
     assert cache.find(ids[0], version=1, end=1) is prompt

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.continuation import Continuation
-from compaction.dialects.base import StoredPrompt
+from compaction.dialects.stored import JoinedMessages, StoredPrompt
 from compaction.rendering import render
 from tests.compaction.providers import faults
 from tests.plugins.examples import examples
@@ -128,10 +128,11 @@ def served(items: list[Any], stored: str, format: str, capabilities: Capabilitie
     messages = dialects.parse_mixed(items, default=stored)
     state = Continuation().after(messages, stored)
     if state.regular and not state.open_calls and stored == format:
-        prompt = StoredPrompt(
-            messages=b",".join(json.dumps(item).encode() for item in items),
-            roles=[message.role.value for message in messages],
-        )
+        pieces = [json.dumps(item).encode() for item in items]
+        roles = [message.role.value for message in messages]
+        middle = len(pieces) // 2
+        joined_messages = JoinedMessages().append(pieces[:middle], roles[:middle])
+        prompt = StoredPrompt(messages=joined_messages.append(pieces[middle:], roles[middle:]))
         if (joined := dialects.get_dialect(format).join_stored(prompt, capabilities)) is not None:
             shown: list[Any] = json.loads(joined["messages"])
             return shown

@@ -20,9 +20,10 @@ from compaction.dialects.anthropic import (
     server_tools,
     thinking,
 )
-from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.dialects.base import Dialect, Prompt
 from compaction.dialects.blocks import united
 from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
+from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
@@ -94,22 +95,21 @@ class Anthropic(Dialect):
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
         if not self._is_joinable(stored, capabilities):
             return None
-        fields = {"system": stored.system, "messages": b"[%b]" % stored.messages, "tools": stored.tools}
+        fields = {"system": stored.system, "messages": b"[%b]" % stored.messages.data, "tools": stored.tools}
         return {name: data for name, data in fields.items() if data is not None}
 
     @staticmethod
     def _is_joinable(stored: StoredPrompt, capabilities: Capabilities) -> bool:
         """Check ids (A3), roles (A5, A7, A9), the end (A8), breakpoints (A12) and the tools' dialect."""
-        if not stored.messages or stored.has_repeated_ids:
+        messages = stored.messages
+        if not messages.data or messages.has_repeated_ids:
             return False
         if stored.tools is not None and b'"function"' in stored.tools:
             return False
-        texts = (stored.messages, stored.system or b"", stored.tools or b"")
-        breakpoints = sum(text.count(b'"cache_control"') for text in texts)
         return (
-            breakpoints <= limits.MAX_BREAKPOINTS
-            and stored.roles[0] == "user"
-            and (stored.roles[-1] == "user" or capabilities.prefill)
-            and not (stored.roles[-1] == "assistant" and content.may_end_with_whitespace(stored.messages))
-            and "system" not in stored.roles
+            stored.breakpoints <= limits.MAX_BREAKPOINTS
+            and messages.first_role == "user"
+            and (messages.last_role == "user" or capabilities.prefill)
+            and not (messages.last_role == "assistant" and content.may_end_with_whitespace(messages.data))
+            and not messages.has_system
         )

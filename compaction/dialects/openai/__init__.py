@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compaction.capabilities import Capabilities
-from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.dialects.base import Dialect, Prompt
 from compaction.dialects.blocks import united
 from compaction.dialects.openai import content, parsing, recognition, rendering
 from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
+from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
@@ -59,13 +60,13 @@ class OpenAI(Dialect):
         yield from content.violations(subject)
 
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
-        if not stored.messages or stored.has_repeated_ids:
+        if not stored.messages.data or stored.messages.has_repeated_ids:
             return None
         if stored.tools is not None and not stored.has_nested_functions:
             return None
-        if not capabilities.reasoning_field and b'"reasoning_content"' in stored.messages:
+        if not capabilities.reasoning_field and stored.messages.has_reasoning:
             return None
-        messages = stored.messages
+        messages = stored.messages.data
         if stored.system is not None:
             lead = [dumps(item).encode() for item in rendering.system_message(loads_bytes(stored.system))]
             messages = b",".join([*lead, messages])

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compaction.capabilities import Capabilities
-from compaction.dialects.base import Dialect, Prompt, StoredPrompt
+from compaction.dialects.base import Dialect, Prompt
 from compaction.dialects.openai_responses import content, kinds, parsing, reasoning, recognition, rendering
+from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
@@ -91,11 +92,12 @@ class OpenAIResponses(Dialect):
         return ((_ANSWERED, *left) if left else ()), is_sound
 
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
-        if not stored.messages or stored.has_repeated_call_ids or stored.has_repeated_ids:
+        messages = stored.messages
+        if not messages.data or messages.has_repeated_call_ids or messages.has_repeated_ids:
             return None
         if stored.has_nested_functions or b'"input_schema"' in (stored.tools or b""):
             return None
-        fields = {"messages": b"[%b]" % stored.messages}
+        fields = {"messages": b"[%b]" % messages.data}
         if stored.system is not None:
             text = rendering.instructions(loads_bytes(stored.system))
             fields |= {"system": dumps(text).encode()} if text else {}

@@ -32,7 +32,7 @@ from sessions.services.reconcile.matching import is_side_request
 from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read_after
 from sessions.services.reconcile.stored import is_current
-from sessions.services.reconcile.values import Reconciled, Request, Status
+from sessions.services.reconcile.values import PREVIOUS_RESPONSE, Reconciled, Request, Status
 from sessions.store.blobs import is_external
 from sessions.store.postgres import row_fetch
 from sessions.store.prompt_bytes import PromptMessages
@@ -76,10 +76,12 @@ def history_append(target: Target, request: Request) -> Appended | None:
     # Within an open transaction, the row may change again without a new version.
     if known is None or connection.in_atomic_block:
         return None
-    if request.idempotency_key is not None or request.continued is not None:
+    if request.idempotency_key is not None:
         return None
     reading = history_read_after(request.body, known.history, redaction=request.redaction)
-    if reading is None or any(REFERENCES in element for element in reading.elements):
+    if reading is None or reading.fields.get(PREVIOUS_RESPONSE) is not None:
+        return None
+    if any(REFERENCES in element for element in reading.elements):
         return None
     sent = request.read(reading.fields)
     count = known.history.count

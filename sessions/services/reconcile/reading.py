@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import xxhash
+
 from compaction.identity import history_digest, message_hashes
 from redaction import Redaction
 from sessions.models import ClientHistory
@@ -41,7 +43,7 @@ class Reading:
     start: int = 0
     ends: Sequence[int] = ()
     body: bytes = b""
-    prefix: Any = field(default_factory=hashlib.sha256)
+    prefix: xxhash.xxh3_128
     before: bytes = field(default_factory=lambda: history_digest(()))
     is_continued: bool = False
 
@@ -87,7 +89,7 @@ class Reading:
         return {
             "prefix_count": self.first + stable,
             "prefix_bytes": end - self.start,
-            "prefix_hash": _prefix_hash(hasher),
+            "prefix_hash": hasher.digest(),
             "prefix_digest": self.digests[stable],
         }
 
@@ -102,7 +104,7 @@ def history_read(
     for base in histories[:_COMPARED]:
         if (reading := _read_after(body, start, base, redaction, field)) is not None:
             return reading
-    return _read(body, start, start, 0, None, hashlib.sha256(), redaction, field)
+    return _read(body, start, start, 0, None, _hasher(redaction), redaction, field)
 
 
 def history_read_after(body: bytes, base: ClientHistory, *, redaction: Redaction) -> Reading | None:
@@ -117,7 +119,7 @@ def history_read_after(body: bytes, base: ClientHistory, *, redaction: Redaction
 def _read_after(
     body: bytes, start: int, base: ClientHistory, redaction: Redaction, field: str
 ) -> Reading | None:
-    hasher = _matching_prefix(body, start, base) if base.prefix_count else None
+    hasher = _matching_prefix(body, start, base, redaction) if base.prefix_count else None
     if hasher is None:
         return None
     rest = body[start + base.prefix_bytes :].lstrip(b" \t\r\n")
@@ -127,19 +129,24 @@ def _read_after(
     return _read(body, start, skipped, base.prefix_count, base, hasher, redaction, field)
 
 
-def _matching_prefix(body: bytes, start: int, base: ClientHistory) -> Any:
+def _matching_prefix(
+    body: bytes, start: int, base: ClientHistory, redaction: Redaction
+) -> xxhash.xxh3_128 | None:
     """Return the hash state after the prefix of a history, or None if the body does not begin with it."""
     end = start + base.prefix_bytes
     if end >= len(body):
         return None
-    hasher = hashlib.sha256(memoryview(body)[start:end])
-    return hasher if _prefix_hash(hasher) == bytes(base.prefix_hash) else None
+    hasher = _hasher(redaction)
+    hasher.update(memoryview(body)[start:end])
+    return hasher if hasher.digest() == bytes(base.prefix_hash) else None
 
 
-def _prefix_hash(hasher: Any) -> bytes:
-    """Return the stored part of the hash. Most processors have instructions for SHA-256."""
-    digest: bytes = hasher.digest()
-    return digest[:16]
+def _hasher(redaction: Redaction) -> xxhash.xxh3_128:
+    """Return the state of an empty hash. Cryptographic hashes take ten times as long.
+
+    The seed keeps a message's author from choosing contents with the same hash.
+    """
+    return xxhash.xxh3_128(seed=int.from_bytes(hashlib.blake2b(redaction.key[:64], digest_size=8).digest()))
 
 
 def _read(
@@ -148,7 +155,7 @@ def _read(
     at: int,
     first: int,
     base: ClientHistory | None,
-    hasher: Any,
+    hasher: xxhash.xxh3_128,
     redaction: Redaction,
     field: str,
 ) -> Reading:

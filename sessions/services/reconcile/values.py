@@ -16,6 +16,9 @@ from sessions.models import ClientHistory, TurnSource
 from sessions.services.calls.values import CallIdentity
 from sessions.services.push.values import Latency
 
+#: The field of a request that names the response that its messages follow.
+PREVIOUS_RESPONSE = "previous_response_id"
+
 
 class InvalidHistory(ValueError):
     """The history is not a list, or a message fits no dialect. `index` is its index in the client's list."""
