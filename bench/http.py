@@ -14,7 +14,9 @@ class Http:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = f"Host: localhost\r\nAuthorization: Bearer {key}\r\n"
-        self.buffer = b""
+        self.buffer = bytearray()
+        #: Milliseconds between the last byte of the previous request and the first bytes of its response.
+        self.first_byte = 0.0
 
     def request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         self.socket.sendall(
@@ -22,13 +24,18 @@ class Http:
             f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
-        while b"\r\n\r\n" not in self.buffer:
+        sent = time.perf_counter()
+        self._read()
+        self.first_byte = (time.perf_counter() - sent) * 1000
+        while (end := self.buffer.find(b"\r\n\r\n")) < 0:
             self._read()
-        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+        head = bytes(self.buffer[:end])
+        del self.buffer[: end + 4]
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
         while len(self.buffer) < length:
             self._read()
-        answer, self.buffer = self.buffer[:length], self.buffer[length:]
+        answer = bytes(self.buffer[:length])
+        del self.buffer[:length]
         return int(head.split(b" ", 2)[1]), answer
 
     def _read(self) -> None:

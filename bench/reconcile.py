@@ -3,8 +3,9 @@
     python -m bench.reconcile [--messages 10000] [--requests 15]
 
 Starts an instance in a temporary folder, and sends a growing history until it has the given number of
-messages. Then prints, for each kind of request, the median of its wall time and of the CPU time that the web
-server and Postgres took, in milliseconds:
+messages. Then prints, for each kind of request, the medians in milliseconds of the time until the response is
+received, of the time from the last byte of the request to the first byte of the response (the server's), and
+of the CPU time of the web server and Postgres. The kinds are:
 
 - unchanged: the same history again
 - append: two more messages
@@ -55,8 +56,9 @@ def main() -> None:
             for number in range(options.requests):
                 client.grow(grows)
                 figures.append(client.send(indent=indent[number % len(indent)]))
-            wall, web, postgres = (median(values) for values in zip(*figures, strict=True))
-            print(f"{name}: {wall:.1f} ms, of CPU: web server {web:.1f} ms, Postgres {postgres:.1f} ms")
+            wall, first, web, postgres = (median(values) for values in zip(*figures, strict=True))
+            print(f"{name}: {wall:.1f} ms, server {first:.1f} ms,", end=" ")
+            print(f"CPU of web server {web:.1f} ms, of Postgres {postgres:.1f} ms")
 
 
 class Client:
@@ -81,14 +83,14 @@ class Client:
         fields = {"system": "Fix bugs.", "messages": self.messages}
         return json.dumps(fields, indent=indent).encode()
 
-    def send(self, indent: int | None = None) -> tuple[float, float, float]:
-        """Reconcile the history. Return the wall time, and the CPU time of the web server and of Postgres."""
+    def send(self, indent: int | None = None) -> tuple[float, float, float, float]:
+        """Reconcile the history. Return the times that `main` prints."""
         body = self.body(indent)
         web, postgres, at = _cpu_ms(self.web), _cpu_ms(self.postgres), time.perf_counter()
         status, answer = self.http.request("POST", "/api/v1/sessions/long/reconcile/", body)
         wall = (time.perf_counter() - at) * 1000
         assert status == 200, answer
-        return wall, _cpu_ms(self.web) - web, _cpu_ms(self.postgres) - postgres
+        return wall, self.http.first_byte, _cpu_ms(self.web) - web, _cpu_ms(self.postgres) - postgres
 
 
 def message(at: int) -> dict[str, Any]:
