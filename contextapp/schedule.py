@@ -30,8 +30,8 @@ def beat_schedule() -> dict[str, dict[str, Any]]:
         "imports": ("sessions.tasks.imports_sweep", sweep),
         "replays": ("replay.tasks.replays_sweep", sweep),
         "profiles": ("sessions.tasks.profiles_refresh", env.seconds("CONTEXTAPP_PROFILE_SECONDS", 15)),
-        "search": ("sessions.tasks.search_index_run", env.seconds("CONTEXTAPP_SEARCH_SECONDS", 2)),
-        "tools": ("sessions.tasks.tools_count", 5.0),
+        "search": ("sessions.tasks.search_index_run", env.seconds("CONTEXTAPP_SEARCH_SECONDS", 3)),
+        "tools": ("sessions.tasks.tools_count", 10.0),
         "memory": ("sessions.tasks.memory_sweep", sweep),
         "proposals": ("sessions.tasks.memory_propose", idle),
     }
