@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ from tests.api.test_trajectories import parsed, sessions_of
 pytestmark = [pytest.mark.django_db, pytest.mark.trajectories, pytest.mark.slow]
 
 FOLDERS = ("entire-claude-code", "mini-swe-agent")
+#: Every provider with every share, with the folders taking turns.
+CASES = [
+    (*case, folder)
+    for case, folder in zip(product(PROVIDERS, (0.1, 0.25, 0.5)), cycle(FOLDERS), strict=False)
+]
 #: Turns of each session, and the minimum size of its transcript in estimated tokens.
 TURNS, LEAST_TOKENS = 60, 30_000
 #: What the system prompt, the tools and the latest request take at most, in the provider's tokens.
@@ -67,11 +73,9 @@ def calls(
             assert response.status_code == 201, response.content
 
 
-@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize(("provider", "share", "folder"), CASES)
 def test_every_prompt_fits(
-    project: Project, trajectories: Path, folder: str, provider: str, share: float
+    project: Project, trajectories: Path, provider: str, share: float, folder: str
 ) -> None:
     api = Api(api_key_create(project=project, name="replay")[1])
     count = PROVIDERS[provider]

@@ -58,7 +58,7 @@ SAMPLE = {
     "tau-bench": 1,
     "tau2-bench": 1,
 }
-LEAST, MOST = 20, 100
+LEAST, MOST = 20, 60
 
 
 class Core:

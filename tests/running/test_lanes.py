@@ -31,46 +31,47 @@ def test_unmarked(): subprocess.run(["true"])
 def test_marked(): subprocess.run(["true"])
 """
 
+MARKERS = """
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        print("marked", item.name, *sorted({mark.name for mark in item.iter_markers()}))
+"""
+
 
 def run_pytest(*arguments: str) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
 
-@pytest.fixture
-def sample(tmp_path: Path) -> list[str]:
-    """Return the arguments that run a file of tests with the plugin only."""
+def test_fixtures_imply_markers_and_starting_a_process_without_one_fails(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\nmarkers =\n    browser\n    processes\n    trajectories\n"
     )
+    (tmp_path / "conftest.py").write_text(MARKERS)
     (tmp_path / "test_sample.py").write_text(SERVED)
-    return [str(tmp_path), "-p", "tests.plugins.lanes", "-p", "no:schemathesis", "-p", "no:django"]
-
-
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("browser", {"test_seen"}),
-        ("processes", {"test_served", "test_seen", "test_marked"}),
-        ("not browser and not processes", {"test_plain", "test_unmarked"}),
-    ],
-)
-def test_fixtures_imply_markers(sample: list[str], expression: str, expected: set[str]) -> None:
-    output = run_pytest(*sample, "--collect-only", "-q", "-m", expression)
-    assert {line.rpartition("::")[2] for line in output.splitlines() if "::" in line} == expected
+    output = run_pytest(
+        str(tmp_path), "-s", "-p", "tests.plugins.lanes", "-p", "no:schemathesis", "-p", "no:django"
+    )
+    marked = {line.split()[1]: line.split()[2:] for line in output.splitlines() if line.startswith("marked ")}
+    assert marked == {
+        "test_plain": [],
+        "test_served": ["processes"],
+        "test_seen": ["browser", "processes"],
+        "test_unmarked": [],
+        "test_marked": ["processes"],
+    }
+    assert "1 failed, 4 passed" in output
+    assert "test_unmarked starts a process: mark it with @pytest.mark.processes" in output
 
 
 def test_the_real_fixtures_imply_markers() -> None:
-    collected = run_pytest("--collect-only", "-q", "-m", "browser", "tests/running/test_harness.py")
+    files = ("tests/running/test_harness.py", "tests/api/test_methods.py")
+    collected = run_pytest("--collect-only", "-q", "-m", "browser or processes", *files)
     assert "test_it_opens_a_page_as_a_user" in collected
-    collected = run_pytest("--collect-only", "-q", "-m", "processes", "tests/api/test_methods.py")
-    assert "1/" in collected.splitlines()[-1]
-
-
-def test_starting_a_process_without_the_marker_fails(sample: list[str]) -> None:
-    output = run_pytest(*sample)
-    assert "1 failed, 4 passed" in output
-    assert "test_unmarked starts a process: mark it with @pytest.mark.processes" in output
+    assert "test_methods.py::" in collected
 
 
 def test_the_core_is_tested_without_django_and_playwright() -> None:
