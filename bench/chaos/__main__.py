@@ -28,6 +28,9 @@ from bench.chaos.writers import Agent, Api
 #: Messages of the log that is imported meanwhile.
 _LOG_MESSAGES = 20_000
 
+#: Seconds without progress after which an import counts as unfinished.
+_STALLED_SECONDS = 180
+
 #: Seconds in which the instance comes to rest before its memory is measured.
 _REST_SECONDS = 30
 
@@ -118,10 +121,12 @@ def start_import(api: Api, name: str, count: int) -> str:
 
 
 def import_is_complete(api: Api, id: str, name: str, count: int) -> bool:
-    """Wait for the import and return whether every message is stored once."""
-    for _ in range(100):
-        job = api.get(f"imports/{id}/")
-        if job["state"] not in ("pending", "running"):
+    """Wait for the import while it makes progress, and return whether every message is stored once."""
+    stored, since = -1, time.monotonic()
+    while (job := api.get(f"imports/{id}/"))["state"] in ("pending", "running"):
+        if job["progress"]["messages"] != stored:
+            stored, since = job["progress"]["messages"], time.monotonic()
+        if time.monotonic() - since > _STALLED_SECONDS:
             break
         time.sleep(3)
     is_done: bool = job["state"] == "done"

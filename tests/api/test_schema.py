@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
 from playwright.sync_api import Page, expect
 
 from accounts.models import Project
@@ -136,6 +137,17 @@ def test_every_error_has_the_same_shape(schema: Any) -> None:
 def test_schema_and_documentation_need_no_login(client: Client) -> None:
     assert client.get("/api/schema/").status_code == 200
     assert client.get("/api/docs/").status_code == 200
+
+
+def test_each_process_generates_the_schema_once_whatever_the_parameters(
+    client: Client, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    first = client.get("/api/schema/")
+    monkeypatch.delattr(SchemaGenerator, "get_schema")
+    for parameters in ("", "?version=1", "?version=%0a", "?lang=de", "?version=%00&lang=%0a"):
+        with subtests.test(parameters):
+            answer = client.get(f"/api/schema/{parameters}")
+            assert (answer.status_code, answer.content) == (200, first.content)
 
 
 @pytest.mark.browser
