@@ -216,7 +216,7 @@ class Gateway:
         self, forward: Forward, call: Call, caller: Caller, credentials: Credentials
     ) -> tuple[Forward, Served | None]:
         """Return the request with the edits of its session, in compact mode, and these."""
-        if call.mode != COMPACT:
+        if call.mode != COMPACT or call.endpoint in forward.provider.side_endpoints:
             named = PROVIDERS[call.provider].identity(call.headers, {}).session
             session = [(b"x-contextapp-session", header_text(named))] if named else []
             return replace(forward, extra=[*forward.extra, *session]), None

@@ -49,6 +49,8 @@ class Provider(ABC):
     name: ClassVar[str]
     #: Dialect of the messages at each recorded endpoint, by path.
     endpoints: ClassVar[Mapping[str, str]]
+    #: Endpoints whose requests are not part of the conversation. They are forwarded without edits.
+    side_endpoints: ClassVar[frozenset[str]] = frozenset()
     default_upstream: ClassVar[str]
 
     @abstractmethod

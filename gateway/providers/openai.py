@@ -27,10 +27,18 @@ from sessions.services.reconcile.values import Continued
 _THREAD_HEADERS = ("thread-id", "thread_id", "x-client-thread-id")
 _SESSION_HEADERS = ("session-id", "session_id")
 
+#: Endpoints whose requests contain the history as `input`.
+_RESPONSES = frozenset({"responses", "responses-compact"})
+
 
 class OpenAI(Provider):
     name = "openai"
-    endpoints = {"v1/chat/completions": "chat", "v1/responses": "responses"}
+    endpoints = {
+        "v1/chat/completions": "chat",
+        "v1/responses": "responses",
+        "v1/responses/compact": "responses-compact",
+    }
+    side_endpoints = frozenset({"responses-compact"})
     default_upstream = "https://api.openai.com"
 
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
@@ -68,21 +76,23 @@ class OpenAI(Provider):
         return head + brace + b'"stream_options":{"include_usage":true},' + rest
 
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
-        return responses.history(body, fields) if endpoint == "responses" else body
+        return responses.history(body, fields) if endpoint in _RESPONSES else body
 
     def history_field(self, endpoint: str) -> str:
-        return "input" if endpoint == "responses" else "messages"
+        return "input" if endpoint in _RESPONSES else "messages"
 
     def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
-        return responses.continued(fields) if endpoint == "responses" else None
+        return responses.continued(fields) if endpoint in _RESPONSES else None
 
     def uses_stored(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
-        return endpoint == "responses" and responses.uses_stored(fields)
+        return endpoint in _RESPONSES and responses.uses_stored(fields)
 
     def resent(self, endpoint: str, fields: Mapping[str, Any], answer: Answer) -> Answer:
         return responses.resent(fields, answer) if endpoint == "responses" else answer
 
     def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
+        if endpoint in self.side_endpoints:
+            return responses.compaction(body)
         if endpoint == "responses":
             return responses.answer(body)
         choices = items(body.get("choices"))

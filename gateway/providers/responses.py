@@ -73,6 +73,14 @@ def answer(response: Mapping[str, Any]) -> Answer:
     )
 
 
+def compaction(response: Mapping[str, Any]) -> Answer:
+    """Return the answer to a request for a compaction: without the messages of the input that it keeps."""
+    found = answer(response)
+    return replace(
+        found, messages=[item for item in found.messages if text(item.get("type")).startswith("compaction")]
+    )
+
+
 def answer_of_events(events: Sequence[Mapping[str, Any]]) -> Answer:
     """Return the answer of a stream. The last event may lack the items, which also have separate events."""
     done = [

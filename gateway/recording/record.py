@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from django.db import DataError, IntegrityError, connection
@@ -20,6 +21,7 @@ from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.services.calls.values import CallIdentity
+from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Target
 from sessions.services.reconcile.history import history_reconcile
@@ -55,6 +57,8 @@ def _record(call: Call) -> None:
     body, fields = request_of(call)
     answer = provider.resent(call.endpoint, fields, answer)
     identity = provider.identity(call.headers, fields)
+    if call.endpoint in provider.side_endpoints:
+        identity = replace(identity, is_side=True)
     history = provider.history(call.endpoint, body, fields)
     redaction = redaction_of(key.project)
     continued = provider.continued(call.endpoint, fields)
@@ -86,6 +90,7 @@ def _record(call: Call) -> None:
     )
     target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
     reconciled = history_reconcile(target, request)
+    provider_resume(session)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
 

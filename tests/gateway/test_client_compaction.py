@@ -50,13 +50,17 @@ def test_a_compaction_by_openai_on_demand(gateway: Running, provider: Provider, 
 
     for number in range(4):
         say(f"Question {number}")
-    provider.script = [Reply(parts=[json.dumps({"output": [item], "usage": {}}).encode()])]
+    usage = {"input_tokens": 900, "output_tokens": 70, "total_tokens": 970}
+    reply = {"id": "resp_c", "object": "response.compaction", "output": [*history[:1], item], "usage": usage}
+    provider.script = [Reply(parts=[json.dumps(reply).encode()])]
     body = json.dumps({"model": "gpt-5.1", "input": history}).encode()
     assert gateway.call("/openai/v1/responses/compact", body, headers).status == 200
     history[:] = [item]
     for number in (4, 5):
         say(f"Question {number}")
     _check(history)
+    aside = AgentSession.objects.exclude(external_id="s").get()
+    assert (aside.uncached_tokens, aside.output_tokens, stored(aside)) == (900, 70, [item])
 
 
 def _check(history: list[dict[str, object]]) -> None:

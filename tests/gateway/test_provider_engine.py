@@ -12,6 +12,7 @@ import pytest
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
 from sessions.models import AgentSession, Recap
+from sessions.services.compactions import rejected_summary
 from tests.api.client import Api
 from tests.compaction.providers import faults
 from tests.gateway.claude import Claude, begins_with_block
@@ -258,8 +259,14 @@ class TestOnDemand:
         assert not begins_with_block(api.get("sessions/s/prompt/").json()["messages"][0])
 
     def test_a_summary_that_the_provider_rejects_later_is_not_sent_again(
-        self, worker: Worker, claude: Claude, provider: Provider, api: Api
+        self,
+        worker: Worker,
+        claude: Claude,
+        provider: Provider,
+        api: Api,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr(rejected_summary, "PAUSE_TURNS", 5)
         while not claude.bodies or not begins_with_block(claude.bodies[-1]["messages"][0]):
             worker.work(0, says=output(0))
         message = "messages.0.content.0: the signature of this compaction block has expired"
@@ -280,3 +287,9 @@ class TestOnDemand:
         assert (rejected.state, own.state) == ("reverted", "done")
         assert message in rejected.reason
         assert api.get("sessions/s/").json()["policy"]["engine"] == "own"
+        for _ in range(4):  # then the provider compacts again
+            worker.work(0, says=output(0))
+        assert api.get("sessions/s/").json()["policy"]["engine"] == "provider"
+        while not begins_with_block(claude.bodies[-1]["messages"][0]):
+            worker.work(0, says=output(0))
+        assert claude.rejected == []

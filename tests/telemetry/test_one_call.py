@@ -47,6 +47,7 @@ class Sources:
 
     def __init__(self, project: Project, key: str, *, calls: int = len(ANSWERS)) -> None:
         self.project, self.key, self.calls = project, key, range(calls)
+        self.pushes_usage = self.logs_usage = True
 
     def telemetry(self) -> None:
         for number in self.calls:
@@ -59,7 +60,8 @@ class Sources:
         for number in self.calls:
             answer = {"role": "assistant", "content": [{"type": "text", "text": ANSWERS[number]}]}
             messages = [{"role": "user", "content": f"Question {number}"}, answer]
-            body = {"messages": messages, "usage": usage(number), "model": "claude-sonnet-4-5"}
+            body: JSON = {"messages": messages, "model": "claude-sonnet-4-5"}
+            body |= {"usage": usage(number)} if self.pushes_usage else {}
             assert api.post(f"sessions/{SESSION}/turns/", body).status_code == 201
 
     def gateway(self) -> None:
@@ -108,8 +110,7 @@ class Sources:
                 "role": "assistant",
                 "model": "claude-sonnet-4-5",
                 "content": [{"type": "text", "text": ANSWERS[number]}],
-                "usage": usage(number),
-            }
+            } | ({"usage": usage(number)} if self.logs_usage else {})
             lines.append({"type": "user", "uuid": f"u{number}", "message": user} | base | time)
             lines.append(
                 {"type": "assistant", "uuid": f"a{number}", "message": answer, "requestId": f"req_{number}"}
@@ -225,6 +226,20 @@ class TestPushes:
             for step in steps:
                 step()
         self.check()
+
+    def test_a_log_adds_the_usage_of_turns_that_were_pushed_without(self, sources: Sources) -> None:
+        sources.pushes_usage = False
+        sources.push()
+        for _ in range(2):
+            sources.log()
+            self.check()
+
+    def test_a_log_without_usage_adds_facts_to_a_pushed_session(self, sources: Sources) -> None:
+        sources.push()
+        sources.logs_usage = False
+        sources.log()
+        self.check()
+        assert AgentSession.objects.get().metadata["cwd"] == "/src"
 
     def test_a_log_without_a_pushed_call_is_rejected(self, project: Project, api_key: str) -> None:
         api = Api(api_key)

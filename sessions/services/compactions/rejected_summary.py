@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
 
 from compaction.messages import JSON
-from compaction.provider_engine import OWN
+from compaction.policy import Policy
+from compaction.provider_engine import OWN, PROVIDER
 from compaction.triggers import hard
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
+
+#: Turns for which contextapp compacts a session after the provider has rejected a summary. Doubled each time.
+PAUSE_TURNS = 50
+
+#: Key of a compaction's record: the turn after which the provider rejected its summary.
+_REJECTED = "rejected_after"
 
 
 def rejection_of(response: bytes) -> str:
@@ -30,7 +39,7 @@ def rejection_of(response: bytes) -> str:
 
 @transaction.atomic
 def summary_reject(session_id: UUID, *, reason: str) -> None:
-    """Revert the provider's summaries in the prompt, and let contextapp compact the session from now on.
+    """Revert the provider's summaries in the prompt, and let contextapp compact the session for some turns.
 
     An earlier summary would be in the prompt again without the last one, so all of them are reverted.
     """
@@ -42,7 +51,8 @@ def summary_reject(session_id: UUID, *, reason: str) -> None:
     for row in rejected:
         row = compaction_revert(session=session, number=row.number)
         row.reason = f"the provider rejected its summary: {reason}"
-        row.save(update_fields=["reason"])
+        row.record = {**row.record, _REJECTED: session.turn_count}
+        row.save(update_fields=["reason", "record"])
     session.refresh_from_db()
     session.policy = {**session.policy, "engine": OWN}
     session.save(update_fields=["policy"])
@@ -52,3 +62,19 @@ def summary_reject(session_id: UUID, *, reason: str) -> None:
         reason="the provider rejected its summary",
         supersede=True,
     )
+
+
+def provider_resume(session: AgentSession) -> None:
+    """Let the provider compact a session again, some turns after it rejected a summary.
+
+    Does nothing if the policy has been changed in the meantime.
+    """
+    if session.policy.get("engine") != OWN:
+        return
+    rejected = session.compactions.filter(record__has_key=_REJECTED).order_by("-number")
+    turns = {row.record[_REJECTED] for row in rejected}
+    if not turns or session.turn_count < max(turns) + PAUSE_TURNS * 2 ** (len(turns) - 1):
+        return
+    if replace(policy_of(session.policy), engine=PROVIDER) == Policy.from_json(rejected[0].policy):
+        rows = AgentSession.objects.filter(pk=session.pk, policy=session.policy)
+        rows.update(policy={**session.policy, "engine": PROVIDER})

@@ -9,6 +9,7 @@ from sessions.models.session import PUSHED
 from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.match import family_of, has_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
+from sessions.services.imports.answers import answer_complete, turns_with_answers
 from sessions.services.imports.find import GATEWAY, ImportConflictError
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
@@ -20,17 +21,23 @@ def is_recorded(session: AgentSession) -> bool:
 
 
 def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
-    """Enrich the locked session. Return whether calls were added.
+    """Enrich the locked session. Return whether calls or their usage were added.
 
     The messages of an added call are part of the history that the agent sent with a later call, so they are
     not stored again. Raises `ImportConflictError` if what an agent pushed to the session is not in the log.
     """
     facts, calls = prepared.facts, [turn for turn in prepared.turns if turn.usage is not None]
     missing, known = _compared(session, calls)
+    silent = [turn for turn in prepared.turns if turn.usage is None]
+    answered = turns_with_answers(session, [*missing, *silent], known)
+    known += [stored for _, stored in answered]
+    missing = [turn for turn in missing if all(turn is not each for each, _ in answered)]
     if not _is_stored(session, prepared) and _is_unrelated(session, missing, known):
         is_pushed = session.origin == PUSHED
         how = "pushed over the API, not imported" if is_pushed else "continued over the API"
         raise ImportConflictError(f"session {facts.external_id} was {how}")
+    completed = [turn for turn, stored in answered if answer_complete(stored, turn)]
+    session.refresh_from_db()
     if not session.keeps_labels:
         session.title = facts.title[:300] or session.title
         session.tags = list(dict.fromkeys([*session.tags, *(tag[:100] for tag in facts.tags)]))
@@ -38,7 +45,7 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     session.save(update_fields=["title", "tags", "metadata"])
     for turn in missing:
         call_append(session, _call(session, turn))
-    return bool(missing)
+    return bool(missing or completed)
 
 
 def _is_stored(session: AgentSession, prepared: PreparedSession) -> bool:
