@@ -22,7 +22,7 @@ function short(value, unit) {
   for (const [step, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
     if (size >= step) return `${sign}${Number((size / step).toPrecision(3))}${name}`;
   }
-  const cents = sign && size >= 0.01 && size < 1;
+  const cents = sign && size >= 0.01 && size < 1_000 && !Number.isInteger(size);
   return sign + (cents ? size.toFixed(2) : Number(size.toPrecision(3)));
 }
 

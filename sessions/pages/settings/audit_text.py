@@ -12,7 +12,7 @@ from django.utils.formats import date_format
 from accounts.models import AuditEvent
 from sessions.pages.figures import money
 
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+\+00:00")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 #: Sentences by action. They may use `target` and the fields of the event's detail.
 _SENTENCES: Mapping[str, str] = {
@@ -67,6 +67,7 @@ _LABELS: Mapping[str, str] = {
     "default_policy": "policy",
     "done": "completed results",
     "estimate_microusd": "estimate",
+    "expires_at": "expires",
     "id": "session ID",
     "limit_microusd": "limit",
     "lost": "lost references",
@@ -76,6 +77,7 @@ _LABELS: Mapping[str, str] = {
     "memory_upkeep": "automatic memory updates",
     "redaction_patterns": "redaction patterns",
     "replaces": "replaces compaction",
+    "session": "session ID",
     "retention_begins_at": "deletion starts",
     "retention_days": "retention days",
     "summarizer_model": "summarizer model",

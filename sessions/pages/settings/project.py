@@ -23,7 +23,7 @@ class ProjectForm(PlainForm):
     )
     allows_sharing = forms.BooleanField(
         required=False,
-        label="Allow links to sessions",
+        label="Allow sharing of sessions by link",
         help_text="Anyone who has a link can read the session without logging in, until the link expires.",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django import template
 
 from compaction.memory import Author, Churn, Motion, Origin, Via
+from compaction.memory.schema import title_of
 
 register = template.Library()
 
@@ -28,6 +29,9 @@ _CHURN_MEANINGS = {
 }
 
 _MOTIONS = {Motion.STILL: "unchanged", Motion.ALIVE: "active"}
+
+
+register.filter("field_title", title_of)
 
 
 @register.filter
