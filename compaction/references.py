@@ -70,8 +70,9 @@ def forms(name: str) -> frozenset[str]:
     """Return an identifier and its short forms: `src/pool.py` and `pool.py`."""
     if name.isascii() and name.isidentifier():
         return frozenset((name,))
-    known = _NAMES.get(name.encode("utf-8", "replace"))
-    return (references(name) if known is None else frozenset(known)) | {name}
+    if name.isascii() and len(found := runs(name)) == 1 and len(found[0]) == len(name):
+        return frozenset(_NAMES[found[0]]) | {name}
+    return references(name) | {name}
 
 
 def mentions(text: str) -> Iterator[str]:
@@ -82,7 +83,7 @@ def mentions(text: str) -> Iterator[str]:
 def mentions_of(texts: Iterable[str]) -> Iterator[Iterator[str]]:
     """Yield the `mentions` of each text. One call for many texts is faster."""
     found = [list(_naming_runs(_plain(text))) for text in texts]
-    _NAMES.learn(chain.from_iterable(found))
+    _NAMES.learn(set().union(*found))
     return map(_names, found)
 
 

@@ -1,14 +1,14 @@
 """The identifiers that runs mention, found once per process. A run is a text without spaces (`references`).
 
-A run that was not seen before takes a microsecond or two, and a new session has thousands of them. Patterns
-therefore classify the common forms of many runs at once: words, numbers, identifiers, dotted names and paths.
-The other forms are classified one by one.
+A new session has thousands of runs that the process has not seen before. Most are words and identifiers,
+which methods of strings recognize in a fraction of the time that a pattern takes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import chain, filterfalse
 
 #: A string that looks like a handle (see `contains_handle`).
@@ -22,17 +22,7 @@ MAX_LENGTH = 200
 _NOT_ASCII_RUN = re.compile(r"[^\w@~./:-]+")
 _SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
 _FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
-_GREP_CONTEXT = re.compile(r"(?<=\.)([A-Za-z]{1,5})-\d+(?:-.*)?$")
-
-#: Patterns for one run per line, of which `names_of_run` is the definition.
-_PLAIN_LINE = re.compile(rb"(?m)^(?::*(?:[A-Za-z]?[a-z]+|[A-Z]+)\.*:*|..?)$")
-_NUMBER_LINE = re.compile(r"(?m)^(:*([0-9]{3,})\.*:*)$")
-_NAME_LINE = re.compile(
-    r"(?m)^(:*((?:[A-Za-z_][A-Za-z0-9_]*\.)*([A-Za-z_][A-Za-z0-9_]+))\.*:*)$"
-)  # the last group is the whole name, or its part after the last dot
-_PATH_LINE = re.compile(
-    r"(?m)^([A-Za-z0-9_/][A-Za-z0-9_./]*/([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*\.[A-Za-z][A-Za-z0-9]{0,9}))$"
-)
+_GREP_CONTEXT = re.compile(r"\.([A-Za-z]{1,5})-\d+(?:-.*)?$")
 
 #: Maximum number of runs in the cache. A long session has about 20,000.
 _MAX_RUNS = 1 << 17
@@ -69,30 +59,24 @@ class RunNames(dict[bytes, tuple[str, ...]]):
         if max(map(len, new)) > MAX_LENGTH:
             new = {run for run in new if len(run) <= MAX_LENGTH}
         self._make_room(len(new))
-        plain = set(_PLAIN_LINE.findall(b"\n".join(new)))
-        self.plain |= plain
-        new -= plain
-        lines = b"\n".join(run for run in new if b"h_" not in run).decode()  # may contain handles
-        for run, name, last in _NAME_LINE.findall(lines):
-            new.discard(key := run.encode())
-            if len(last) > 2 and _is_shaped_identifier(last):
-                self[key] = (last,) if name == last else (name, last)
-            elif name != last:
-                self[key] = (name,)
+        words = {run for run in new if run.isalpha() and (run.islower() or run.istitle() or run.isupper())}
+        self.plain |= words
+        for run in new - words:
+            text = run.decode()
+            word = text.strip(":").rstrip(".")  # most runs are a word that a colon or full stop follows
+            if not word.isidentifier() or not word.isascii() or "h_" in word:
+                names = _names_of_text(text)
             else:
-                self.plain.add(key)
-        for run, number in _NUMBER_LINE.findall(lines):
-            new.discard(key := run.encode())
-            self[key] = (number,)
-        for path, last in _PATH_LINE.findall(lines):
-            new.discard(key := path.encode())
-            self[key] = path, last
-        for run in new:
-            self.__missing__(run)
+                names = (word,) if len(word) > 2 and _is_shaped_identifier(word) else ()
+            if names:
+                self[run] = names
+            else:
+                self.plain.add(run)
 
     def forget(self) -> None:
         self.clear()
         self.plain.clear()
+        _path_names.cache_clear()
 
     def _make_room(self, count: int) -> None:
         if len(self) + len(self.plain) + count > _MAX_RUNS:
@@ -103,11 +87,16 @@ def names_of_run(run: bytes) -> tuple[str, ...]:
     """Return the identifiers that one run of characters mentions; none for plain words."""
     if not 3 <= len(run) <= MAX_LENGTH or (run.isalpha() and (run.islower() or run.istitle())):
         return ()
-    if run.isascii():
-        names = _piece_names(run.decode())
+    return _names_of_text(run.decode())
+
+
+def _names_of_text(text: str) -> tuple[str, ...]:
+    """Return the identifiers that a run of at most `MAX_LENGTH` bytes mentions."""
+    if text.isascii():
+        names = _piece_names(text)
     else:
-        names = tuple(chain.from_iterable(map(_piece_names, _NOT_ASCII_RUN.split(run.decode()))))
-    return tuple(name for name in names if not HANDLE.search(name)) if b"h_" in run else names
+        names = tuple(chain.from_iterable(map(_piece_names, _NOT_ASCII_RUN.split(text))))
+    return tuple(name for name in names if not HANDLE.search(name)) if "h_" in text else names
 
 
 def _piece_names(piece: str) -> tuple[str, ...]:
@@ -115,7 +104,8 @@ def _piece_names(piece: str) -> tuple[str, ...]:
         return _word_names(piece)
     if "://" in piece:
         return (piece.rstrip(".:/-"),) if not piece.endswith("://") else ()
-    return tuple(chain.from_iterable(map(_word_names, filter(None, piece.split(":")))))
+    words = list(filter(None, piece.split(":")))
+    return _word_names(words[0]) if len(words) == 1 else tuple(chain.from_iterable(map(_word_names, words)))
 
 
 def _word_names(word: str) -> tuple[str, ...]:
@@ -127,21 +117,22 @@ def _word_names(word: str) -> tuple[str, ...]:
         return (word,) if len(word) >= 3 else ()
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
     if "." in name and "-" in name:
-        name = _GREP_CONTEXT.sub(r"\1", name)  # `c.py-12-` is a context line of grep
+        name = _GREP_CONTEXT.sub(r".\1", name)  # `c.py-12-` is a context line of grep
     if "/" in name:
         return _path_names(name) if len(name) > 2 else ()
-    if "@" in name.lstrip("@"):
+    if "@" in name and "@" in name.lstrip("@"):
         return (name,) if EMAIL.fullmatch(name) else ()
-    name = name.lstrip("@~") if not name.startswith(".") else name
+    name = name.lstrip("@~")
     if len(name) < 3:
         return ()
-    if NUMBER.fullmatch(name):
+    if not name[0].isalpha() and NUMBER.fullmatch(name):
         return (name,)
     if "." in name:
         return _dotted_names(name)
     return (name,) if _is_shaped(name) or name.count("-") >= 2 else ()
 
 
+@lru_cache(1 << 13)  # runs of many lines begin with the same path: `src/pool.py:12:`, `src/pool.py-13-`
 def _path_names(name: str) -> tuple[str, ...]:
     """Return the identifiers in a path: `a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
     last = name.rpartition("/")[2]
@@ -152,15 +143,15 @@ def _path_names(name: str) -> tuple[str, ...]:
         and "." not in last
     ):
         return ()
-    return (name, last) if _FILE_NAME.fullmatch(last) else (name,)
+    return (name, last) if "." in last and _FILE_NAME.fullmatch(last) else (name,)
 
 
 def _dotted_names(name: str) -> tuple[str, ...]:
     """Return the identifiers in a dotted name: `pool.PoolError` mentions itself and `PoolError`."""
-    parts = [part for part in name.split(".") if part]
-    if not parts or max(map(len, parts)) < 2 or len(name) < 4:
+    dots = name.count(".")
+    if len(name) < 4 or (len(name) <= 2 * dots + 1 and max(map(len, name.split("."))) < 2):
         return ()
-    last = parts[-1]
+    last = name.rpartition(".")[2]
     return (name, last) if len(last) > 2 and not last[0].isdigit() and _is_shaped(last) else (name,)
 
 
@@ -170,9 +161,14 @@ def _is_shaped_identifier(word: str) -> bool:
         stripped = word.strip("_")
         if "_" in stripped or (word[0] == "_" and len(stripped) >= 2):
             return True
-    return _SHAPED.search(word) is not None
+    return not _is_word(word) and _SHAPED.search(word) is not None
 
 
 def _is_shaped(name: str) -> bool:
     """Whether a word has the shape of an identifier: snake_case, camelCase, or letters with digits."""
-    return _SHAPED.search(name) is not None and not name.isdigit()
+    return not _is_word(name) and _SHAPED.search(name) is not None and not name.isdigit()
+
+
+def _is_word(name: str) -> bool:
+    """Whether a name consists of letters in the usual case."""
+    return name.isalpha() and (name.islower() or name.istitle() or name.isupper())

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
-from posixpath import basename, isabs, normpath
+from posixpath import isabs, normpath
+from typing import NamedTuple
 
-from compaction.shell import MAX_LENGTH, Pipeline, Simple, pipelines
+from compaction.shell import MAX_LENGTH, Pipeline, Simple, pipelines, without_heredocs
 from compaction.shell_programs import (
     FILTERS,
     GIT_PRINTS,
@@ -30,8 +30,7 @@ from compaction.shell_programs import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(NamedTuple):
     """The files that a command shows. `paths` are the ones that it names.
 
     `only`: the rest of the command prints little. `is_search`: it shows lines that match a pattern.
@@ -44,8 +43,7 @@ class Shown:
     is_whole: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(NamedTuple):
     """The files that a command shows, and the file that it changes, or "" if there is none."""
 
     shown: Shown | None = None
@@ -57,18 +55,29 @@ _Placed = tuple[Pipeline, str]  #: a pipeline and its folder
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOT_A_FILE = re.compile(r"/dev/(?:null|stderr|stdout|tty|fd/\d+)|&?\d|-")
-_WORD = re.compile(r"[\w-]+")
+_INLINE_SCRIPT = re.compile(r"-\w*c")
+_RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
+_WORD_BYTES = bytes(c if c < 128 and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 #: A command without any of these words shows no file. This check is much faster than parsing.
-_READERS = frozenset({"git", *PROGRAMS})
+_READERS = frozenset(name.encode() for name in PROGRAMS)
+_GIT_READERS = frozenset(name.encode() for name in GIT_PRINTS)
+_PRINTS_LITTLE = QUIET | FILTERS
 _MAX_DEPTH = 3
 
 
 def file_use(command: str) -> Use:
     """Return the files that a command shows, and the file that it changes with `sed -i`."""
-    if _READERS.isdisjoint(_WORD.findall(command[:MAX_LENGTH].lower())):
+    text = without_heredocs(command[:MAX_LENGTH])
+    if not _may_read(text):
         return Use()
-    found = list(_in_folders(command))
+    found = list(_in_folders(text))
     return Use(shown=_shown(found, _MAX_DEPTH), edited=_edited(found) if "sed" in command else "")
+
+
+def _may_read(text: str) -> bool:
+    """Whether a command contains the name of a program that prints files."""
+    words = text.lower().encode("utf-8", "replace").translate(_WORD_BYTES).split()
+    return not _READERS.isdisjoint(words) or (b"git" in words and not _GIT_READERS.isdisjoint(words))
 
 
 def _edited(pipelines: Sequence[_Placed]) -> str:
@@ -86,7 +95,7 @@ def _shown(pipelines: Sequence[_Placed], depth: int) -> Shown | None:
     for pipeline, folder in pipelines:
         shown = _pipeline_shown(pipeline, depth)
         if shown is not None:
-            found.append(replace(shown, paths=tuple(_within(folder, path) for path in shown.paths)))
+            found.append(shown._replace(paths=tuple(_within(folder, path) for path in shown.paths)))
         elif not _is_quiet(pipeline):
             others = True
         elif not _changes_folder(pipeline):
@@ -125,8 +134,9 @@ def _within(folder: str, path: str) -> str:
 
 
 def _is_quiet(pipeline: Pipeline) -> bool:
-    programs = [basename(words[0]) for simple in pipeline if (words := _bare(simple.words))]
-    return all(program in QUIET or program in FILTERS for program in programs)
+    return all(
+        _program_name(words[0]) in _PRINTS_LITTLE for simple in pipeline if (words := _bare(simple.words))
+    )
 
 
 def _pipeline_shown(pipeline: Pipeline, depth: int) -> Shown | None:
@@ -139,18 +149,18 @@ def _pipeline_shown(pipeline: Pipeline, depth: int) -> Shown | None:
         if latest is not None:
             shown = latest
         elif shown is not None:
-            shown = replace(shown, is_whole=False) if _is_filter(words) else None
-        if any(not _NOT_A_FILE.fullmatch(path) for path in simple.writes):
+            shown = shown._replace(is_whole=False) if _is_filter(words) else None
+        if simple.writes and not all(map(_NOT_A_FILE.fullmatch, simple.writes)):
             shown = None
     return shown
 
 
 def _is_filter(words: Sequence[str]) -> bool:
-    return basename(words[0]).lower() in FILTERS or words[1:3] == ["-m", "json.tool"]
+    return _program_name(words[0]).lower() in FILTERS or words[1:3] == ["-m", "json.tool"]
 
 
 def _simple_shown(words: list[str], simple: Simple, depth: int, *, is_first: bool) -> Shown | None:
-    name = basename(words[0]).lower()
+    name = _program_name(words[0]).lower()
     if name in SHELLS:
         return _script_shown(words, depth)
     if name in WRAPPERS:
@@ -174,15 +184,15 @@ def _wrapped_shown(name: str, words: Sequence[str], simple: Simple, depth: int) 
         return None
     if name not in GIVES_PATHS:
         shown = _simple_shown(rest, simple, depth - 1, is_first=True)
-        return replace(shown, is_whole=False) if shown else None
-    program = PROGRAMS.get(basename(rest[0]).lower())
+        return shown._replace(is_whole=False) if shown else None
+    program = PROGRAMS.get(_program_name(rest[0]).lower())
     return Shown(is_search=program is not None and program.searches)
 
 
 def _script_shown(words: Sequence[str], depth: int) -> Shown | None:
     """Return the files shown by an inline script, as in `bash -lc "cat a"`."""
     for option, value in pairwise(words):
-        if re.fullmatch(r"-\w*c", option):
+        if _INLINE_SCRIPT.fullmatch(option):
             return _shown(list(_in_folders(value)), depth - 1) if depth else None
     return None
 
@@ -205,13 +215,17 @@ def _git_shown(words: Sequence[str]) -> Shown | None:
     return Shown(paths=tuple(paths), is_search=word == "grep")
 
 
+def _program_name(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
 def _is_reader(word: str) -> bool:
-    name = basename(word).lower()
+    name = _program_name(word).lower()
     return name in PROGRAMS or name in SHELLS
 
 
 def _edits_in_place(words: Sequence[str]) -> bool:
-    is_sed = basename(words[0]) == "sed" if words else False
+    is_sed = _program_name(words[0]) == "sed" if words else False
     return is_sed and any(word.startswith(("-i", "--in-place")) for word in words)
 
 
@@ -219,7 +233,7 @@ def _searches_folder(program: Program, words: Sequence[str], is_first: bool) -> 
     """Whether a search without a path searches the folder instead of its input."""
     if program.recursive:
         return is_first
-    return any(re.fullmatch(r"-\w*[rR]\w*|--recursive", word) for word in words)
+    return any(map(_RECURSIVE.fullmatch, words))
 
 
 def _bare(words: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.recap.values import Item, Recap
-from compaction.tokens import TokenCounter
+from compaction.tokens import TokenCounter, name_sizes
 
 #: Share of a recap's cap for handles.
 HANDLE_SHARE = 0.12
@@ -45,11 +45,14 @@ def with_handles(
     other handles.
     """
     lines = {item.text: item for item in recap.entities}
+    newest = list(reversed(list(handles)))
+    sizes = name_sizes(counter)
+    sizes.count([handled.handle for handled in newest])
     left_out = 0
-    for handled in reversed(list(handles)):
+    for handled in newest:
         line = lines.get(handled.subject)
         known = line or files.get(handled.subject) or Item(text=handled.subject, sources=(handled.position,))
-        room -= _cost(known, handled.handle, is_new=line is None, counter=counter)
+        room -= sizes[handled.handle] + _line_cost(known, is_new=line is None, counter=counter)
         if room < 0:
             left_out += 1
         else:
@@ -57,9 +60,9 @@ def with_handles(
     return replace(recap, entities=tuple(lines.values()), handles_left_out=recap.handles_left_out + left_out)
 
 
-def _cost(line: Item, handle: str, *, is_new: bool, counter: TokenCounter) -> int:
-    tokens = counter.count(f" {handle}")
-    tokens += counter.count("\n handles:") if not line.handles else 0
+def _line_cost(line: Item, *, is_new: bool, counter: TokenCounter) -> int:
+    """Return the tokens of a line that its first handle, or the line itself, adds to the recap."""
+    tokens = counter.count("\n handles:") if not line.handles else 0
     return tokens + (counter.count(line.render()) + 1 if is_new else 0)
 
 
