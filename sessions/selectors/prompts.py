@@ -132,11 +132,13 @@ SELECT s.id, s.xmin::text AS version, s.format, s.model, s.turn_count, s.message
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
+# `OFFSET 0` makes every plan read the spans only: a hash or merge join would read the whole session.
 _ROWS = """
 SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
   FROM unnest(%(firsts)s::int[], %(ends)s::int[]) AS span (first, last)
-  JOIN agent_sessions_message m
-    ON m.session_id = %(session)s AND m.position >= span.first AND m.position < span.last
+ CROSS JOIN LATERAL (
+       SELECT * FROM agent_sessions_message
+        WHERE session_id = %(session)s AND position >= span.first AND position < span.last OFFSET 0) m
   LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
 """
 
