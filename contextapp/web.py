@@ -45,8 +45,8 @@ class Direct(Protocol):
 QUEUE_SECONDS = 30.0
 
 #: Threads share the interpreter with the event loop. An interval shorter than the default of 5 ms reduces the
-#: time that pushes wait while a thread plans a compaction.
-_SWITCH_SECONDS = 0.001
+#: time that pushes wait while a thread plans a compaction: a push waits for the interpreter several times.
+_SWITCH_SECONDS = 0.0002
 
 #: Handled by the event loop, so that it responds even if all threads are busy.
 LIVENESS = "/healthz"
