@@ -27,6 +27,7 @@ from sessions.api.schema import error_responses, operation
 from sessions.selectors.api import session_turns, turn_messages, turns_page
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
 from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.push.session_cache import route_refresh
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.rawjson import raw_elements
@@ -135,7 +136,7 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
             route_forget(project_id=project_id, name=session_id)
             continue
         if route.format is None:
-            route_forget(project_id=project_id, name=session_id)
+            route_refresh(route, project_id=project_id, name=session_id)
         if call.principal.upkeep:
             memory_update_request(route.id)
         return stored

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import LiteralString, TypeVar
 from uuid import UUID
 
 from sessions.models import AgentSession
+from sessions.store.postgres import rows_fetch
 
 T = TypeVar("T")
 
@@ -28,23 +29,37 @@ _routes: dict[tuple[UUID, str], Route] = {}
 
 _ROUTES_SIZE = 100_000
 
+#: A session with this id precedes one with the same external id.
+_ROUTE: LiteralString = """
+SELECT id, format FROM agent_sessions_agentsession
+ WHERE project_id = %(project)s AND (id = %(id)s::uuid OR external_id = %(name)s)
+ ORDER BY (id = %(id)s::uuid) DESC NULLS LAST LIMIT 1
+"""
+
 
 def session_route(*, project_id: UUID, name: str) -> Route | None:
     """Return the route of the session with this id or external id, or None. Cached."""
     if (known := _routes.get((project_id, name))) is not None:
         return known
-    session = session_find(project_id=project_id, name=name)
-    if session is None:
+    rows = rows_fetch(_ROUTE, {"project": project_id, "id": as_uuid(name), "name": name})
+    if not rows:
         return None
-    if len(_routes) >= _ROUTES_SIZE:
-        _routes.clear()
-    route = _routes[project_id, name] = Route(id=session.pk, format=session.format)
+    [(id, format)] = rows
+    route = Route(id=id, format=format)
+    route_remember(project_id=project_id, name=name, route=route)
     return route
 
 
 def session_route_cached(*, project_id: UUID, name: str) -> Route | None:
     """Return the cached route of the session with this id or external id."""
     return _routes.get((project_id, name))
+
+
+def route_remember(*, project_id: UUID, name: str, route: Route) -> None:
+    """Cache the route of the session with this id or external id."""
+    if len(_routes) >= _ROUTES_SIZE:
+        _routes.clear()
+    _routes[project_id, name] = route
 
 
 def route_forget(*, project_id: UUID, name: str) -> None:

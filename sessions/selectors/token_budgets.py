@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from compaction.policy import Policy, ToolRule
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession
 from sessions.store import bodies
+from sessions.store.postgres import rows_fetch
 
 
 def budget_tokens(*, own: int | None, context_window: int | None, model: str) -> int:
@@ -50,22 +51,25 @@ def calibration_initial(*, project_id: UUID, model: str, agent: str, budget: int
     """
     if not model:
         return Calibration()
-    rows = AgentSession.objects.filter(project_id=project_id).order_by("-last_active_at", "-id")
-    found = rows.values_list("model", "agent", "calibration")[:_SESSIONS_LEARNED_FROM]
-    similar = [
-        calibration
-        for its_model, its_agent, data in found
-        if (its_model, its_agent) == (model, agent)
-        and data
-        and (calibration := Calibration.from_json(data)).reports >= _REPORTS_MIN
-    ]
+    rows = rows_fetch(_LEARNED, {"project": project_id, "model": model, "agent": agent})
+    learned = (Calibration.from_json(data) for (data,) in rows if data)
+    similar = [calibration for calibration in learned if calibration.reports >= _REPORTS_MIN]
     if not similar:
         return calibration_of({}, model=model)
     return calibration_learned(similar, budget=budget)
 
 
-#: The number of newest sessions to search, and the number of reports from which a calibration is trusted.
-_SESSIONS_LEARNED_FROM, _REPORTS_MIN = 100, 2
+#: The number of reports from which a calibration is trusted.
+_REPORTS_MIN = 2
+
+#: The calibrations for a model and agent among the newest 100 sessions, newest first.
+_LEARNED: LiteralString = """
+SELECT calibration
+  FROM (SELECT model, agent, calibration, last_active_at, id FROM agent_sessions_agentsession
+         WHERE project_id = %(project)s ORDER BY last_active_at DESC, id DESC LIMIT 100) AS newest
+ WHERE model = %(model)s AND agent = %(agent)s
+ ORDER BY last_active_at DESC, id DESC
+"""
 
 
 def prompt_size_json(

@@ -86,6 +86,13 @@ def test_a_push_is_stored_like_one_through_the_endpoint(api: Api, server: Server
     }
 
 
+def test_the_second_push_of_a_session_takes_this_path(api: Api, server: Server) -> None:
+    api.post("sessions/", {"id": "s2"})
+    api.post("sessions/s2/turns/", body(0))  # detects the format
+    status, _, stored = server.respond(body(1), name="s2")
+    assert (status, stored["turn"]) == (201, 1)
+
+
 def test_the_bytes_of_messages_are_kept(server: Server) -> None:
     raw = b'{"role": "user",\n "content": "\\u00e9 \\/ 1e5", "n": 1e5, "big": 123456789012345678901234567890}'
     status, _, _ = server.respond(b'{"messages": [ %b , {"role":"user","content":"x"}]}' % raw)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
+from sessions.selectors.lookups import Route, route_forget, route_remember
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.push.values import NewTurn, Push, SessionState
 
@@ -33,6 +34,16 @@ def state_remember(state: SessionState) -> None:
 
 def state_forget(session_id: UUID) -> None:
     _states.pop(session_id, None)
+
+
+def route_refresh(route: Route, *, project_id: UUID, name: str) -> None:
+    """Cache the format that a push has detected with the session's route, so that the next push knows it."""
+    state = state_cached(route.id)
+    if state is None or state.format is None:
+        route_forget(project_id=project_id, name=name)
+    else:
+        detected = Route(id=route.id, format=state.format)
+        route_remember(project_id=project_id, name=name, route=detected)
 
 
 def state_from_row(row: Any) -> SessionState:
