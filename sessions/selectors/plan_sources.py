@@ -16,7 +16,8 @@ from sessions.models import AgentSession, Recap
 from sessions.store.postgres import rows_fetch
 
 _SOURCES: LiteralString = """
-SELECT s.edits, p.system_tokens, p.tools_tokens, r.lines, r.body, r.shown, r.trigger
+SELECT s.edits, p.system_tokens, p.tools_tokens, r.lines, r.body, r.shown, r.trigger,
+       EXISTS (SELECT FROM agent_sessions_memoryrevision m WHERE m.session_id = %(session)s)
   FROM (SELECT) AS one
   LEFT JOIN agent_sessions_promptsnapshot s ON s.session_id = %(session)s
   LEFT JOIN agent_sessions_preamble p ON p.session_id = %(session)s AND p.version = %(preamble)s
@@ -34,19 +35,20 @@ SELECT s.edits, p.system_tokens, p.tools_tokens, r.lines, r.body, r.shown, r.tri
 class PlanSources:
     """The keys of the edits in force, the sizes of system prompt and tools, and the newest recap, if any.
 
-    `trigger` is that of the recap's compaction.
+    `trigger` is that of the recap's compaction. `has_memory` states whether a working memory was written.
     """
 
     edits: Sequence[int]
     components: Components
     recap: Recap | None
     trigger: str
+    has_memory: bool
 
 
 def plan_sources(session: AgentSession) -> PlanSources:
     """Read the sources of a session's next plan."""
     parameters = {"session": session.pk, "preamble": Int4(session.preamble_version)}
-    [(edits, system, tools, lines, body, shown, trigger)] = rows_fetch(_SOURCES, parameters)
+    [(edits, system, tools, lines, body, shown, trigger, has_memory)] = rows_fetch(_SOURCES, parameters)
     recap = None
     if trigger is not None:
         recap = Recap(lines=lines, body=body)
@@ -56,4 +58,5 @@ def plan_sources(session: AgentSession) -> PlanSources:
         components=Components(system=system or 0, tools=tools or 0),
         recap=recap,
         trigger=trigger or "",
+        has_memory=has_memory,
     )

@@ -57,7 +57,8 @@ class PlanningFailed(Exception):
 class Loaded:
     """A session's view and its sources: the messages in the prompt, not the whole history.
 
-    `shortening` are edits that are not stored yet, which shortened a very long history.
+    `has_memory` states whether a working memory was written. `shortening` are edits that are not stored yet,
+    which shortened a very long history.
     """
 
     session: AgentSession
@@ -65,6 +66,7 @@ class Loaded:
     edits: Sequence[tuple[int, EditValue]]
     raw: Mapping[int, bytes]
     previous: RecapValue | None
+    has_memory: bool
     shortening: tuple[EditValue, ...] = ()
 
 
@@ -92,6 +94,7 @@ def view_load(
         edits=found,
         raw={row.position: row.data for row in rows},
         previous=_previous_recap(sources, values),
+        has_memory=sources.has_memory,
         shortening=shortening,
     )
 
@@ -158,7 +161,7 @@ def plan_request(
         previous=loaded.previous,
         summary=summary,
     )
-    return _with_memory(request, session, end=END)
+    return _with_memory(request, loaded, end=END)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,17 +203,17 @@ def boundary_plan(loaded: Loaded, boundary: Boundary) -> tuple[PlanRequest, Plan
             previous=loaded.previous,
         )
     )
-    request = _with_memory(request, session, end=boundary.end)
+    request = _with_memory(request, loaded, end=boundary.end)
     with limited_by(Deadline(PLAN_SECONDS)):
         return request, plan(request)
 
 
-def _with_memory(request: PlanRequest, session: AgentSession, *, end: int) -> PlanRequest:
+def _with_memory(request: PlanRequest, loaded: Loaded, *, end: int) -> PlanRequest:
     """Add the working memory, without items whose source messages the prompt keeps.
 
     It keeps all messages from position `end` on.
     """
-    row = memory_latest(session_id=session.pk)
+    row = memory_latest(session_id=loaded.session.pk) if loaded.has_memory else None
     notes = memory_notes(row)
     kept: frozenset[int] = frozenset()
     if notes.origins:

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connection
+from psycopg.types.numeric import Int4
 
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
@@ -32,12 +33,15 @@ from sessions.services.compactions.lifecycle import newest_number
 from sessions.services.compactions.planning import boundary_of, boundary_plan, view_load
 from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import edit_parameters
+from sessions.store.postgres import rows_fetch
 from sessions.store.prompt_bytes import messages_of_view
 
 log = logging.getLogger(__name__)
 
 #: Maximum number of prepared compactions per process, about 100 KB each.
 _SIZE = 100
+
+_CURRENT: LiteralString = "SELECT FROM agent_sessions_agentsession WHERE id = %s AND plan_turn = %s"
 
 #: Seconds that a push waits for a compaction that is being prepared.
 _WAIT = 10.0
@@ -179,7 +183,7 @@ def _prepare_safely(session_id: UUID, turn: int) -> PreparedCompaction | None:
             return None
         prepared = compaction_prepare(session=session, turn=turn)
         # The data may have changed after the session's row was read.
-        is_current = AgentSession.objects.filter(pk=session_id, plan_turn=turn).exists()
+        is_current = bool(rows_fetch(_CURRENT, [session_id, Int4(turn)]))
         return prepared if is_current else None
     except (DatabaseError, InterfaceError):
         log.warning("the compaction of session %s was not prepared", session_id, exc_info=True)
