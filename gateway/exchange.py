@@ -57,9 +57,7 @@ class Cut(Exception):
     """The provider closed the connection in the middle of its response, so the gateway must do the same."""
 
 
-async def exchange(
-    http: httpx2.AsyncClient, forward: Forward, receive: Receive, send: Send, copy: Copy
-) -> None:
+async def exchange(http: upstream.Client, forward: Forward, receive: Receive, send: Send, copy: Copy) -> None:
     """Forward the request, and fill `copy` with the response.
 
     If the agent disconnects, the request to the provider is canceled. In this case, and if the provider cuts
@@ -77,7 +75,7 @@ async def exchange(
         await asyncio.gather(streaming, watching, return_exceptions=True)
 
 
-async def _stream(http: httpx2.AsyncClient, forward: Forward, send: Send, copy: Copy) -> None:
+async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Copy) -> None:
     start = time.monotonic()
     try:
         response = await upstream.send(

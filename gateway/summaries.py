@@ -30,7 +30,7 @@ _ENCODING = b"accept-encoding"
 class Summaries:
     """The requests for summaries of this process, at most one at a time for each session."""
 
-    def __init__(self, http: httpx2.AsyncClient) -> None:
+    def __init__(self, http: upstream.Client) -> None:
         self._http = http
         self._open: dict[UUID, asyncio.Task[None]] = {}
         self._rejected: set[asyncio.Future[None]] = set()

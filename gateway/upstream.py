@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
+import httpcore2
 import httpx2
 
 from sessions.services.webhooks.transport import is_public
@@ -28,9 +29,22 @@ _TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
 #: Idle connections are closed before the providers close them, so that requests rarely use a closed one.
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=15)
 
+#: Maximum size of a response's headers in bytes. The default of 100 KB is less than some clients accept.
+httpcore2.AsyncHTTP11Connection.MAX_INCOMPLETE_EVENT_SIZE = 2**20
 
-def client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(verify=_trusted(), timeout=_TIMEOUT, limits=_LIMITS, follow_redirects=False)
+
+class Client(httpx2.AsyncClient):
+    """An HTTP client that sends requests without cookies, authentication, redirects and logging."""
+
+    async def respond(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and return the response when its headers have arrived."""
+        response = await self._transport_for_url(request.url).handle_async_request(request)
+        response.request = request
+        return response
+
+
+def client() -> Client:
+    return Client(verify=_trusted(), timeout=_TIMEOUT, limits=_LIMITS)
 
 
 @cache
@@ -76,7 +90,7 @@ def _named_by_connection(headers: Headers) -> set[bytes]:
 
 
 async def send(
-    http: httpx2.AsyncClient,
+    http: Client,
     method: str,
     url: httpx2.URL,
     headers: Headers,
@@ -110,7 +124,7 @@ async def send(
         if target is not None and target != url.raw_path:  # otherwise, HTTP proxies would get it too
             request.extensions["target"] = target
         try:
-            response = await http.send(request, stream=True)
+            response = await http.respond(request)
             request.extensions.pop("trace")  # it would be called for each part of the body
             return response
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:

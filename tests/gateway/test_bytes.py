@@ -99,6 +99,14 @@ def test_errors_of_the_provider_pass_verbatim(
     assert (response.status, response.body) == (status, body)
 
 
+def test_long_response_headers_pass(gateway: Running, provider: Provider, api_key: str) -> None:
+    long = {f"x-debug-{number}": "x" * 60_000 for number in range(5)}
+    provider.script = [Reply(headers=[(name.encode(), value.encode()) for name, value in long.items()])]
+    response = gateway.call(MESSAGES, b"{}", headers(api_key))
+    assert response.status == 200
+    assert long.items() <= response.headers.items()
+
+
 def test_redirects_of_the_provider_are_not_followed(
     gateway: Running, provider: Provider, api_key: str
 ) -> None:
