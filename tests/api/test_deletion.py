@@ -97,6 +97,7 @@ def _fill(admin_api: Api, owner: User) -> None:
     assert everything_stored().count(MARKER.encode()) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_no_table_contains_the_content_after_a_deletion_or_the_retention_period(
     admin_api: Api, owner: User, project: Project

@@ -98,6 +98,7 @@ def history(api: Api, *, turns: int, ready: Ready) -> tuple[list[Any], int]:
     return served, applied
 
 
+@pytest.mark.slow
 def test_prompts_and_records_do_not_depend_on_what_was_prepared(api: Api, thread: None) -> None:
     never, applied = history(api, turns=70, ready=lambda number: False)
     assert applied == 0

@@ -146,6 +146,7 @@ def admin(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=list(Scope.values))[1])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_secret_in_any_field_is_kept_nowhere(
     project: Project, admin: Api, owner_client: Client, caplog: pytest.LogCaptureFixture

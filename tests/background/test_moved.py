@@ -121,6 +121,7 @@ def test_a_full_pass_finds_untimed_changes(derive: Callable[..., int], many: lis
 class TestUntimedChanges:
     """Derived data is updated immediately, not by the next pass."""
 
+    @pytest.mark.slow
     def test_a_log_that_is_imported_again(self, api_key: str) -> None:
         api, turns = Api(api_key), []
         for lines in (LOG[:2], LOG):

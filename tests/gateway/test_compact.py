@@ -118,6 +118,7 @@ def plain(message: Any) -> str:
     return json.dumps(message).replace(', "cache_control": {"type": "ephemeral"}', "")
 
 
+@pytest.mark.slow
 def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
     agent: Agent, provider: Provider
 ) -> None:

@@ -141,6 +141,7 @@ class TestSchedule:
         work()
         assert provider.requests == []
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("model_on")
     def test_extraction_runs_after_enough_new_content(
         self, provider: FakeProvider, push: Push, work: Any
@@ -205,6 +206,7 @@ class TestSchedule:
         memory_observe(str(stored))
         assert MemoryExtractionState.objects.get().turn == 120
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("model_on")
     def test_a_turn_larger_than_a_request_is_split(
         self, provider: FakeProvider, push: Push, work: Any

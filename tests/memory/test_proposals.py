@@ -318,6 +318,7 @@ def test_concurrent_passes_count_each_session_once(
     }
 
 
+@pytest.mark.slow
 @given(st.text(), st.sampled_from(["", " ", ".", "!", "\n", " . "]), st.booleans())
 def test_case_white_space_and_final_punctuation_are_ignored(text: str, ending: str, upper: bool) -> None:
     folded = text.casefold()

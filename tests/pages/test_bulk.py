@@ -34,6 +34,7 @@ def tags(project: Project) -> dict[str, list[str]]:
     return dict(project.agent_sessions.values_list("external_id", "tags"))
 
 
+@pytest.mark.slow
 def test_tags_are_added_and_removed(
     member_client: Client, project: Project, sessions: list[AgentSession]
 ) -> None:

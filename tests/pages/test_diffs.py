@@ -93,6 +93,7 @@ class TestPages:
         same = member_client.get(address("session_turn_diff", session, 5), {"turn": 5, "text": 1})
         assert [kind for kind, *_ in same.context["counts"]] == ["kept"]
 
+    @pytest.mark.slow
     def test_long_sessions_have_the_same_changes(self, member_client, project, monkeypatch):
         """Runs of messages that are not loaded count like loaded ones, and pages show their texts."""
         session = compacted_session(project, turns=16)

@@ -26,6 +26,7 @@ def policy_of(response: HttpResponseBase) -> Mapping[str, str]:
     return {name: values for name, _, values in pairs}
 
 
+@pytest.mark.slow
 def test_forged_posts_change_nothing(ids: dict[str, Any], owner: User, subtests: Any) -> None:  # noqa: F811
     client = Client(enforce_csrf_checks=True)
     client.force_login(owner)
@@ -36,6 +37,7 @@ def test_forged_posts_change_nothing(ids: dict[str, Any], owner: User, subtests:
     assert AgentSession.objects.filter(pk=ids["id"]).exists()
 
 
+@pytest.mark.slow
 def test_pages_run_no_third_party_scripts_and_cannot_be_framed(
     ids: dict[str, Any],  # noqa: F811
     owner_client: Client,

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db
 TEMPLATES = Path(settings.BASE_DIR) / "templates"
 
 
+@pytest.mark.slow
 def test_every_link_leads_to_a_page_and_an_anchor(client, member):
     client.force_login(member)
     pages = {reverse("manual"): client.get(reverse("manual")).text}

@@ -117,6 +117,7 @@ def test_the_difference_of_two_turns(project):
     assert growing.shared == len(outline_at(session=session, index=4).entries)
 
 
+@pytest.mark.slow
 def test_prompts_of_long_sessions_are_the_same(project, monkeypatch):
     """The end of a prompt without edits is not loaded in long sessions."""
     session = compacted_session(project)

@@ -122,6 +122,7 @@ def assert_not_found(client, address):
     assert statuses <= {404, 405}  # the allowed methods of a URL are not confidential
 
 
+@pytest.mark.slow
 def test_a_viewer_sees_every_page(ids, viewer_client, subtests):
     """Counter-check: the URLs of the tests above exist."""
     for route, pattern in PAGES:

@@ -17,6 +17,7 @@ from sessions.services.samples.catalog import STORIES, TOTAL
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 def test_sample_data_is_loaded_once_and_removed(member_client, project):
     own = AgentSession.objects.create(project=project, external_id="own")
     address = reverse("sample", args=[project.slug])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def test_a_segment_returns_its_messages(found: list[Document]) -> None:
     assert list(header.lengths) == [document.length for document in found]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(documents, min_size=1, max_size=8), min_size=1, max_size=4))
 def test_merged_segments_equal_one_that_was_built_at_once(parts: list[list[Document]]) -> None:
     built = [segment_build(part) for part in parts]

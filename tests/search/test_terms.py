@@ -72,6 +72,7 @@ def test_a_phrase_requires_only_terms_that_are_looked_up() -> None:
     assert set(query.required) == {term.term for term in query.terms}
 
 
+@pytest.mark.slow
 def test_a_long_query_looks_up_few_terms() -> None:
     many = range(10_000)
     for form in ("w{}", "-w{}", '"w{} x"', '-"w{} x"', "src/f{}.py", "-src/f{}.py"):

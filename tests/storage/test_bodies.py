@@ -39,6 +39,7 @@ MENTIONS = st.lists(st.tuples(st.text(max_size=8), st.integers(0, 9)).map(list),
 ITEMS = st.lists(st.fixed_dictionaries({"text": st.text(max_size=8), "mentions": MENTIONS}), max_size=3)
 
 
+@pytest.mark.slow
 @given(entities=ITEMS, facts=ITEMS, reserve=MENTIONS, text=st.text(max_size=40))
 def test_a_packed_recap_is_returned_unchanged(
     entities: list[Any], facts: list[Any], reserve: list[Any], text: str

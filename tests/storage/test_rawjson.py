@@ -22,6 +22,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     elements=st.lists(JSON, min_size=1, max_size=4),
     before=JSON,
