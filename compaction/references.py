@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 _RUN_BYTES = bytes(c if c >= 128 or chr(c).isalnum() or chr(c) in "_@~./:-" else 32 for c in range(256))
-_MARGIN = re.compile(r"\n *\d+(?:→|\t|:(?=\s))")  # begins with a literal, so the search is fast
+_MARGIN = re.compile(r"\n *+[0-9]++(?:→|\t|:(?=\s))")  # begins with a literal, so the search is fast
 _ESCAPE = re.compile(r"\\[nrt]")
 
 #: Endings that distinguish a file name from an attribute: `pool.py` is a file, `pool.size` is not.
