@@ -60,6 +60,7 @@ _TARGET_LABELS = {"api_key": "prefix", "memory": "fact ID", "replay": "replay ID
 
 #: Labels of the fields whose own names are not plain words.
 _LABELS: Mapping[str, str] = {
+    "allows_sharing": "sharing by link",
     "custom_prices": "custom prices",
     "cache_read": "cache read",
     "cache_write": "cache write",
