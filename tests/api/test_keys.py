@@ -80,7 +80,7 @@ class TestScopes:
         "admin": [("DELETE", "sessions/s1/")],
     }
 
-    @pytest.mark.parametrize(("has", "needs"), product(("read", "push", "admin"), repeat=2))
+    @pytest.mark.parametrize(("has", "needs"), list(product(("read", "push", "admin"), repeat=2)))
     def test_a_call_needs_its_scope(self, api: Api, project: Project, has: str, needs: str) -> None:
         api.post("sessions/", {"id": "s1"})
         _, caller = key_of(project, scopes=[has])
