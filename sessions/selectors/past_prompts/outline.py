@@ -31,7 +31,7 @@ from sessions.store import bodies
 #: Number of messages from which a session counts as long.
 LONG = 10_000
 #: Maximum messages of a prompt that is rendered as JSON.
-MOST_IN_JSON = 3_000
+MOST_IN_JSON = 2_000
 #: Number of messages at the start of a prompt to load in any case, because the working memory may follow one
 #: of them.
 _HEAD = 100
