@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from django.db import connection
@@ -24,6 +24,7 @@ from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
 from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
+from sessions.selectors.stored_rows import IN_SPANS
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
@@ -132,14 +133,9 @@ SELECT s.id, s.xmin::text AS version, s.format, s.model, s.turn_count, s.message
  WHERE s.id = %(session)s AND s.project_id = %(project)s
 """
 
-# `OFFSET 0` makes every plan read the spans only: a hash or merge join would read the whole session.
-_ROWS = """
+_ROWS: LiteralString = f"""
 SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
-  FROM unnest(%(firsts)s::int[], %(ends)s::int[]) AS span (first, last)
- CROSS JOIN LATERAL (
-       SELECT * FROM agent_sessions_message
-        WHERE session_id = %(session)s AND position >= span.first AND position < span.last OFFSET 0) m
-  LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
+{IN_SPANS}
 """
 
 

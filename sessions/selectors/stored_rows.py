@@ -30,14 +30,19 @@ _BATCH = 200
 #: A position after every possible message.
 END = 2**31 - 1
 
-# `OFFSET 0` makes every plan read the spans only: a hash or merge join would read the whole session.
-_ROWS: LiteralString = """
-SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.project_id, b.sha256
+#: The messages `m` of a session in some spans, and the blobs `b` that contain their bodies.
+#: `OFFSET 0` makes every plan read the spans only: a hash or merge join would read the whole session.
+IN_SPANS: LiteralString = """
   FROM unnest(%(firsts)s::int[], %(ends)s::int[]) AS span (first, last)
  CROSS JOIN LATERAL (
        SELECT * FROM agent_sessions_message
         WHERE session_id = %(session)s AND position >= span.first AND position < span.last OFFSET 0) m
   LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
+"""
+
+_ROWS: LiteralString = f"""
+SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.project_id, b.sha256
+{IN_SPANS}
  ORDER BY m.position
 """
 
@@ -49,6 +54,17 @@ SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, e.text, e.handle, e.
  WHERE e.id = ANY(%s::bigint[])
  ORDER BY c.number, e.ordinal
 """
+
+
+def spans_of(positions: Iterable[int]) -> list[Span]:
+    """Return the spans of ascending positions."""
+    spans: list[Span] = []
+    for position in positions:
+        if spans and spans[-1][1] == position:
+            spans[-1] = (spans[-1][0], position + 1)
+        else:
+            spans.append((position, position + 1))
+    return spans
 
 
 @dataclass(slots=True)

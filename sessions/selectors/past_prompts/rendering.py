@@ -12,7 +12,7 @@ from compaction.edits import Op
 from compaction.view import apply
 from sessions.models import AgentSession, Edit, Preamble
 from sessions.selectors.past_prompts.outline import Outline
-from sessions.selectors.stored_rows import Span, messages_load
+from sessions.selectors.stored_rows import Span, messages_load, spans_of
 from sessions.store import bodies
 from sessions.store.prompt_bytes import messages_of_view, request_fields
 
@@ -37,14 +37,7 @@ def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, An
 
 def _spans(outline: Outline) -> list[Span]:
     """Return the spans of the messages in the prompt, in order."""
-    spans: list[Span] = []
-    for entry in outline.entries:
-        if entry.is_generated:
-            continue
-        if spans and spans[-1][1] == entry.first:
-            spans[-1] = (spans[-1][0], entry.first + 1)
-        else:
-            spans.append((entry.first, entry.first + 1))
+    spans = spans_of(entry.first for entry in outline.entries if not entry.is_generated)
     return [*spans, (outline.run.first, outline.run.end)] if outline.run is not None else spans
 
 

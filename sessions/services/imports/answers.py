@@ -9,7 +9,7 @@ from django.db.models import Max
 from compaction.identity import canonical
 from compaction.messages import Role
 from sessions.models import AgentSession, Turn, TurnSource
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.stored_rows import messages_load, spans_of
 from sessions.services.calls.complete import call_complete
 from sessions.services.imports.prepare import PreparedTurn
 from sessions.store import bodies
@@ -50,7 +50,7 @@ def _pushed_answers(session: AgentSession) -> list[tuple[bytes, Turn]]:
     pushed = {turn.index: turn for turn in session.turns.filter(source=TurnSource.PUSH)}
     answers = session.messages.filter(role=Role.ASSISTANT.value, turn_index__in=list(pushed))
     last = answers.values("turn_index").annotate(last=Max("position")).values_list("last", flat=True)
-    rows = messages_load(session.pk, [(position, position + 1) for position in sorted(last)])
+    rows = messages_load(session.pk, spans_of(sorted(last)))
     return [(canonical(bodies.json_value(row.data)), pushed[row.turn]) for row in rows]
 
 

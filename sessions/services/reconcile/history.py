@@ -21,6 +21,7 @@ from compaction.histories import Change
 from compaction.identity import REASONING, history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import RECORDED
+from sessions.selectors.stored_rows import spans_of
 from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
@@ -235,12 +236,7 @@ def _without_reasoning(matched: Matched) -> Matched:
 
 def _spans(kept: Sequence[int], end: int) -> list[list[int | None]]:
     """Return the spans of the kept positions and of all messages from `end` on."""
-    spans: list[list[int | None]] = []
-    for position in kept:
-        if spans and spans[-1][1] == position:
-            spans[-1][1] = position + 1
-        else:
-            spans.append([position, position + 1])
+    spans: list[list[int | None]] = [[*span] for span in spans_of(kept)]
     if spans and spans[-1][1] == end:
         spans[-1][1] = None
         return spans
