@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
@@ -24,7 +26,8 @@ from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered_count
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.health import GRADES
-from sessions.selectors.lookups import as_uuid
+from sessions.selectors.lookups import as_uuid, session_find
+from sessions.selectors.session_tree import names_with_ancestors
 from sessions.selectors.token_budgets import budget_tokens, calibration_json, calibration_of, prompt_size_json
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import (
@@ -127,7 +130,7 @@ class Sessions(Endpoint):
         returned unchanged with status 200."""
         key = call.principal.redaction
         data = serializers.validated(serializers.SessionCreate, call.body)
-        for name in ("id", "model", "policy"):
+        for name in ("id", "model", "parent", "policy"):
             reject_secret(data.get(name, ""), name, key)
         redacted, _ = redact(
             {name: data[name] for name in ("title", "agent", "tags", "metadata") if name in data},
@@ -147,6 +150,7 @@ class Sessions(Endpoint):
                 policy=data.get("policy", {}),
                 preamble=ingest_preamble(data.get("system"), data.get("tools"), redaction=key),
                 created_by_id=call.principal.user_id,
+                parent_id=_parent_id(call, data),
             ),
         )
         if not created and data["if_exists"] == "error":
@@ -200,6 +204,25 @@ class SessionView(Endpoint):
         return HttpResponse(status=204)
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.PUSH, "DELETE": Scope.ADMIN}
+
+
+def _parent_id(call: ApiCall, data: Mapping[str, Any]) -> UUID | None:
+    """Return the id of the session named by `parent`, or None.
+
+    Raises `InvalidRequest` if it does not exist, or if it is the session itself or one that it started.
+    """
+    if "parent" not in data:
+        return None
+    parent = session_find(project_id=call.principal.project_id, name=data["parent"])
+    if parent is None:
+        raise InvalidRequest(
+            "invalid_field", f"No session with the id {data['parent']!r} in this project.", param="parent"
+        )
+    if data.get("id") in names_with_ancestors(session=parent):
+        raise InvalidRequest(
+            "invalid_field", "`parent` is the session itself, or one below it.", param="parent"
+        )
+    return parent.pk
 
 
 def _filter(call: ApiCall) -> SessionFilter:

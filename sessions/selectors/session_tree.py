@@ -88,6 +88,16 @@ def _nodes(
     yield from below
 
 
+def names_with_ancestors(*, session: AgentSession) -> set[str]:
+    """Return the external ids of a session and of the sessions above it. One query per level."""
+    found: set[str] = set()
+    above: AgentSession | None = session
+    while above is not None and above.external_id not in found:
+        found.add(above.external_id)
+        above = above.parent
+    return found
+
+
 def tree_label(nodes: Sequence[TreeNode]) -> str:
     """Return what is below the first node, for example "3 sub-agents and 1 fork"."""
     forks = sum(node.is_fork for node in nodes[1:])

@@ -102,6 +102,16 @@ class TestMetrics:
             after, 0
         ) | dict.fromkeys(record["strategies"], 1)
 
+    @pytest.mark.django_db(transaction=True)
+    def test_the_steps_that_remove_messages_for_good_are_counted(self, api: Api, client: Client) -> None:
+        before = _steps(client)
+        policy = {"preset": "baseline"}
+        api.post("sessions/", {"id": "s1", "policy": policy, "budget": {"input_tokens": 2_500}})
+        fired = [push(api, whole_turn(number))["fired"] for number in range(8)]
+        after = _steps(client)
+        assert {step for step in after if after[step] > before.get(step, 0)} == {"drop_oldest"}
+        assert after["drop_oldest"] - before.get("drop_oldest", 0) == sum(map(bool, fired)) > 0
+
     def test_without_a_token_only_local_requests_are_allowed(self, client: Client) -> None:
         assert client.get("/metrics").status_code == 200
         assert client.get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == 403

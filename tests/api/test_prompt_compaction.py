@@ -133,6 +133,19 @@ class TestWindow:
         }
         assert compacted["tokens"] < compacted["raw_tokens"]
 
+    def test_only_without_an_anchor_the_rules_and_the_task_disappear(self, api: Api) -> None:
+        rules, task = {"role": "system", "content": "Never delete a file."}, request("Port the parser to C.")
+        messages = [rules, task, *conversation(12, openai_turn)]
+        anchored = compact(api, messages, policy="baseline", budget={"input_tokens": 4_000})["messages"]
+        assert anchored[:2] == [rules, task]
+        assert len(anchored) < len(messages)
+        window = {"max_messages": len(anchored)}
+        assert compact(api, messages, window=window)["messages"][0] == rules
+        free = compact(api, messages, window=window | {"preserve_system": False})["messages"]
+        assert free == messages[-len(anchored) :]
+        assert rules not in free
+        assert task not in free
+
     def test_recent_messages_are_kept_beyond_the_limit(self, api: Api) -> None:
         compacted = compact(
             api, conversation(3), window={"max_messages": 2, "preserve_system": False, "min_keep_recent": 4}

@@ -52,6 +52,7 @@ MORE: dict[str, list[Any]] = {
     "sessions_create": [
         {"title": "A", "metadata": {"a": {"b": "c"}}, "policy": {"preset": "balanced", "name": "mine"}},
         {"policy": {"tools": [{"pattern": "read_*", "rule": "never"}]}},
+        {"parent": "s1"},
     ],
     "sessions_change": [{"title": "A", "tags": ["b"], "policy": {"name": "mine"}}],
     "compact": [{"instructions": "a", "policy": {"name": "mine"}}],

@@ -12,10 +12,13 @@ from django.db import connection
 from django.db.models import F
 
 from sessions.models import AgentSession
+from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.profiles import profile_write
 from tests.api.client import Api, code
 from tests.api.talk import answer, push, request
 from tests.plugins.reused import reused
+from tests.telemetry.events import SESSION, send
+from tests.telemetry.events import call as telemetry_call
 
 SESSIONS = "sessions/"
 
@@ -47,6 +50,11 @@ INVALID: list[dict[str, Any]] = [
     {"budget": {"input_tokens": 0}},
     {"budget": {"input_tokens": 10**30}},
     {"policy": "best"},
+    {"parent": ""},
+    {"parent": None},
+    {"parent": 5},
+    {"parent": "x" * 201},
+    {"parent": "a\0b"},
     {"system": 5},
     {"system": {"text": "x"}},
     {"tools": [1]},
@@ -133,6 +141,39 @@ class TestMaking:
             assert api.get(f"sessions/{name}/").json()["id"] == made["id"]
             push(api, [request()], session=name)
             assert api.get(f"sessions/{name}/prompt/").status_code == 200
+
+    def test_a_sub_agent_names_its_parent_by_either_id(self, api: Api) -> None:
+        parent = api.post(SESSIONS, {"id": "main"}).json()
+        for name in ("main", parent["id"]):
+            child = api.post(SESSIONS, {"parent": name}).json()
+            assert child["parent"] == parent["id"]
+            assert api.get(f"sessions/{child['id']}/").json()["parent"] == parent["id"]
+            api.post(f"sessions/{child['id']}/turns/", {"messages": [request()]})
+        below = api.post(SESSIONS, {"parent": child["id"]}).json()
+        assert below["parent"] == child["id"]
+        session_delete(session=AgentSession.objects.get(pk=child["id"]))
+        assert api.get(f"sessions/{below['id']}/").json()["parent"] is None
+
+    def test_a_parent_must_be_another_session_of_the_project(
+        self, api: Api, stranger_api: Api, api_key: str, subtests: pytest.Subtests
+    ) -> None:
+        foreign = stranger_api.post(SESSIONS, {"id": "foreign"}).json()
+        send(api_key, telemetry_call("req_1"))
+        api.post(SESSIONS, {"id": "below", "parent": SESSION})
+        for id, parent in (
+            ("a", "missing"),
+            ("a", "foreign"),
+            ("a", foreign["id"]),
+            ("a", "a"),
+            (SESSION, SESSION),
+            (SESSION, "below"),
+        ):
+            with subtests.test(f"{id} below {parent}"):
+                response = api.post(SESSIONS, {"id": id, "parent": parent})
+                assert (response.status_code, code(response)) == (400, "invalid_field")
+                assert response.json()["error"]["param"] == "parent"
+        stored = AgentSession.objects.values_list("external_id", flat=True)
+        assert set(stored) == {"foreign", "below", SESSION}
 
     def test_invalid_fields_are_rejected_by_name(self, api: Api, subtests: pytest.Subtests) -> None:
         for body in INVALID:

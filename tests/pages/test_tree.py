@@ -54,6 +54,14 @@ def test_a_row_of_the_list_opens(member_client, family):
     assert all(address("session", sessions[name]) in opened for name in ("left", "right", "grandchild"))
 
 
+def test_logs_that_name_each_other_as_parent_form_no_circle(member_client, project):
+    for name, parent in (("a", "b"), ("b", "a"), ("a", "b"), ("c", "c"), ("c", "c")):
+        session = make_session(project, name=name, parent=parent)
+        tree = member_client.get(address("session", session)).context["tree"]
+        assert [node.session.external_id for node in tree] in ([], ["a", "b"])
+    assert [parent.external_id for parent in project.agent_sessions.exclude(children=None)] == ["a"]
+
+
 def test_the_number_of_queries_does_not_depend_on_the_tree(member_client, family, django_assert_num_queries):
     sessions, root = family
     with django_assert_num_queries(6):

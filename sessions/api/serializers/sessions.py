@@ -53,6 +53,13 @@ class SessionCreate(Strict):
         help_text="Tags for filters and totals.",
     )
     metadata = JsonObject(required=False, help_text="Any JSON object of your own.")
+    parent = PlainText(
+        required=False,
+        min_length=1,
+        max_length=200,
+        trim_whitespace=False,
+        help_text="The session that starts this one as a sub-agent: its `id` or `external_id`.",
+    )
     budget = BudgetField(
         required=False, help_text="Defaults to the model's context window minus room for the output."
     )

@@ -12,6 +12,7 @@ from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
+from sessions.selectors.session_tree import names_with_ancestors
 from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.imports.enrich import is_recorded, session_enrich
 from sessions.services.imports.find import (
@@ -243,7 +244,9 @@ def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
 
 def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> None:
     facts = prepared.facts
-    session.parent = parent_of(session.project, facts)
+    parent = parent_of(session.project, facts)
+    is_circle = parent is not None and session.external_id in names_with_ancestors(session=parent)
+    session.parent = None if is_circle else parent
     if not session.keeps_labels:
         session.title = facts.title[:300]
         session.tags = list(dict.fromkeys([*(tag[:100] for tag in facts.tags), *session.tags]))

@@ -11,7 +11,8 @@ class NewSession(TypedDict, total=False):
     """Settings for a new session.
 
     `format` is detected if omitted. `budget` is `{"input_tokens": n}`. `policy` is the name of a preset, or
-    an object with `preset` and the settings that differ from it.
+    an object with `preset` and the settings that differ from it. `parent` is the id of the session that
+    starts this one as a sub-agent.
     """
 
     model: str
@@ -20,6 +21,7 @@ class NewSession(TypedDict, total=False):
     title: str
     tags: list[str]
     metadata: JsonObject
+    parent: str
     budget: dict[str, int]
     policy: str | JsonObject
     system: Any
