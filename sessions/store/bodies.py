@@ -36,6 +36,8 @@ json_value = loads_bytes
 
 # A zstd context must not be shared by threads, and creating one takes longer than using it.
 _local = threading.local()
+# Preparing a dictionary again frees what other threads compress with.
+_dictionary_lock = threading.Lock()
 
 
 class UnknownDictionary(ValueError):
@@ -51,7 +53,9 @@ def pack(data: bytes) -> bytes:
     if len(data) < SMALLEST_COMPRESSED:
         return data
     if not hasattr(_local, "compressor"):
-        _local.compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_newest_dictionary())
+        with _dictionary_lock:
+            dictionary = _newest_dictionary()
+        _local.compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=dictionary)
     packed: bytes = _local.compressor.compress(data)
     return packed if len(packed) < len(data) else data
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -33,6 +35,34 @@ def test_a_body_names_its_dictionary(data: bytes) -> None:
 def test_a_body_of_an_unknown_dictionary_is_rejected() -> None:
     with pytest.raises(bodies.UnknownDictionary):
         bodies.unpack(zstandard.ZstdCompressor().compress(b'{"role": "user", "content": "x"}'))
+
+
+FIRST_USE = """
+import sys, threading
+from sessions.store import bodies
+
+def pack(start):
+    start.wait()
+    for number in range(20):
+        data = bodies.json_bytes({"content": f"{number} of many messages " * 200})
+        assert bodies.unpack(bodies.pack(data)) == data
+
+sys.setswitchinterval(1e-6)
+for _ in range(80):
+    bodies._newest_dictionary.cache_clear()
+    start = threading.Barrier(4)
+    threads = [threading.Thread(target=pack, args=[start]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+@pytest.mark.processes
+def test_threads_may_compress_the_first_bodies_of_a_process_at_the_same_time() -> None:
+    # In another process, because the failure would be a segmentation fault.
+    subprocess.run([sys.executable, "-c", FIRST_USE], check=True)
 
 
 MENTIONS = st.lists(st.tuples(st.text(max_size=8), st.integers(0, 9)).map(list), max_size=5)
