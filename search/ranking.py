@@ -8,11 +8,12 @@ question, so a short text also gets a share of the score of its neighbors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from search.query import Group, Query, QueryTerm
-from search.scoring import identifier_weight, inverse_frequency, weights
+from search.scoring import SATURATION, identifier_weight, inverse_frequency, weights
 from search.segments import Header, Postings
 
 #: Exponent of the share of the query, weighted by inverse document frequency, that a message contains.
@@ -24,11 +25,13 @@ _SHORT = 96
 #: Minimum number of words of a query that counts as a question, whose answer may not repeat them.
 _QUESTION_WORDS = 3
 _SPOKEN = frozenset({"user", "assistant"})
+#: Upper limit of the weight of a term in a message.
+MOST = SATURATION + 1
 #: Bonus of the newest message over the oldest: low, or enough to order the mentions of an identifier.
 RECENCY, RECENCY_OF_IDENTIFIERS = 0.04, 0.3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LoadedSegment:
     """The part of a segment that a query reads. `postings` maps the keys of terms to their postings.
 
@@ -39,32 +42,88 @@ class LoadedSegment:
     postings: Mapping[str, Postings]
     recency: float = 0.0
 
+    @cached_property
+    def short_texts(self) -> frozenset[int]:
+        """The places of the messages that are short and spoken, not a call or the output of a tool."""
+        header = self.header
+        each = enumerate(zip(header.lengths, header.roles, header.tools, strict=True))
+        return frozenset(
+            place for place, (length, role, tool) in each if length <= _SHORT and not tool and role in _SPOKEN
+        )
+
 
 def frequencies(query: Query, documents: Mapping[str, float], total: float) -> dict[str, float]:
     """Return the inverse document frequency of each term by key."""
     return {term.key: inverse_frequency(documents.get(term.key, 0.0), total) for term in query.terms}
 
 
-def scores(segment: LoadedSegment, query: Query, frequency: Mapping[str, float]) -> dict[int, float]:
-    """Return the score of each matching message by place. Ignores phrases and exclusions."""
-    total: dict[int, float] = {}
-    covered: dict[int, float] = {}
-    is_question = len(query.groups) >= _QUESTION_WORDS and not query.phrases
-    values = [
+def scores(
+    segment: LoadedSegment, query: Query, frequency: Mapping[str, float], *, least: float = 0.0
+) -> dict[int, float]:
+    """Return the score of each matching message by place. Ignores phrases and exclusions.
+
+    Messages that score less than `least` may be missing or have a lower score: most of them need not be
+    scored, because their words are too common.
+    """
+    worths = [
         max((frequency[term.key] * term.weight for term in group.terms), default=0.0)
         for group in query.groups
     ]
-    whole = sum(values) or 1.0
-    for group, worth in zip(query.groups, values, strict=True):
-        found = _group_scores(segment, group, frequency)
+    whole = sum(worths) or 1.0
+    gain = RECENCY_OF_IDENTIFIERS if query.is_identifier else RECENCY
+    recent = 1 + gain * segment.recency
+    is_question = len(query.groups) >= _QUESTION_WORDS and not query.phrases
+    needed = _needed_groups(segment, query, frequency, worths, least / recent)
+    if not needed:
+        return {}
+    wanted = None
+    if len(needed) < len(query.groups):
+        wanted = _places_around(segment, needed, distance=2 if is_question else 0)
+    total: dict[int, float] = {}
+    covered: dict[int, float] = {}
+    for group, worth in zip(query.groups, worths, strict=True):
+        found = _group_scores(segment, group, frequency, wanted)
         if is_question and not group.names:
-            _share_with_neighbours(segment.header, found)
+            _share_with_neighbours(segment, found)
         for place, value in found.items():
             total[place] = total.get(place, 0.0) + value
             covered[place] = covered.get(place, 0.0) + worth
-    gain = RECENCY_OF_IDENTIFIERS if query.is_identifier else RECENCY
-    recent = 1 + gain * segment.recency
     return {place: value * recent * (covered[place] / whole) ** COVERAGE for place, value in total.items()}
+
+
+def _needed_groups(
+    segment: LoadedSegment,
+    query: Query,
+    frequency: Mapping[str, float],
+    worths: Sequence[float],
+    least: float,
+) -> Sequence[Group]:
+    """Return groups of which a message must match at least one to score `least` before its recency."""
+    bounded = []
+    for group, worth in zip(query.groups, worths, strict=True):
+        words, names = (
+            [t.weight * frequency[t.key] for t in terms if t.key in segment.postings]
+            for terms in (group.words, group.names)
+        )
+        if words or names:
+            bounded.append((MOST * max(sum(words), max(names, default=0.0)), worth, group))
+    bounded.sort(key=lambda each: each[0])
+    whole, most, covered = sum(worths) or 1.0, 0.0, 0.0
+    for number, (value, worth, _) in enumerate(bounded):
+        most, covered = most + value, covered + worth
+        if most * (covered / whole) ** COVERAGE >= least:
+            return [group for _, _, group in bounded[number:]]
+    return []
+
+
+def _places_around(segment: LoadedSegment, groups: Sequence[Group], *, distance: int) -> set[int]:
+    """Return the messages that contain a term of the groups, and those up to `distance` from them."""
+    none = (b"", b"")
+    matches = set().union(
+        *(segment.postings.get(term.key, none)[0] for group in groups for term in group.terms)
+    )
+    steps = range(-distance, distance + 1)
+    return {place + step for place in matches for step in steps} if distance else matches
 
 
 def places_of(segment: LoadedSegment, groups: Sequence[Group]) -> set[int]:
@@ -76,41 +135,55 @@ def places_of(segment: LoadedSegment, groups: Sequence[Group]) -> set[int]:
     return found
 
 
-def _group_scores(segment: LoadedSegment, group: Group, frequency: Mapping[str, float]) -> dict[int, float]:
+def _group_scores(
+    segment: LoadedSegment, group: Group, frequency: Mapping[str, float], wanted: Collection[int] | None
+) -> dict[int, float]:
+    """Return the scores of the matches of a group, only of the `wanted` places if they are given."""
     found: dict[int, float] = {}
     for term in group.words:
-        for place, value in _term_scores(segment, term, frequency):
-            found[place] = (
-                max(found.get(place, 0.0), value) if term.is_prefix else found.get(place, 0.0) + value
-            )
+        matches = _term_scores(segment, term, frequency, wanted)
+        if not found:
+            found = dict(matches)
+        elif term.is_prefix:
+            _keep_largest(found, matches)
+        else:
+            for place, value in matches:
+                found[place] = found.get(place, 0.0) + value
     for term in group.names:
-        for place, value in _term_scores(segment, term, frequency):
-            found[place] = max(found.get(place, 0.0), value)
+        _keep_largest(found, _term_scores(segment, term, frequency, wanted))
     return found
 
 
+def _keep_largest(found: dict[int, float], matches: Iterable[tuple[int, float]]) -> None:
+    for place, value in matches:
+        if value > found.get(place, 0.0):
+            found[place] = value
+
+
 def _term_scores(
-    segment: LoadedSegment, term: QueryTerm, frequency: Mapping[str, float]
-) -> list[tuple[int, float]]:
-    places, counts = segment.postings.get(term.key, (b"", b""))
+    segment: LoadedSegment, term: QueryTerm, frequency: Mapping[str, float], wanted: Collection[int] | None
+) -> Iterable[tuple[int, float]]:
+    if term.key not in segment.postings:
+        return ()
+    places, counts = segment.postings[term.key]
+    pairs: Iterable[tuple[int, int]] = zip(places, counts, strict=True)
+    if wanted is not None:
+        pairs = [pair for pair in pairs if pair[0] in wanted]
     factor, lengths = term.weight * frequency[term.key], segment.header.lengths
     if term.is_identifier:
-        return [(p, factor * 2 * identifier_weight(c)) for p, c in zip(places, counts, strict=True)]
-    return [(p, factor * weights(c)[lengths[p]]) for p, c in zip(places, counts, strict=True)]
+        return [(p, factor * 2 * identifier_weight(c)) for p, c in pairs]
+    if counts.count(1) == len(counts):
+        once = weights(1)
+        return [(p, factor * once[lengths[p]]) for p, _ in pairs]
+    return [(p, factor * weights(c)[lengths[p]]) for p, c in pairs]
 
 
-def _share_with_neighbours(header: Header, found: dict[int, float]) -> None:
+def _share_with_neighbours(segment: LoadedSegment, found: dict[int, float]) -> None:
     """Add a share of each score to adjacent short texts that do not match."""
-    last = len(header) - 1
+    short = segment.short_texts
     shares: dict[int, float] = {}
-    for place, value in found.items():
-        if not _is_short_text(header, place):
-            continue
+    for place in found.keys() & short:
         for neighbour, share in ((place + 1, AFTER_MATCH), (place - 1, BEFORE_MATCH)):
-            if 0 <= neighbour <= last and neighbour not in found and _is_short_text(header, neighbour):
-                shares[neighbour] = max(shares.get(neighbour, 0.0), share * value)
+            if neighbour in short and neighbour not in found:
+                shares[neighbour] = max(shares.get(neighbour, 0.0), share * found[place])
     found.update(shares)
-
-
-def _is_short_text(header: Header, place: int) -> bool:
-    return header.lengths[place] <= _SHORT and header.roles[place] in _SPOKEN and not header.tools[place]

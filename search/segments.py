@@ -25,8 +25,9 @@ import zstandard
 from search.scoring import STRONG, weight
 
 MOST_MESSAGES = 256
-#: Bytes of terms and postings in a block, before compression.
-_BLOCK_BYTES = 6_000
+#: Bytes of terms and postings in a block, before compression: so few that a row fits into a page of the table,
+#: and that a query decompresses little besides its term.
+_BLOCK_BYTES = 2_500
 _LEVEL = 9
 #: A decompressor can be reused, but not by two threads at the same time.
 _local = threading.local()

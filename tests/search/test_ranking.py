@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compaction.messages import Message, Role, Text
 from search.documents import document_of
@@ -16,6 +18,13 @@ from search.snippets import contains_phrase, snippet_of
 
 def ranked(query: str, *texts: str, recency: float = 1.0) -> Sequence[int]:
     """The places of the texts that match, best first."""
+    found = scored(query, texts, recency=recency)
+    return sorted(found, key=lambda place: -found[place])
+
+
+def scored(
+    query: str, texts: Sequence[str], *, recency: float = 1.0, least: float = 0.0
+) -> Mapping[int, float]:
     messages = [
         Message(position=at, role=Role.USER, parts=(Text(text=text),)) for at, text in enumerate(texts)
     ]
@@ -30,10 +39,8 @@ def ranked(query: str, *texts: str, recency: float = 1.0) -> Sequence[int]:
     frequency = frequencies(
         parsed, {key: len(places) for key, (places, _) in postings.items()}, len(documents)
     )
-    found = scores(
-        LoadedSegment(header=header_of(documents), postings=postings, recency=recency), parsed, frequency
-    )
-    return sorted(found, key=lambda place: -found[place])
+    segment = LoadedSegment(header=header_of(documents), postings=postings, recency=recency)
+    return scores(segment, parsed, frequency, least=least)
 
 
 FILLER = "Something else entirely, about the weather and the garden."
@@ -64,6 +71,24 @@ def test_a_message_with_all_words_comes_before_one_that_repeats_a_few() -> None:
     assert (
         ranked("parser cache encoding", repeated, "The parser, the cache and the encoding.", FILLER)[0] == 1
     )
+
+
+WORDS = st.lists(
+    st.sampled_from(["pool", "timeout", "max_pool_size", "cache", "parser", FILLER]), min_size=1, max_size=8
+)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=12), WORDS, st.data())
+def test_a_lower_limit_changes_no_score_above_it(
+    texts: list[list[str]], query: list[str], data: st.DataObject
+) -> None:
+    joined = [" ".join(text) for text in texts]
+    every = scored(" ".join(query), joined)
+    least = data.draw(st.sampled_from([*every.values(), 1.0]))
+    limited = scored(" ".join(query), joined, least=least)
+    assert {place: score for place, score in limited.items() if score >= least} == {
+        place: score for place, score in every.items() if score >= least
+    }
 
 
 def test_a_short_query_finds_only_messages_with_its_words() -> None:

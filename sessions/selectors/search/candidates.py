@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
 from django.utils import timezone
-from psycopg.types.numeric import Float8, Int4
+from psycopg.types.numeric import Float8, Int4, Int8
 
 from search.keys import error_key, prefix_key, project_salt, strong_key, term_key, tool_key
 from search.query import QueryTerm
+from search.scoring import inverse_frequency
 from search.segments import Document, Header, header_of
+from search.selection import best_segments
 from sessions.models import AgentSession
 from sessions.selectors.filters import filtered
 from sessions.selectors.search.documents import messages_to_index
@@ -34,7 +36,7 @@ _MANY_SEGMENTS, _TOTALS_SECONDS = 500, 30.0
 _known_totals: dict[UUID, tuple[float, int, int]] = {}
 
 _IN_SESSION: LiteralString = """
-SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
   FROM agent_sessions_searchsegment s
  WHERE s.session_id = %(session)s AND s.project_id = %(project)s AND s.first < %(before)s
    AND s.keys @> %(required)s::int[]
@@ -47,51 +49,37 @@ SELECT count(*), coalesce(sum("end" - first), 0)::bigint
 """
 
 _NEWEST: LiteralString = """
-SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header, NULL::json
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
   FROM agent_sessions_searchsegment s
  WHERE s.project_id = %(project)s AND s.keys @> %(required)s::int[]
    AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[]))
  ORDER BY s.ended_at DESC LIMIT %(limit)s
 """
 
-#: The segments of a project or a session that contain rare terms of the query come first, then the newest.
-#: `OFFSET 0` makes every plan find them by their keys: to compare the keys of all segments takes much longer.
-_RANKED: LiteralString = """
-WITH key AS (
-    SELECT * FROM unnest(%(keys)s::int[], %(weights)s::float8[]) WITH ORDINALITY AS key (key, weight, number)
-), hit AS MATERIALIZED (
-    SELECT key.number, key.weight, s.id, s.ended_at
-      FROM key CROSS JOIN LATERAL (
-          SELECT * FROM (
-              SELECT id, ended_at, project_id, session_id, first FROM agent_sessions_searchsegment
-               WHERE keys @> ARRAY[key.key] OFFSET 0) s
-           WHERE s.project_id = %(project)s{scope}) s
-), frequency AS MATERIALIZED (
-    SELECT number, count(*) AS segments,
-           ln(1 + greatest(%(total)s - count(*) + 0.5::float8, 0) / (count(*) + 0.5::float8)) AS value
-      FROM hit GROUP BY number
-), ranked AS (
-    SELECT hit.id, hit.ended_at, sum(hit.weight * f.value) AS value
-      FROM hit JOIN frequency f USING (number)
-     GROUP BY hit.id, hit.ended_at
-), best AS (
-    SELECT id, ended_at, value FROM ranked
-    {condition}
-     ORDER BY value DESC, ended_at DESC LIMIT %(limit)s
-)
-SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header,
-       (SELECT json_object_agg(number, segments) FROM frequency)
-  FROM best JOIN agent_sessions_searchsegment s USING (id)
- ORDER BY best.value DESC, best.ended_at DESC
+#: The segments that contain each key. `OFFSET 0` makes every plan find them by their keys: to compare the
+#: keys of all segments takes much longer.
+_CONTAINING: LiteralString = """
+SELECT key.number, s.ids
+  FROM unnest(%(keys)s::int[]) WITH ORDINALITY AS key (key, number)
+ CROSS JOIN LATERAL (
+     SELECT array_agg(s.id) AS ids
+       FROM (SELECT id, project_id, session_id, first FROM agent_sessions_searchsegment
+              WHERE keys @> ARRAY[key.key] OFFSET 0) s
+      WHERE s.project_id = %(project)s{scope}) s
 """
 
 _OF_SESSION: LiteralString = " AND s.session_id = %(session)s AND s.first < %(before)s"
 
-_MEETS_CONDITIONS: LiteralString = """
-     WHERE EXISTS (
-         SELECT FROM agent_sessions_searchsegment s
-          WHERE s.id = ranked.id AND s.keys @> %(required)s::int[]
-            AND (%(sessions)s::uuid[] IS NULL OR s.session_id = ANY(%(sessions)s::uuid[])))
+_OF_SESSIONS: LiteralString = """
+SELECT id FROM agent_sessions_searchsegment
+ WHERE project_id = %(project)s AND session_id = ANY(%(sessions)s::uuid[])
+"""
+
+_BEST: LiteralString = """
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
+  FROM unnest(%(ids)s::bigint[], %(values)s::float8[]) AS best (id, value)
+  JOIN agent_sessions_searchsegment s USING (id)
+ ORDER BY best.value DESC, s.ended_at DESC LIMIT %(limit)s
 """
 
 _TOTALS: LiteralString = """
@@ -122,7 +110,7 @@ class Candidates:
     """
 
     segments: Sequence[Candidate]
-    shares: Mapping[str, float]
+    shares: Mapping[str, float] = field(default_factory=dict)
     messages: int | None = None
 
 
@@ -136,52 +124,73 @@ def candidates_find(request: SearchRequest) -> Candidates:
     }
     if request.session_id is not None:
         return _of_session(request, request.session_id, salt, parameters)
-    terms = request.query.terms
-    has_conditions = bool(parameters["required"]) or request.sessions.is_set
-    parameters["sessions"] = _sessions(request)
-    if not terms:
-        return _read(rows_fetch(_NEWEST, parameters), terms)
-    keys, weights = _keys(salt, terms)
+    if not request.query.terms:
+        parameters["sessions"] = _sessions(request)
+        return Candidates(segments=_read(rows_fetch(_NEWEST, parameters)))
     segments, messages = _totals(request.project_id)
-    parameters |= {"keys": keys, "weights": weights, "total": Float8(segments)}
-    condition = _MEETS_CONDITIONS if has_conditions else ""
-    rows = rows_fetch(_RANKED.format(condition=condition, scope=""), parameters)
-    return _read(rows, terms, segments=segments, messages=messages)
+    return _ranked(request, parameters, segments=segments, messages=messages)
 
 
 def _of_session(
     request: SearchRequest, session_id: UUID, salt: int, parameters: dict[str, Any]
 ) -> Candidates:
-    terms = request.query.terms
     before = request.before if request.before is not None else 2**31 - 1
     parameters |= {"session": session_id, "before": Int4(before), "limit": MOST_OF_SESSION}
     new = _not_indexed(request.project_id, session_id)
     [(segments, messages)] = rows_fetch(_SESSION_TOTALS, parameters)
-    if segments <= MOST_OF_SESSION or not terms:
-        found = _read(rows_fetch(_IN_SESSION, parameters), terms)
-        return Candidates(segments=[*new, *found.segments], shares={})
-    keys, weights = _keys(salt, terms)
-    parameters |= {"keys": keys, "weights": weights, "total": Float8(segments), "sessions": None}
-    condition = _MEETS_CONDITIONS if parameters["required"] else ""
-    rows = rows_fetch(_RANKED.format(condition=condition, scope=_OF_SESSION), parameters)
-    found = _read(rows, terms, segments=segments, messages=messages)
+    if segments <= MOST_OF_SESSION or not request.query.terms:
+        return Candidates(segments=[*new, *_read(rows_fetch(_IN_SESSION, parameters))])
+    found = _ranked(request, parameters, segments=segments, messages=messages, scope=_OF_SESSION)
     return replace(found, segments=[*new, *found.segments])
 
 
-def _read(
-    rows: Sequence[Any], terms: Sequence[QueryTerm], *, segments: int = 0, messages: int | None = None
+def _ranked(
+    request: SearchRequest,
+    parameters: dict[str, Any],
+    *,
+    segments: int,
+    messages: int,
+    scope: LiteralString = "",
 ) -> Candidates:
-    found = rows[0][-1] if rows and messages is not None else {}
+    """Return the segments with the rarest terms of the query; of equal ones, the newest."""
+    terms, required = request.query.terms, parameters["required"]
+    keys, weights = _keys(project_salt(request.project_id), terms)
+    lists = _containing([*keys, *required], parameters, scope)
+    values = [w * inverse_frequency(len(ids), segments) for w, ids in zip(weights, lists, strict=False)]
+    allowed = [set(ids) for ids in lists[len(keys) :]]
+    if not scope and (sessions := _sessions(request)) is not None:
+        rows = rows_fetch(_OF_SESSIONS, {"project": request.project_id, "sessions": sessions})
+        allowed.append({id for (id,) in rows})
+    chosen: Iterable[Collection[int]] = lists[: len(keys)]
+    if allowed:
+        chosen = [set.intersection(*allowed).intersection(ids) for ids in chosen]
+    best = best_segments(list(zip(values, chosen, strict=True)), parameters["limit"])
+    read = {
+        "ids": [Int8(id) for id in best],
+        "values": [Float8(value) for value in best.values()],
+        "limit": parameters["limit"],
+    }
     return Candidates(
-        segments=[
-            Candidate(
-                id=id, session_id=session, first=first, end=end, ended_at=at, header=Header.unpack(header)
-            )
-            for id, session, first, end, at, header, _ in rows
-        ],
-        shares={term.key: found.get(str(2 * at + 1), 0) / max(segments, 1) for at, term in enumerate(terms)},
+        segments=_read(rows_fetch(_BEST, read)),
+        shares={term.key: len(ids) / max(segments, 1) for term, ids in zip(terms, lists[::2], strict=False)},
         messages=messages,
     )
+
+
+def _containing(
+    keys: Sequence[Int4], parameters: Mapping[str, Any], scope: LiteralString
+) -> list[Sequence[int]]:
+    """Return the segments that contain each key."""
+    rows = rows_fetch(_CONTAINING.format(scope=scope), {**parameters, "keys": keys})
+    found = {number: ids or () for number, ids in rows}
+    return [found[number] for number in range(1, len(keys) + 1)]
+
+
+def _read(rows: Sequence[Any]) -> list[Candidate]:
+    return [
+        Candidate(id=id, session_id=session, first=first, end=end, ended_at=at, header=Header.unpack(header))
+        for id, session, first, end, at, header in rows
+    ]
 
 
 def _totals(project_id: UUID) -> tuple[int, int]:
@@ -199,13 +208,13 @@ def _totals(project_id: UUID) -> tuple[int, int]:
     return segments, messages
 
 
-def _keys(salt: int, terms: Sequence[QueryTerm]) -> tuple[list[Int4], list[Float8]]:
+def _keys(salt: int, terms: Sequence[QueryTerm]) -> tuple[list[Int4], list[float]]:
     """Return two keys with their weights for each term: that of its segments, and that of strong matches."""
     keys, weights = [], []
     for term in terms:
         key = prefix_key(salt, term.term) if term.is_prefix else term_key(salt, term.term)
         keys += [Int4(key), Int4(strong_key(salt, term.term))]
-        weights += [Float8(term.weight), Float8(_STRONG * term.weight)]
+        weights += [term.weight, _STRONG * term.weight]
     return keys, weights
 
 

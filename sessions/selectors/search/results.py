@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -64,7 +63,8 @@ def search(request: SearchRequest, *, offset: int = 0, limit: int = 20) -> Searc
     candidates = candidates_find(request)
     loaded = _load(request, candidates)
     frequency = _frequency(request, candidates, loaded)
-    best = _best(request, candidates, loaded, frequency)
+    needed = MOST_HITS if _needs_text(request) else max(RANKED_BY_TEXT, offset + limit) + 1
+    best = _best(request, candidates, loaded, frequency, min(needed, MOST_HITS))
     ranked, texts, snippets = _ranked_by_text(request, best, frequency)
     page = ranked[offset : offset + limit]
     missing = [one.place for one in page if one.place not in texts]
@@ -122,23 +122,23 @@ def _best(
     candidates: Candidates,
     loaded: Sequence[LoadedSegment],
     frequency: Mapping[str, float],
+    limit: int,
 ) -> list[_Ranked]:
     """Return the messages with the highest scores, best first; newer ones come first if scores are equal."""
     keys = (*request.query.required, *(term.key for term in request.messages.file_terms))
     most = MOST_HITS if request.session_id is not None else _MOST_OF_SEGMENT
     best: list[tuple[float, int, int, int]] = []
     for number, (candidate, segment) in enumerate(zip(candidates.segments, loaded, strict=True)):
-        found = _found(request, segment, frequency)
+        # Most messages of later segments score less than those already found.
+        least = best[-1][0] if len(best) == limit else 0.0
+        found = _found(request, segment, frequency, least)
         if _has_conditions(request):
             allowed = _allowed(request, candidate, segment, keys)
             found = {place: score for place, score in found.items() if place in allowed}
-        # Most messages of later segments score less than those already found.
-        least = best[-1][0] if len(best) == MOST_HITS else 0.0
         new = [(score, candidate.first + at, number, at) for at, score in found.items() if score >= least]
         if new:
-            best = heapq.nlargest(
-                MOST_HITS, [*best, *(new if len(new) <= most else heapq.nlargest(most, new))]
-            )
+            new.sort(reverse=True)
+            best = sorted([*best, *new[:most]], reverse=True)[:limit]
     return [
         _Ranked(
             score=score,
@@ -152,11 +152,11 @@ def _best(
 
 
 def _found(
-    request: SearchRequest, segment: LoadedSegment, frequency: Mapping[str, float]
+    request: SearchRequest, segment: LoadedSegment, frequency: Mapping[str, float], least: float
 ) -> Mapping[int, float]:
     """Return the scores by place. A query without words finds all messages, the newest first."""
     if not request.query.is_blank:
-        return scores(segment, request.query, frequency)
+        return scores(segment, request.query, frequency, least=least)
     return {place: segment.recency + place / 1_000 for place in range(len(segment.header))}
 
 
@@ -189,8 +189,7 @@ def _ranked_by_text(
     request: SearchRequest, best: Sequence[_Ranked], frequency: Mapping[str, float]
 ) -> tuple[list[_Ranked], Mapping[Place, FoundMessage], Mapping[Place, Snippet]]:
     """Check the conditions that need the text, and rank the first hits by it."""
-    needs_text = request.query.has_phrases or bool(request.messages.files)
-    read = best if needs_text else best[:RANKED_BY_TEXT]
+    read = best if _needs_text(request) else best[:RANKED_BY_TEXT]
     texts = messages_read(request.project_id, [one.place for one in read])
     first: list[_Ranked] = []
     snippets: dict[Place, Snippet] = {}
@@ -204,6 +203,10 @@ def _ranked_by_text(
         first.append(one)
     by_text = sorted(first[:RANKED_BY_TEXT], key=lambda one: (-one.score, -one.place[1]))
     return [*by_text, *first[RANKED_BY_TEXT:], *best[len(read) :]], texts, snippets
+
+
+def _needs_text(request: SearchRequest) -> bool:
+    return request.query.has_phrases or bool(request.messages.files)
 
 
 def _text_matches(request: SearchRequest, text: str) -> bool:
