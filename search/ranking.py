@@ -73,12 +73,10 @@ def scores(
     gain = RECENCY_OF_IDENTIFIERS if query.is_identifier else RECENCY
     recent = 1 + gain * segment.recency
     is_question = len(query.groups) >= _QUESTION_WORDS and not query.phrases
-    needed = _needed_groups(segment, query, frequency, worths, least / recent)
+    needed, are_all = _needed_terms(segment, query, frequency, worths, least / recent)
     if not needed:
         return {}
-    wanted = None
-    if len(needed) < len(query.groups):
-        wanted = _places_around(segment, needed, distance=2 if is_question else 0)
+    wanted = None if are_all else _places_around(segment, needed, distance=2 if is_question else 0)
     total: dict[int, float] = {}
     covered: dict[int, float] = {}
     for group, worth in zip(query.groups, worths, strict=True):
@@ -91,37 +89,36 @@ def scores(
     return {place: value * recent * (covered[place] / whole) ** COVERAGE for place, value in total.items()}
 
 
-def _needed_groups(
+def _needed_terms(
     segment: LoadedSegment,
     query: Query,
     frequency: Mapping[str, float],
     worths: Sequence[float],
     least: float,
-) -> Sequence[Group]:
-    """Return groups of which a message must match at least one to score `least` before its recency."""
-    bounded = []
-    for group, worth in zip(query.groups, worths, strict=True):
-        words, names = (
-            [t.weight * frequency[t.key] for t in terms if t.key in segment.postings]
-            for terms in (group.words, group.names)
-        )
-        if words or names:
-            bounded.append((MOST * max(sum(words), max(names, default=0.0)), worth, group))
-    bounded.sort(key=lambda each: each[0])
-    whole, most, covered = sum(worths) or 1.0, 0.0, 0.0
-    for number, (value, worth, _) in enumerate(bounded):
-        most, covered = most + value, covered + worth
-        if most * (covered / whole) ** COVERAGE >= least:
-            return [group for _, _, group in bounded[number:]]
-    return []
+) -> tuple[Sequence[str], bool]:
+    """Return terms of which a message must contain one to score `least` before its recency.
+
+    Also returns whether these are all terms of the query that the segment contains.
+    """
+    bounded = [
+        (MOST * frequency[term.key] * term.weight, number, term.key)
+        for number, group in enumerate(query.groups)
+        for term in group.terms
+        if term.key in segment.postings
+    ]
+    bounded.sort()
+    whole, most, groups = sum(worths) or 1.0, 0.0, set[int]()
+    for at, (value, number, _) in enumerate(bounded):
+        most += value
+        groups.add(number)
+        if most * (sum(worths[number] for number in groups) / whole) ** COVERAGE >= least:
+            return [key for _, _, key in bounded[at:]], not at
+    return [], False
 
 
-def _places_around(segment: LoadedSegment, groups: Sequence[Group], *, distance: int) -> set[int]:
-    """Return the messages that contain a term of the groups, and those up to `distance` from them."""
-    none = (b"", b"")
-    matches = set().union(
-        *(segment.postings.get(term.key, none)[0] for group in groups for term in group.terms)
-    )
+def _places_around(segment: LoadedSegment, terms: Sequence[str], *, distance: int) -> set[int]:
+    """Return the messages that contain one of the terms, and those up to `distance` from them."""
+    matches: set[int] = set().union(*(segment.postings[term][0] for term in terms))
     steps = range(-distance, distance + 1)
     return {place + step for place in matches for step in steps} if distance else matches
 

@@ -25,7 +25,7 @@ import zstandard
 from search.scoring import STRONG, weight
 
 MOST_MESSAGES = 256
-#: Bytes of terms and postings in a block, before compression: so few that a row fits into a page of the table,
+#: Bytes of terms and postings in a block, before compression: so few that Postgres stores it within its row,
 #: and that a query decompresses little besides its term.
 _BLOCK_BYTES = 2_500
 _LEVEL = 9

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Sequence
 
-#: Sums of the same values in a different order differ by less.
-_ROUNDING = 1e-9
+#: Digits of the sums that are compared.
+_DIGITS, _ROUNDING = 6, 1e-6
 
 
 def best_segments(lists: Sequence[tuple[float, Collection[int]]], limit: int) -> dict[int, float]:
@@ -34,7 +34,9 @@ def best_segments(lists: Sequence[tuple[float, Collection[int]]], limit: int) ->
             for id in segments:
                 totals[id] = totals.get(id, 0.0) + value
         rest -= value
-    if len(totals) <= limit:
-        return totals
-    least = heapq.nlargest(limit, totals.values())[-1]
-    return {id: total for id, total in totals.items() if total >= least}
+    # Equal sums of different values differ in their last digits.
+    rounded = {id: round(total, _DIGITS) for id, total in totals.items()}
+    if len(rounded) <= limit:
+        return rounded
+    least = heapq.nlargest(limit, rounded.values())[-1]
+    return {id: total for id, total in rounded.items() if total >= least}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from django.utils import timezone
-from psycopg.types.numeric import Float8, Int4, Int8
+from psycopg.types.numeric import Int4
 
 from search.keys import error_key, prefix_key, project_salt, strong_key, term_key, tool_key
 from search.query import QueryTerm
@@ -31,6 +32,8 @@ MOST_OF_SESSION = 100
 MOST_NOT_INDEXED = 128
 #: Bonus of a strong match in the rank of a segment.
 _STRONG = 0.8
+#: Keys that are looked up by one statement.
+_KEYS_AT_ONCE = 64
 #: Seconds for which the totals of a large project are reused.
 _MANY_SEGMENTS, _TOTALS_SECONDS = 500, 30.0
 _known_totals: dict[UUID, tuple[float, int, int]] = {}
@@ -75,11 +78,16 @@ SELECT id FROM agent_sessions_searchsegment
  WHERE project_id = %(project)s AND session_id = ANY(%(sessions)s::uuid[])
 """
 
+#: `last` are equally good segments, of which the newest are read.
 _BEST: LiteralString = """
 SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
-  FROM unnest(%(ids)s::bigint[], %(values)s::float8[]) AS best (id, value)
-  JOIN agent_sessions_searchsegment s USING (id)
- ORDER BY best.value DESC, s.ended_at DESC LIMIT %(limit)s
+  FROM agent_sessions_searchsegment s
+ WHERE s.id = ANY(%(first)s::bigint[])
+ UNION ALL (
+SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
+  FROM agent_sessions_searchsegment s
+ WHERE s.id = ANY(%(last)s::bigint[])
+ ORDER BY s.ended_at DESC LIMIT %(limit)s)
 """
 
 _TOTALS: LiteralString = """
@@ -123,7 +131,7 @@ def candidates_find(request: SearchRequest) -> Candidates:
         "limit": MOST_SEGMENTS,
     }
     if request.session_id is not None:
-        return _of_session(request, request.session_id, salt, parameters)
+        return _of_session(request, request.session_id, parameters)
     if not request.query.terms:
         parameters["sessions"] = _sessions(request)
         return Candidates(segments=_read(rows_fetch(_NEWEST, parameters)))
@@ -131,9 +139,7 @@ def candidates_find(request: SearchRequest) -> Candidates:
     return _ranked(request, parameters, segments=segments, messages=messages)
 
 
-def _of_session(
-    request: SearchRequest, session_id: UUID, salt: int, parameters: dict[str, Any]
-) -> Candidates:
+def _of_session(request: SearchRequest, session_id: UUID, parameters: dict[str, Any]) -> Candidates:
     before = request.before if request.before is not None else 2**31 - 1
     parameters |= {"session": session_id, "before": Int4(before), "limit": MOST_OF_SESSION}
     new = _not_indexed(request.project_id, session_id)
@@ -165,13 +171,18 @@ def _ranked(
     if allowed:
         chosen = [set.intersection(*allowed).intersection(ids) for ids in chosen]
     best = best_segments(list(zip(values, chosen, strict=True)), parameters["limit"])
+    least = min(best.values(), default=0.0)
+    first = [id for id, value in best.items() if value > least]
+    last = [id for id, value in best.items() if value == least]
     read = {
-        "ids": [Int8(id) for id in best],
-        "values": [Float8(value) for value in best.values()],
-        "limit": parameters["limit"],
+        "first": _array(first),
+        "last": _array(last),
+        "limit": parameters["limit"] - len(first),
     }
+    found = _read(rows_fetch(_BEST, read))
+    found.sort(key=lambda segment: (best[segment.id], segment.ended_at), reverse=True)
     return Candidates(
-        segments=_read(rows_fetch(_BEST, read)),
+        segments=found,
         shares={term.key: len(ids) / max(segments, 1) for term, ids in zip(terms, lists[::2], strict=False)},
         messages=messages,
     )
@@ -180,10 +191,18 @@ def _ranked(
 def _containing(
     keys: Sequence[Int4], parameters: Mapping[str, Any], scope: LiteralString
 ) -> list[Sequence[int]]:
-    """Return the segments that contain each key."""
-    rows = rows_fetch(_CONTAINING.format(scope=scope), {**parameters, "keys": keys})
-    found = {number: ids or () for number, ids in rows}
-    return [found[number] for number in range(1, len(keys) + 1)]
+    """Return the segments that contain each key, compactly: a long query in a large project has many."""
+    statement = _CONTAINING.format(scope=scope)
+    found: list[Sequence[int]] = []
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        rows = rows_fetch(statement, {**parameters, "keys": keys[start : start + _KEYS_AT_ONCE]})
+        found += [array("q", ids or ()) for _, ids in sorted(rows)]
+    return found
+
+
+def _array(ids: Iterable[int]) -> str:
+    """Return the literal of an array. To convert each element separately takes many times as long."""
+    return f"{{{','.join(map(str, ids))}}}"
 
 
 def _read(rows: Sequence[Any]) -> list[Candidate]:
