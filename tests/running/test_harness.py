@@ -42,6 +42,11 @@ def test_it_finds_accessibility_violations_overflow_and_script_errors(page, comp
     page.set_content("<img src='data:,'><div style='width: 3000px'>words</div><script>throw 'oops'</script>")
     assert "image-alt" in [line.partition(":")[0] for line in barriers(page)]
     assert not fits_in_width(page)
+    style = "<style>@media (prefers-color-scheme: dark) { .pale { color: #bbb } }</style>"
+    rows = "<p>words" * 9 + "<p style='color: #bbb'>words" + "<p class=pale>words"
+    page.set_content(f"<html lang=en><title>t</title>{style}<main><h1>h</h1>{rows}")
+    found = [line.split(":")[:2] for line in barriers(page)]
+    assert found == [["light", " color-contrast"], *[["dark", " color-contrast"]] * 2]
     assert complaints == ["oops"]
     complaints.clear()
 
