@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import accumulate, repeat, takewhile
 
 import orjson
 import zstandard
@@ -31,6 +31,10 @@ _BLOCK_BYTES = 2_500
 _LEVEL = 9
 #: A decompressor can be reused, but not by two threads at the same time.
 _local = threading.local()
+#: The least count that makes a term a strong match, by the length code of the message; 256 if none does.
+_STRONG_COUNTS = [
+    next((count for count in range(1, 256) if weight(count, code) >= STRONG), 256) for code in range(256)
+]
 #: Bytes of postings by the recorded length, whose lowest bit says that they have counts.
 _SIZES = [(length >> 1) << (length & 1) for length in range(2 * MOST_MESSAGES + 2)]
 
@@ -111,72 +115,101 @@ def header_of(documents: Sequence[Document]) -> Header:
     )
 
 
-def segment_build(documents: Sequence[Document]) -> Segment:
-    """Encode the messages of a segment, in order."""
-    places: defaultdict[str, bytearray] = defaultdict(bytearray)
-    counts: defaultdict[str, bytearray] = defaultdict(bytearray)
-    for place, document in enumerate(documents):
-        for term, count in document.counts.items():
-            places[term].append(place)
-            counts[term].append(count)
-    return _encode(header_of(documents), {t.encode(): (bytes(places[t]), bytes(counts[t])) for t in places})
+def segment_build(
+    documents: Sequence[Document], *, after: Sequence[tuple[Header, Iterable[bytes]]] = ()
+) -> Segment:
+    """Encode the messages of a segment, in order. `after` are headers and blocks of segments to merge: those
+    of the messages that precede the documents.
+    """
+    tally = _Tally()
+    for header, blocks in after:
+        tally.add_blocks(blocks, offset=len(tally.header))
+        tally.header = _joined(tally.header, header)
+    tally.add_documents(documents, offset=len(tally.header))
+    tally.header = _joined(tally.header, header_of(documents))
+    return tally.encode()
 
 
-def segment_merge(parts: Sequence[tuple[Header, Iterable[bytes]]]) -> Segment:
-    """Encode one segment from the headers and blocks of consecutive ones."""
-    merged: defaultdict[bytes, list[bytearray]] = defaultdict(lambda: [bytearray(), bytearray()])
-    roles: list[str] = []
-    tools: list[str] = []
-    errors: list[bool] = []
-    lengths = b""
-    for header, blocks in parts:
-        offset = len(lengths)
-        for block in blocks:
-            for term, (places, counts) in block_items(block):
-                known = merged[term]
-                known[0] += bytes(place + offset for place in places) if offset else places
-                known[1] += counts
-        roles += header.roles
-        tools += header.tools
-        errors += header.errors
-        lengths += header.lengths
-    header = Header(roles=roles, tools=tools, errors=errors, lengths=lengths)
-    return _encode(header, {term: (bytes(p), bytes(c)) for term, (p, c) in merged.items()})
+def _joined(first: Header, second: Header) -> Header:
+    return Header(
+        roles=[*first.roles, *second.roles],
+        tools=[*first.tools, *second.tools],
+        errors=[*first.errors, *second.errors],
+        lengths=first.lengths + second.lengths,
+    )
 
 
-def _encode(header: Header, postings: Mapping[bytes, Postings]) -> Segment:
-    terms = sorted(postings)
-    strong = frozenset(t for t in terms if _is_strong(postings[t], header.lengths))
-    return Segment(header=header, blocks=list(_blocks(terms, postings)), terms=terms, strong=strong)
+class _Tally:
+    """The postings of messages: the places of each term, and its counts where a message repeats it."""
+
+    def __init__(self) -> None:
+        self.header = header_of(())
+        self._places: defaultdict[str, bytearray] = defaultdict(bytearray)
+        self._repeated: defaultdict[str, dict[int, int]] = defaultdict(dict)
+
+    def add_documents(self, documents: Sequence[Document], *, offset: int) -> None:
+        places, repeated = self._places, self._repeated
+        for place, document in enumerate(documents, offset):
+            for term, count in document.counts.items():
+                places[term].append(place)
+                if count > 1:
+                    repeated[term][place] = count
+
+    def add_blocks(self, blocks: Iterable[bytes], *, offset: int) -> None:
+        """Add the blocks of a segment whose first message has the place `offset`."""
+        moved = bytes((place + offset) % MOST_MESSAGES for place in range(MOST_MESSAGES))
+        for packed in blocks:
+            block, at = _Block.read(packed), 0
+            for term, length in zip(block.names.decode().split("\n"), block.lengths, strict=True):
+                middle, end = at + (length >> 1), at + _SIZES[length]
+                found = block.data[at:middle].translate(moved)
+                self._places[term] += found
+                if middle < end:
+                    counts = zip(found, block.data[middle:end], strict=True)
+                    self._repeated[term].update((place, count) for place, count in counts if count > 1)
+                at = end
+
+    def encode(self) -> Segment:
+        names = sorted(self._places)  # also the order of their bytes
+        if not names:
+            return Segment(header=self.header, blocks=(), terms=(), strong=frozenset())
+        terms = "\n".join(names).encode().split(b"\n")
+        pieces: list[bytes] = []
+        lengths, strong = array("H"), []
+        for name, term in zip(names, terms, strict=True):
+            places, repeated = self._places[name], self._repeated.get(name)
+            if repeated is None:
+                lengths.append(len(places) << 1)
+                pieces.append(places)
+            else:
+                lengths.append(len(places) << 1 | 1)
+                pieces.append(places + bytes(map(repeated.get, places, repeat(1))))
+                if self._is_strong(repeated):
+                    strong.append(term)
+        blocks = list(_blocks(terms, lengths, pieces))
+        return Segment(header=self.header, blocks=blocks, terms=terms, strong=frozenset(strong))
+
+    def _is_strong(self, repeated: Mapping[int, int]) -> bool:
+        # A term that occurs once is never a strong match.
+        lengths = self.header.lengths
+        return any(count >= _STRONG_COUNTS[lengths[place]] for place, count in repeated.items())
 
 
-def _is_strong(postings: Postings, lengths: bytes) -> bool:
-    # A term that occurs once is never a strong match.
-    if postings[1].count(1) == len(postings[1]):
-        return False
-    return any(weight(count, lengths[place]) >= STRONG for place, count in zip(*postings, strict=True))
-
-
-def _blocks(terms: Sequence[bytes], postings: Mapping[bytes, Postings]) -> Iterator[tuple[bytes, bytes]]:
+def _blocks(
+    terms: Sequence[bytes], lengths: array[int], pieces: Sequence[bytes]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the first term and the data of each block. `pieces` are the postings as stored."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL)
-    start = size = 0
-    for at, term in enumerate(terms):
-        size += len(term) + len(postings[term][0]) + 2
-        if size >= _BLOCK_BYTES or at == len(terms) - 1:
-            chunk = terms[start : at + 1]
-            yield chunk[0], compressor.compress(_block(chunk, postings))
-            start, size = at + 1, 0
-
-
-def _block(terms: Sequence[bytes], postings: Mapping[bytes, Postings]) -> bytes:
-    lengths, data = array("H"), bytearray()
-    for term in terms:
-        places, counts = postings[term]
-        repeated = counts.count(1) != len(counts)
-        lengths.append(len(places) << 1 | repeated)
-        data += places + counts if repeated else places
-    names = b"\n".join(terms)
-    return array("I", (len(terms), len(names))).tobytes() + lengths.tobytes() + names + data
+    sizes = [len(term) + (length >> 1) + 2 for term, length in zip(terms, lengths, strict=True)]
+    ends = list(accumulate(sizes))
+    start = full = 0
+    while start < len(terms):
+        end = bisect_left(ends, full + _BLOCK_BYTES) + 1
+        names, full = b"\n".join(terms[start:end]), ends[min(end, len(terms)) - 1]
+        head = array("I", (len(lengths[start:end]), len(names))).tobytes()
+        data = head + lengths[start:end].tobytes() + names + b"".join(pieces[start:end])
+        yield terms[start], compressor.compress(data)
+        start = end
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from django.utils import timezone
 from compaction.messages import Message
 from search.documents import touched_files
 from search.keys import project_salt, segment_keys
-from search.segments import MOST_MESSAGES, Header, Segment, segment_build, segment_merge
+from search.segments import MOST_MESSAGES, Header, Segment, segment_build
 from sessions.models import AgentSession, SearchBlock, SearchSegment, SearchState, Turn
 from sessions.selectors.recent_activity import sessions_active_since
 from sessions.selectors.search.documents import IndexedMessages, messages_to_index
@@ -100,6 +100,8 @@ def session_index(*, session_id: UUID) -> int:
         if not _store(row, batch):
             return row.position - begin
         row.position = batch.end
+        if batch.is_last:
+            break
     release(still_own(row))
     return row.position - begin
 
@@ -127,13 +129,11 @@ def _store(row: SearchState, batch: IndexedMessages) -> bool:
     """Store a batch and merge it with the segments before it. Return False if the claim was lost."""
     if still_own(row).select_for_update().first() is None:
         return False
-    new = segment_build(batch.documents)
     merged = _segments_to_merge(row.session_id, batch)
-    files = _files(batch.messages)
+    parts = [(Header.unpack(bytes(each.header)), _blocks(each)) for each in merged]
+    new = segment_build(batch.documents, after=parts)
+    files = [*_files(batch.messages), *(name for each in reversed(merged) for name in each.files)]
     if merged:
-        parts = [(Header.unpack(bytes(each.header)), _blocks(each)) for each in merged]
-        new = segment_merge([*parts, (new.header, [data for _, data in new.blocks])])
-        files = [*files, *(name for each in reversed(merged) for name in each.files)]
         SearchSegment.objects.filter(pk__in=[each.pk for each in merged]).delete()
     first = merged[0].first if merged else batch.first
     _insert(batch, new, first, files)
