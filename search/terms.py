@@ -19,6 +19,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from compaction.references import references
 from search.stemming import stem
@@ -42,6 +43,7 @@ _JOINTS = re.compile(r"[_-]+")
 _MAX_RUN = 64
 _MAX_DIGITS = 20
 _CACHED_RUNS = 1 << 17
+_CACHED_NAMES = 1 << 15
 
 #: Function words, which are not indexed.
 STOP_WORDS = frozenset(
@@ -80,14 +82,14 @@ _RUNS = _Runs()
 
 def analyse(text: str) -> Analysis:
     """Return the terms of a text."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     length = 0
     for run, count in Counter(_runs(text)).items():
         for word in _RUNS[run]:
-            counts[word] += count
+            counts[word] = counts.get(word, 0) + count
             length += count
     if len(text) > GIANT:
-        counts = Counter(dict.fromkeys(counts, 1))
+        counts = dict.fromkeys(counts, 1)
     for name in identifiers(text):
         counts.setdefault(name, 1)
     if counts and max(counts.values()) > MAX_COUNT:
@@ -97,13 +99,15 @@ def analyse(text: str) -> Analysis:
 
 def identifiers(text: str) -> set[str]:
     """Return the identifiers that a text mentions, with their short and joined forms, in lower case."""
-    found: set[str] = set()
-    for name in references(text):
-        folded = fold(name)
-        found.add(folded[:MAX_TERM])
-        if (joined := joined_form(folded)) is not None:
-            found.add(joined)
-    return found
+    return set().union(*map(_name_terms, references(text)))
+
+
+@lru_cache(_CACHED_NAMES)
+def _name_terms(name: str) -> tuple[str, ...]:
+    """Return an identifier and its joined form as terms."""
+    folded = fold(name)
+    joined = joined_form(folded)
+    return (folded[:MAX_TERM],) if joined is None else (folded[:MAX_TERM], joined)
 
 
 def words(text: str) -> list[str]:
