@@ -174,7 +174,7 @@ class _Tally:
         if not names:
             return Segment(header=self.header, blocks=(), terms=(), strong=frozenset())
         terms = "\n".join(names).encode().split(b"\n")
-        pieces: list[bytes] = []
+        pieces: list[bytes | bytearray] = []
         lengths, strong = array("H"), []
         for name, term in zip(names, terms, strict=True):
             places, repeated = self._places[name], self._repeated.get(name)
@@ -196,7 +196,7 @@ class _Tally:
 
 
 def _blocks(
-    terms: Sequence[bytes], lengths: array[int], pieces: Sequence[bytes]
+    terms: Sequence[bytes], lengths: array[int], pieces: Sequence[bytes | bytearray]
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the first term and the data of each block. `pieces` are the postings as stored."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL)
