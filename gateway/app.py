@@ -57,7 +57,7 @@ class Gateway:
         self._compactor = compactor
         self._upstreams = upstreams
         self._most_bytes = most_bytes
-        self._http = upstream.client()
+        self._http = upstream.Client()
         self._summaries = Summaries(self._http)
         self._recording: set[asyncio.Task[None]] = set()
         self._open = 0

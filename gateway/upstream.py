@@ -5,12 +5,11 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
 
 import httpcore2
 import httpx2
 
-from sessions.services.webhooks.transport import is_public
+from gateway.network import Attempt, Network, attempt
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -36,15 +35,17 @@ httpcore2.AsyncHTTP11Connection.MAX_INCOMPLETE_EVENT_SIZE = 2**20
 class Client(httpx2.AsyncClient):
     """An HTTP client that sends requests without cookies, authentication, redirects and logging."""
 
+    def __init__(self) -> None:
+        super().__init__(verify=_trusted(), timeout=_TIMEOUT, limits=_LIMITS)
+        for transport in (self._transport, *self._mounts.values()):
+            if isinstance(transport, httpx2.AsyncHTTPTransport):
+                transport._pool._network_backend = Network()
+
     async def respond(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return the response when its headers have arrived."""
         response = await self._transport_for_url(request.url).handle_async_request(request)
         response.request = request
         return response
-
-
-def client() -> Client:
-    return Client(verify=_trusted(), timeout=_TIMEOUT, limits=_LIMITS)
 
 
 @cache
@@ -107,38 +108,17 @@ async def send(
     If the provider has just closed the connection, the request is sent once more on a new one.
     """
     for _ in range(2):
-        fresh, host = False, ""
-
-        async def trace(event: str, info: Any) -> None:
-            nonlocal fresh, host
-            fresh = fresh or event.startswith("connection.connect")
-            if event == "connection.connect_tcp.started":
-                host = info["host"]
-            # The host of an HTTP proxy is another one. The proxy resolves the host of the URL.
-            if only_public and host == url.host and event == "connection.connect_tcp.complete":
-                await _refuse_private(host, info["return_value"])
-
+        current = Attempt(public_host=url.host if only_public else "")
+        attempt.set(current)
         content = body if body or method in {"POST", "PUT", "PATCH"} else None
-        request = httpx2.Request(method, url, headers=headers, content=content, extensions={"trace": trace})
+        request = httpx2.Request(method, url, headers=headers, content=content)
         request.extensions["timeout"] = _TIMEOUT.as_dict()
         if target is not None and target != url.raw_path:  # otherwise, HTTP proxies would get it too
             request.extensions["target"] = target
         try:
-            response = await http.respond(request)
-            request.extensions.pop("trace")  # it would be called for each part of the body
-            return response
+            return await http.respond(request)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
-            if fresh:
+            if current.is_fresh:
                 raise
             closed = error
     raise closed
-
-
-async def _refuse_private(host: str, connection: Any) -> None:
-    """Close a new connection to a private address and raise ConnectError.
-
-    The host was checked before, but its name may resolve to another address now.
-    """
-    if not is_public(connection.get_extra_info("server_addr")[0]):
-        await connection.aclose()
-        raise httpx2.ConnectError(f"{host} is not a public address")
