@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, repeat
 
 import orjson
 
@@ -61,8 +61,7 @@ _NAMES = RunNames()
 def references(*texts: str) -> frozenset[str]:
     """Return the identifiers that the texts mention. One call is faster than one per text."""
     found = set(_naming_runs("".join(map(_plain, texts))))
-    _NAMES.learn(found)
-    return frozenset(_names(found))
+    return frozenset(chain.from_iterable(map(_NAMES.learn(found).get, found, repeat(()))))
 
 
 @lru_cache(_REMEMBERED_FORMS)
@@ -83,8 +82,8 @@ def mentions(text: str) -> Iterator[str]:
 def mentions_of(texts: Iterable[str]) -> Iterator[Iterator[str]]:
     """Yield the `mentions` of each text. One call for many texts is faster."""
     found = [list(_naming_runs(_plain(text))) for text in texts]
-    _NAMES.learn(set().union(*found))
-    return map(_names, found)
+    names = _NAMES.learn(set().union(*found)).get
+    return (chain.from_iterable(map(names, naming, repeat(()))) for naming in found)
 
 
 def forget() -> None:
@@ -132,10 +131,6 @@ def runs(text: str) -> list[bytes]:
 def _naming_runs(plain: str) -> Iterator[bytes]:
     """Yield the runs of a text, except those known to mention no identifier."""
     return filterfalse(_NAMES.plain.__contains__, runs(plain))
-
-
-def _names(runs: Iterable[bytes]) -> Iterator[str]:
-    return chain.from_iterable(map(_NAMES.__getitem__, filterfalse(_NAMES.plain.__contains__, runs)))
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ which methods of strings recognize in a fraction of the time that a pattern take
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from itertools import chain, filterfalse
 
@@ -27,60 +27,57 @@ _GREP_CONTEXT = re.compile(r"\.([A-Za-z]{1,5})-\d+(?:-.*)?$")
 #: Maximum number of runs in the cache. A long session has about 20,000.
 _MAX_RUNS = 1 << 17
 
-#: Fewer new runs are classified one by one.
-_MANY = 4
 
+class RunNames:
+    """The identifiers that runs mention.
 
-class RunNames(dict[bytes, tuple[str, ...]]):
-    """Maps a run to the identifiers that it mentions, computed on first use.
-
-    Runs without identifiers are stored separately in `plain`, so that they can be skipped. Both are cleared
-    when full.
+    `named` maps the runs that mention identifiers to them; `plain` are the others, so that they can be
+    skipped. When full, both are replaced and not cleared, because other threads may be reading them.
     """
 
     def __init__(self) -> None:
+        self.named: dict[bytes, tuple[str, ...]] = {}
         self.plain: set[bytes] = set()
 
-    def __missing__(self, run: bytes) -> tuple[str, ...]:
-        names = names_of_run(run)
-        if len(run) <= MAX_LENGTH:
-            self._make_room(1)
-            if names:
-                self[run] = names
-            else:
-                self.plain.add(run)
-        return names
+    def __getitem__(self, run: bytes) -> tuple[str, ...]:
+        names = self.named.get(run)
+        return names_of_run(run) if names is None else names
 
-    def learn(self, runs: Iterable[bytes]) -> None:
-        """Classify those of the runs that are new, unless there are only a few."""
-        new = set(filterfalse(self.__contains__, runs)).difference(self.plain)
-        if len(new) < _MANY:
-            return
+    def learn(self, runs: Set[bytes]) -> Mapping[bytes, tuple[str, ...]]:
+        """Classify those of the runs that are new. Return the identifiers of all that mention any."""
+        named, plain = self.named, self.plain
+        new = set(filterfalse(named.__contains__, runs)).difference(plain)
+        if not new:
+            return named
+        if len(named) + len(plain) + len(new) > _MAX_RUNS:
+            self.forget()
+            named, plain, new = self.named, self.plain, set(runs)
         if max(map(len, new)) > MAX_LENGTH:
             new = {run for run in new if len(run) <= MAX_LENGTH}
-        self._make_room(len(new))
         words = {run for run in new if run.isalpha() and (run.islower() or run.istitle() or run.isupper())}
-        self.plain |= words
-        for run in new - words:
-            text = run.decode()
+        plain |= words
+        others = new - words
+        for run, text in zip(others, map(bytes.decode, others), strict=True):
             word = text.strip(":").rstrip(".")  # most runs are a word that a colon or full stop follows
-            if not word.isidentifier() or not word.isascii() or "h_" in word:
+            if not word.isascii() or "h_" in word or ":" in word:
                 names = _names_of_text(text)
-            else:
+            elif word.isidentifier():
                 names = (word,) if len(word) > 2 and _is_shaped_identifier(word) else ()
-            if names:
-                self[run] = names
+            elif "/" in word:
+                names = _names_of_text(text) if text[0] == ":" else _path_names(word)  # perhaps `://`
+            elif word.replace(".", "").isidentifier():
+                names = _dotted_names(word)
             else:
-                self.plain.add(run)
+                names = _word_names(word)
+            if names:
+                named[run] = names
+            else:
+                plain.add(run)
+        return named
 
     def forget(self) -> None:
-        self.clear()
-        self.plain.clear()
-        _path_names.cache_clear()
-
-    def _make_room(self, count: int) -> None:
-        if len(self) + len(self.plain) + count > _MAX_RUNS:
-            self.forget()
+        self.named, self.plain = {}, set()
+        _cached_path_names.cache_clear()
 
 
 def names_of_run(run: bytes) -> tuple[str, ...]:
@@ -115,11 +112,39 @@ def _word_names(word: str) -> tuple[str, ...]:
         return (word,) if len(word) >= 3 and _is_shaped_identifier(word) else ()
     if word.isdecimal():
         return (word,) if len(word) >= 3 else ()
+    return _cached_path_names(word) if "/" in word else _bare_names(_bare(word))
+
+
+def _path_names(word: str) -> tuple[str, ...]:
+    """Return the identifiers in a path: `a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
+    name = _bare(word)
+    parent, slash, last = name.rpartition("/")
+    if not slash:
+        return _bare_names(name)
+    if len(name) < 3 or (
+        "/" not in parent
+        and not name.startswith(("/", "~", "@"))
+        and not _is_shaped(name)
+        and "." not in last
+    ):
+        return ()
+    return (name, last) if _is_file_name(last) else (name,)
+
+
+#: Runs of many lines begin with the same path: `src/pool.py:12:`, `src/pool.py:13:`.
+_cached_path_names = lru_cache(1 << 13)(_path_names)
+
+
+def _bare(word: str) -> str:
+    """Return a word without the punctuation around it."""
     name = word.strip("-").rstrip(".@/-~").removeprefix("./")
-    if "." in name and "-" in name:
+    if "-" in name and "." in name:
         name = _GREP_CONTEXT.sub(r".\1", name)  # `c.py-12-` is a context line of grep
-    if "/" in name:
-        return _path_names(name) if len(name) > 2 else ()
+    return name
+
+
+def _bare_names(name: str) -> tuple[str, ...]:
+    """Return the identifiers in a word without colons, slashes and the punctuation around it."""
     if "@" in name and "@" in name.lstrip("@"):
         return (name,) if EMAIL.fullmatch(name) else ()
     name = name.lstrip("@~")
@@ -132,18 +157,14 @@ def _word_names(word: str) -> tuple[str, ...]:
     return (name,) if _is_shaped(name) or name.count("-") >= 2 else ()
 
 
-@lru_cache(1 << 13)  # runs of many lines begin with the same path: `src/pool.py:12:`, `src/pool.py-13-`
-def _path_names(name: str) -> tuple[str, ...]:
-    """Return the identifiers in a path: `a/b/c.py` mentions itself and `c.py`; `and/or` is two words."""
-    last = name.rpartition("/")[2]
-    if (
-        name.count("/") < 2
-        and not name.startswith(("/", "~", "@"))
-        and not _is_shaped(name)
-        and "." not in last
-    ):
-        return ()
-    return (name, last) if "." in last and _FILE_NAME.fullmatch(last) else (name,)
+def _is_file_name(text: str) -> bool:
+    """Whether the last part of a path is a file name. Most are recognized without the pattern."""
+    stem, dot, ending = text.rpartition(".")
+    if not dot:
+        return False
+    if stem.isidentifier() and ending.isalpha() and ending.isascii() and len(ending) <= 10:
+        return True
+    return _FILE_NAME.fullmatch(text) is not None
 
 
 def _dotted_names(name: str) -> tuple[str, ...]:
@@ -152,14 +173,24 @@ def _dotted_names(name: str) -> tuple[str, ...]:
     if len(name) < 4 or (len(name) <= 2 * dots + 1 and max(map(len, name.split("."))) < 2):
         return ()
     last = name.rpartition(".")[2]
-    return (name, last) if len(last) > 2 and not last[0].isdigit() and _is_shaped(last) else (name,)
+    if len(last) <= 2 or last[0].isdigit():
+        return (name,)
+    is_shaped = _is_shaped_identifier(last) if last.isidentifier() else _is_shaped(last)
+    return (name, last) if is_shaped else (name,)
 
 
 def _is_shaped_identifier(word: str) -> bool:
-    """Return `_is_shaped` of an identifier. Underscores are found faster without the pattern."""
+    """Return `_is_shaped` of an identifier of at least three characters, mostly without the pattern."""
     if "_" in word:
         stripped = word.strip("_")
         if "_" in stripped or (word[0] == "_" and len(stripped) >= 2):
+            return True
+    elif word.isascii():
+        if not word.isalpha():
+            return True  # it contains a digit
+        if word.islower() or word.istitle() or word.isupper():
+            return False
+        if word[-1].isupper() or word[-2].islower():
             return True
     return not _is_word(word) and _SHAPED.search(word) is not None
 
