@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from compaction.capabilities import Capabilities
 from compaction.deadline import check_deadline
@@ -40,8 +41,7 @@ def default_handle(position: int, part: int) -> str:
     return "h_" + hashlib.sha256(f"{position}.{part}".encode()).hexdigest()[:10]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Output:
+class Output(NamedTuple):
     """One tool output as pushed, with the call that produced it. Steps shorten it only if `in_middle`."""
 
     position: int
@@ -62,7 +62,7 @@ class Output:
         """Whether it contains a file or lines of files, possibly among other content."""
         return self.rule.is_read if self.rule.is_read is not None else self.action.shows_file
 
-    @cached_property
+    @property
     def is_error(self) -> bool:
         only_files = self.is_read or self.action.kind is Kind.SEARCH
         return is_error(self.result, shows_file=only_files)

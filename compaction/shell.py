@@ -15,7 +15,9 @@ MAX_LENGTH = 4_000
 _HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?:'(\w+)'|\"(\w+)\"|\\?(\w+))")
 #: Explicit characters instead of `\s` and `\d`, which match much more slowly.
 _TOKEN = re.compile(
-    r"(?P<plain>[^ \t\r\n|&;<>()'\"\\`$#0-9][^ \t\r\n|&;<>()'\"\\`$]*)"  # the beginning of most words
+    # Words without special characters, separated by one space.
+    r"(?P<plain>[^ \t\r\n|&;<>()'\"\\`$#0-9][^ \t\r\n|&;<>()'\"\\`$]*+"
+    r"(?: (?![0-9]++[<>])[^ \t\r\n|&;<>()'\"\\`$#][^ \t\r\n|&;<>()'\"\\`$]*+)*+)"
     r"|(?:[ \t\r]|\\\n)+"
     r"|(?<![^ \t\r\n;&|()])#[^\n]*"
     r"|(?P<redirect>(?<![^ \t\r\n;&|()])[0-9]*(?:<<<|>>|>\||[<>]&|<>|<|>)|&>>?)"
@@ -26,7 +28,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 #: The groups that are part of a word.
-_PIECES = frozenset({"plain", "single", "double", "escaped", "piece"})
+_PIECES = frozenset({"single", "double", "escaped", "piece"})
 _DOUBLE_ESCAPE = re.compile(r"\\([\\\"$`\n])")
 
 
@@ -47,26 +49,38 @@ Pipeline = list[Simple]
 
 def pipelines(text: str) -> list[Pipeline]:
     """Return the pipelines of a command line in order. Never fails."""
-    found: list[Pipeline] = [[Simple()]]
+    simple = Simple()
+    found: list[Pipeline] = [[simple]]
     word: str | None = None
     redirect = ""
     for token in _TOKEN.finditer(without_heredocs(text[:MAX_LENGTH])):
         kind = token.lastgroup  # None for spaces and comments
+        if kind == "plain":
+            first, *others = token[0].split(" ")
+            word = first if word is None else word + first
+            if others:
+                _add(simple, word, redirect)
+                redirect = ""
+                word = others.pop()
+                simple.words += others
+            continue
         if kind in _PIECES:
             piece = token[kind] if kind != "double" else _DOUBLE_ESCAPE.sub(r"\1", token[kind])
             word = piece if word is None else word + piece
             continue
         if word is not None:
-            _add(found[-1][-1], word, redirect)
+            _add(simple, word, redirect)
             word, redirect = None, ""
         if kind == "redirect":
             redirect = token[0]
         elif kind == "pipe":
-            found[-1].append(Simple())
+            simple = Simple()
+            found[-1].append(simple)
         elif kind == "end":
-            found.append([Simple()])
+            simple = Simple()
+            found.append([simple])
     if word is not None:
-        _add(found[-1][-1], word, redirect)
+        _add(simple, word, redirect)
     return [pipeline for pipeline in found if any(simple.words or simple.writes for simple in pipeline)]
 
 
@@ -84,13 +98,15 @@ def without_heredocs(text: str) -> str:
     """Remove the here-documents of a command line, with their markers."""
     if "<<" not in text:
         return text
+    lines = text.split("\n")
+    bare = list(map(str.strip, lines))
     kept: list[str] = []
-    ends: list[str] = []
-    for line in text.split("\n"):
-        if ends:
-            if line.strip() == ends[0]:
-                ends.pop(0)
-            continue
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
         ends = [next(filter(None, found)) for found in _HEREDOC.findall(line)]
         kept.append(_HEREDOC.sub(" ", line) if ends else line)
+        for end in ends:
+            at = bare.index(end, at) + 1 if end in bare[at:] else len(lines)
     return "\n".join(kept)

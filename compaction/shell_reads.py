@@ -58,10 +58,23 @@ _NOT_A_FILE = re.compile(r"/dev/(?:null|stderr|stdout|tty|fd/\d+)|&?\d|-")
 _INLINE_SCRIPT = re.compile(r"-\w*c")
 _RECURSIVE = re.compile(r"-\w*[rR]\w*|--recursive")
 _WORD_BYTES = bytes(c if c < 128 and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
-#: A command without any of these words shows no file. This check is much faster than parsing.
+#: A command that names none of these programs shows no file. This check is much faster than parsing.
 _READERS = frozenset(name.encode() for name in PROGRAMS)
-_GIT_READERS = frozenset(name.encode() for name in GIT_PRINTS)
+_GIT_READER = re.compile(
+    rf"git(?<![a-z0-9_-]git)[\s\\\"']+(?:-|{'|'.join(sorted(GIT_PRINTS - {'log'}))}"
+    r"|log\b.*-(?:[pu]\b|-patch))",
+    re.DOTALL,
+)
+#: Uses of these programs that show no file: filters without a path, and `cat > a`.
+_FILTER = re.compile(
+    r"\| *(?:(?:head|tail)(?: +-(?:[nc] *)?[0-9]+)?"
+    r"|grep(?: +-[EFcinoqvw]+)* +(?:[\w./:=][\w./:=-]*|'[^'\"\\;&\n]*'|\"[^\"'\\$`;&\n]*\")"
+    r") *(?=$|[|;&\n])"
+)
+_WRITING_CAT = re.compile(r"cat *>>? *(?!/dev/)[\w./-]+ *(?=$|[|;&\n])")
 _PRINTS_LITTLE = QUIET | FILTERS
+#: The programs that may show files.
+_SHOWING = frozenset({*PROGRAMS, *SHELLS, *WRAPPERS, "git"})
 _MAX_DEPTH = 3
 
 
@@ -75,9 +88,20 @@ def file_use(command: str) -> Use:
 
 
 def _may_read(text: str) -> bool:
-    """Whether a command contains the name of a program that prints files."""
-    words = text.lower().encode("utf-8", "replace").translate(_WORD_BYTES).split()
-    return not _READERS.isdisjoint(words) or (b"git" in words and not _GIT_READERS.isdisjoint(words))
+    """Whether a command names a program that prints files, and may use it to show one."""
+    lower = text.lower()
+    if "git" in lower and _GIT_READER.search(lower):
+        return True
+    if not _names_reader(lower):
+        return False
+    others = _FILTER.sub("|", lower) if "|" in lower else lower
+    if "cat" in others and ">" in others:
+        others = _WRITING_CAT.sub(" ", others)
+    return others == lower or _names_reader(others)
+
+
+def _names_reader(text: str) -> bool:
+    return not _READERS.isdisjoint(text.encode("utf-8", "replace").translate(_WORD_BYTES).split())
 
 
 def _edited(pipelines: Sequence[_Placed]) -> str:
@@ -124,7 +148,8 @@ def _in_folders(command: str) -> Iterator[_Placed]:
 
 
 def _changes_folder(pipeline: Pipeline) -> bool:
-    return pipeline[0].words[:1] in (["cd"], ["pushd"])
+    words = pipeline[0].words
+    return bool(words) and words[0] in ("cd", "pushd")
 
 
 def _within(folder: str, path: str) -> str:
@@ -161,6 +186,8 @@ def _is_filter(words: Sequence[str]) -> bool:
 
 def _simple_shown(words: list[str], simple: Simple, depth: int, *, is_first: bool) -> Shown | None:
     name = _program_name(words[0]).lower()
+    if name not in _SHOWING:
+        return None
     if name in SHELLS:
         return _script_shown(words, depth)
     if name in WRAPPERS:

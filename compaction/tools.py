@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from compaction.edits import Edit, Op
 from compaction.jsontext import loads_object_fast
@@ -29,8 +28,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class Action(NamedTuple):
     """The action of a call. `span` is the requested part of the file, or "" for all of it.
 
     `shows_file` is set if its output contains a file or lines of files, possibly among other content.
@@ -105,7 +103,11 @@ def _action(call: ToolCall) -> Action:
 
 
 def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((value for name in names if isinstance(value := arguments.get(name), str) and value), "")
+    for name in names:
+        value = arguments.get(name)
+        if value and isinstance(value, str):
+            return value
+    return ""
 
 
 def _span(arguments: Mapping[str, Any]) -> str:
@@ -130,7 +132,8 @@ def _command_action(command: str) -> Action:
     use = file_use(start)
     shown = use.shown
     shows_file = shown is not None
-    if found := _HEREDOC.match(_CD.sub("", start)):
+    folder = _CD.match(start)
+    if found := _HEREDOC.match(start[folder.end() :] if folder else start):
         return Action(kind=Kind.WRITE, path=found["path"], command=command, shows_file=shows_file)
     if (path := use.edited) or (path := _patched_path(start)):
         return Action(kind=Kind.EDIT, path=path, command=command, shows_file=shows_file)
@@ -144,7 +147,7 @@ def _command_action(command: str) -> Action:
 
 
 def _patched_path(text: str) -> str:
-    found = _PATCHED.search(text)
+    found = _PATCHED.search(text) if "*** " in text else None
     return found["path"].strip() if found else ""
 
 
