@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.db import connection
 from accounts.models import ApiKey
 from sessions.api.direct import LARGEST, DirectPushes
 from sessions.models import AgentSession, Compaction, Message, Turn
+from sessions.services.compactions import preparation
 from sessions.services.compactions.preparation import preparations
 from sessions.store.bodies import unpack
 from tests.api.client import Api
@@ -33,8 +35,13 @@ class Server:
         self.loop = asyncio.new_event_loop()
         self.pool = ThreadPoolExecutor(1)
 
-    def respond(self, body: Any, *, name: str = "s1", **headers: str) -> Any:
-        """Return status, headers and JSON of the response, or None if the endpoint has to respond."""
+    def respond(
+        self, body: Any, *, name: str = "s1", meanwhile: Callable[[], Any] = bool, **headers: str
+    ) -> Any:
+        """Return status, headers and JSON of the response, or None if the endpoint has to respond.
+
+        `meanwhile` is called on the event loop when the push waits for something.
+        """
         environ = {
             "REQUEST_METHOD": "POST",
             "PATH_INFO": f"/api/v1/sessions/{name}/turns/",
@@ -44,8 +51,14 @@ class Server:
             **headers,
         }
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        work = self.pushes.respond(environ, data)
-        found = self.pool.submit(self.loop.run_until_complete, work).result(30)
+
+        async def respond() -> Any:
+            work = asyncio.ensure_future(self.pushes.respond(environ, data))
+            await asyncio.sleep(0)
+            meanwhile()
+            return await work
+
+        found = self.pool.submit(self.loop.run_until_complete, respond()).result(30)
         return None if found is None else (found[0], dict(found[1]), json.loads(found[2]))
 
     def close(self) -> None:
@@ -218,3 +231,42 @@ def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
     assert shown["tokens"] == row.tokens_after
     # The cached state is current: the next push takes the direct path too.
     assert server.respond({"messages": whole_turn(50)}, name="s2") is not None
+
+
+def test_a_push_waits_for_a_compaction_that_is_being_prepared(
+    api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare, finish = preparation.compaction_prepare, Event()
+
+    def prepare_later(**arguments: Any) -> Any:
+        assert finish.wait(30)
+        return prepare(**arguments)
+
+    monkeypatch.setattr(preparation, "compaction_prepare", prepare_later)
+    api.post("sessions/", {"id": "s2", "format": "anthropic", "budget": {"input_tokens": 4_000}})
+    push(api, whole_turn(0, lines=12), session="s2")
+    preparations.start()
+    try:
+        for number in range(1, 40):
+            is_prepared = AgentSession.objects.get(external_id="s2").plan_turn is not None
+            meanwhile = finish.set if is_prepared else bool
+            turn = {"messages": whole_turn(number, lines=12)}
+            pushed = server.respond(turn, name="s2", meanwhile=meanwhile)
+            if pushed is None or pushed[2]["fired"]:
+                break
+    finally:
+        finish.set()
+        preparations.stop()
+    assert pushed is not None
+    assert pushed[2]["fired"][0]["state"] == "done"
+    assert Compaction.objects.get().turn_index == pushed[2]["turn"]
+
+
+def test_the_push_after_one_that_plans_its_compaction_takes_the_direct_path(api: Api, server: Server) -> None:
+    api.post("sessions/", {"id": "s2", "format": "anthropic", "budget": {"input_tokens": 4_000}})
+    push(api, whole_turn(0, lines=12), session="s2")
+    number = 1
+    while server.respond({"messages": whole_turn(number, lines=12)}, name="s2") is not None:
+        number += 1
+    assert push(api, whole_turn(number, lines=12), session="s2")["fired"]
+    assert server.respond({"messages": whole_turn(number + 1, lines=12)}, name="s2") is not None

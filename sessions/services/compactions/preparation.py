@@ -9,6 +9,7 @@ number of the compaction are compared when it is applied.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -166,6 +167,12 @@ class Preparations:
             found[1].result(_WAIT)
         except (TimeoutError, CancelledError):
             log.warning("the compaction of session %s was not prepared in time", session_id)
+
+    async def finish(self, session_id: UUID, turn: int) -> None:
+        """Wait for the compaction if it is being prepared, without blocking the event loop."""
+        found = self._futures.get(session_id)
+        if found is not None and found[0] == turn and found[1].running():
+            await asyncio.wait([asyncio.wrap_future(found[1])], timeout=_WAIT)
 
     def forget(self, session_id: UUID) -> None:
         """Discard the compaction of a session."""

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, LiteralString
+from typing import Any
 
 from django.db import connection, transaction
-from psycopg.rows import namedtuple_row
 
 from sessions.models import TurnSource
 from sessions.services.blobs import contents_large, contents_put
@@ -32,7 +31,7 @@ from sessions.services.push.compacted import (
     uses_boundary,
 )
 from sessions.services.push.compute import turn_compute
-from sessions.services.push.parameters import preamble_parameters, read_parameters, write_parameters
+from sessions.services.push.parameters import preamble_parameters, write_parameters
 from sessions.services.push.recorded import recorded_find
 from sessions.services.push.recorded_answer import recorded_answer
 from sessions.services.push.reports import report_take
@@ -44,10 +43,9 @@ from sessions.services.push.session_cache import (
     state_from_row,
     state_remember,
 )
+from sessions.services.push.session_rows import row_lock, row_read, state_read, state_reload
 from sessions.services.push.spikes import spike_report
 from sessions.services.push.statements import (
-    LOCK,
-    READ,
     WRITE,
     WRITE_ANSWER,
     WRITE_COMPACTED,
@@ -96,6 +94,9 @@ def _store(target: Target, push: Push) -> bytes | Replayed:
         answer = _store_if_unchanged(target, push)
         if answer is not None:
             return answer
+        stored = _store_locked(target, push)
+        state_reload(target, push)
+        return stored
     return _store_locked(target, push)
 
 
@@ -141,6 +142,8 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
         return None
     trigger, compacted = trigger_possible(turn), None
     if trigger is not None:
+        if uses_boundary(turn, push, trigger) and turn.plan_turn is not None:
+            await preparations.finish(turn.session.id, turn.plan_turn)
         compacted = turn_compacted_ready(turn, push, trigger)
         if compacted is None:
             return None
@@ -202,12 +205,6 @@ def _stored(turn: NewTurn, push: Push, write: _Write, version: str | None) -> by
     return write.answer
 
 
-def state_read(target: Target, push: Push) -> SessionState | None:
-    """Return the session's state, or None if the push was stored before or the API key is invalid."""
-    row = _row(READ, target, push)
-    return state_from_row(row) if row is not None and row.answer is None else None
-
-
 def turn_push_locked(target: Target, push: Push) -> bytes | Replayed:
     """Store a turn like `turn_push`, in the transaction of a caller that has locked the session.
 
@@ -224,7 +221,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
     state_forget(target.session_id)
     with transaction.atomic(savepoint=savepoint):
         with connection.wrap_database_errors:
-            row = _lock(target, push)
+            row = row_lock(target, push)
             if row is None:
                 raise SessionGone
             if row.answer is not None:
@@ -239,7 +236,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             push = recorded.rest_of(push)
         elif state.has_reports and (taken := report_take(state, push)) is not None:
             push = replace(push, request_id=push.request_id or taken)
-            state = state_from_row(_row(READ, target, push))
+            state = state_from_row(row_read(target, push))
         with connection.wrap_database_errors:
             turn = turn_compute(calibrated(state, push), push)
         compacted = turn_compacted(turn, push)
@@ -258,24 +255,6 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             with connection.wrap_database_errors:
                 execute(raw_connection(), WRITE_ANSWER, [answer, turn.session.id, turn.index])
         return answer
-
-
-def _lock(target: Target, push: Push) -> Any:
-    """Lock the session. Return its row, and the turn that is stored with the idempotency key.
-
-    A statement that waits for a lock does not see rows that were inserted in the meantime. If two copies of a
-    push arrive at the same time, only a second statement sees the turn that the other copy stored.
-    """
-    row = _row(LOCK, target, push)
-    if row is not None and row.answer is None and push.idempotency_key is not None:
-        row = _row(READ, target, push)
-    return row
-
-
-def _row(statement: LiteralString, target: Target, push: Push) -> Any:
-    """Return the row of `READ` or `LOCK`: the session, and the turn stored with the idempotency key."""
-    parameters = read_parameters(target, push)
-    return execute(raw_connection(), statement, parameters, row_factory=namedtuple_row).fetchone()
 
 
 def _replayed(row: Any, push: Push) -> Replayed:

@@ -22,9 +22,9 @@ from sessions.services.push.calibrations import calibrated
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.parameters import write_parameters
 from sessions.services.push.session_cache import state_after, state_cached, state_forget, state_remember
+from sessions.services.push.session_rows import state_read
 from sessions.services.push.statements import WRITE_HISTORY
 from sessions.services.push.triggers import trigger_possible
-from sessions.services.push.turns import state_read
 from sessions.services.push.values import NewTurn, Push, Target
 from sessions.services.reconcile.continued import REFERENCES
 from sessions.services.reconcile.known_messages import reports_stored_answer
