@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import pytest
 from contextapp_client import ContextApp, NewSession, Session
 
@@ -14,6 +13,9 @@ from tests.api.client import Api, code
 from tests.gateway.claude import Claude
 from tests.gateway.double import Provider
 
+if TYPE_CHECKING:
+    import anthropic
+
 JSON = dict[str, Any]
 BLOCK = {"type": "compaction", "content": "Facts\n- The parser is slow.", "signature": "EuYB"}
 POLICY = {"preset": "balanced", "engine": "provider"}
@@ -21,6 +23,8 @@ POLICY = {"preset": "balanced", "engine": "provider"}
 
 @pytest.fixture
 def claude() -> Iterator[tuple[Claude, anthropic.Anthropic]]:
+    import anthropic  # takes a second, even in runs that do not include this test
+
     claude = Claude()
     with Provider() as provider:
         provider.otherwise = claude.answer

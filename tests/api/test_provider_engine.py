@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -53,6 +52,8 @@ def test_the_prompt_has_the_parameters_of_the_provider(session: Api) -> None:
 
 @pytest.mark.processes
 def test_anthropics_sdk_sends_them(session: Api) -> None:
+    import anthropic  # takes a second, even in runs that do not include this test
+
     prompt = session.get("sessions/s1/prompt/").json()
     with Provider() as provider:
         provider.script = [whole({"type": "text", "text": "Done."})]

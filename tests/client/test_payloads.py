@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from anthropic.types import Message, TextBlock, ToolUseBlock, Usage
+import pytest
 from contextapp_client import payloads
 
 RESPONSE: dict[str, Any] = {
@@ -39,7 +39,10 @@ def test_a_message_is_unchanged() -> None:
     assert payloads.read([message]) == payloads.Pushed(messages=[message])
 
 
+@pytest.mark.slow
 def test_a_response_object_of_anthropic_becomes_its_message() -> None:
+    from anthropic.types import Message
+
     pushed = payloads.read([Message.model_validate(RESPONSE)])
     assert sent(pushed.messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
     assert pushed.model == "claude-sonnet-5-5"
@@ -65,7 +68,10 @@ def test_a_response_of_the_responses_api_becomes_its_items() -> None:
     assert payloads.read(output) == payloads.Pushed(messages=[*output])
 
 
+@pytest.mark.slow
 def test_content_blocks_and_usage_objects() -> None:
+    from anthropic.types import TextBlock, ToolUseBlock, Usage
+
     blocks = [
         TextBlock(type="text", text="I look."),
         ToolUseBlock(type="tool_use", id="toolu_1", name="read_file", input={"path": "a.py"}),

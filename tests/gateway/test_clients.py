@@ -7,7 +7,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
 
 from compaction.adapters.tiktoken_counter import counter
@@ -51,6 +50,8 @@ def stored() -> list[JSON]:
 class TestSdks:
     @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
     def test_anthropic(self, gateway: Running, provider: Provider, api_key: str, is_stream: bool) -> None:
+        import anthropic
+
         client = anthropic.Anthropic(
             api_key="sk-ant",
             base_url=f"{gateway.url}/anthropic",
@@ -78,6 +79,8 @@ class TestSdks:
     def test_anthropic_reports_the_providers_errors(
         self, gateway: Running, provider: Provider, api_key: str
     ) -> None:
+        import anthropic
+
         client = anthropic.Anthropic(
             api_key=api_key, base_url=f"{gateway.url}/anthropic", default_headers={}, max_retries=0
         )

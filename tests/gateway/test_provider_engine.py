@@ -6,7 +6,6 @@ import json
 from itertools import pairwise
 from typing import Any
 
-import anthropic
 import pytest
 
 from accounts.models import Project
@@ -42,6 +41,8 @@ class Worker:
     """An agent with Anthropic's SDK that reads files and sends its whole history."""
 
     def __init__(self, gateway: Running, api_key: str, *, model: str = "claude-opus-5-5") -> None:
+        import anthropic  # takes a second, even in runs that do not include this test
+
         self.gateway, self.model = gateway, model
         self.client = anthropic.Anthropic(
             api_key="sk-ant",

@@ -6,8 +6,11 @@ fixtures declares `@pytest.mark.processes` itself; without the marker, starting 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import functools
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -17,7 +20,8 @@ FIXTURES = {
     "processes": {"browser", "_web_server", "_world", "image", "collected"},
     "trajectories": {"trajectories"},
 }
-STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.posix_spawn"}
+#: Where child processes start. A hook for audit events would be called for everything else as well.
+STARTS_A_PROCESS = [(subprocess.Popen, "__init__"), (os, "fork"), (os, "posix_spawn")]
 
 #: The folders and files whose tests take longest, mostly waiting for processes.
 LONGEST = {"background", "deploy", "running", "test_accessibility.py"}
@@ -28,11 +32,17 @@ class ProcessGuard:
 
     def __init__(self) -> None:
         self.test: str | None = None
-        sys.addaudithook(self.check)
+        for owner, name in STARTS_A_PROCESS:
+            setattr(owner, name, self.guarded(getattr(owner, name)))
 
-    def check(self, event: str, _arguments: object) -> None:
-        if self.test is not None and event in STARTS_A_PROCESS:
-            pytest.fail(f"{self.test} starts a process: mark it with @pytest.mark.processes")
+    def guarded(self, start: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(start)
+        def checked(*arguments: Any, **options: Any) -> Any:
+            if self.test is not None:
+                pytest.fail(f"{self.test} starts a process: mark it with @pytest.mark.processes")
+            return start(*arguments, **options)
+
+        return checked
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

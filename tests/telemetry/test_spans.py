@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import anthropic
 import pytest
-from openinference.instrumentation.anthropic import AnthropicInstrumentor as OpenInference
+from django.utils.module_loading import import_string
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.instrumentation.anthropic import AnthropicInstrumentor as OpenLLMetry
-from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
@@ -31,6 +28,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.processes]  # OpenAI's SDK runs
 
 JSON = dict[str, Any]
 PROTOBUF = "application/x-protobuf"
+# Importing them takes seconds, even in runs that do not include these tests.
+OPEN_INFERENCE = "openinference.instrumentation.anthropic.AnthropicInstrumentor"
+OPEN_LLMETRY = "opentelemetry.instrumentation.anthropic.AnthropicInstrumentor"
+OPENAI = "opentelemetry.instrumentation.genai.openai.OpenAIInstrumentor"
 TOOLS: list[Any] = [
     {"name": "Bash", "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}}}
 ]
@@ -44,7 +45,8 @@ def provider() -> Iterator[Provider]:
 
 
 @contextmanager
-def instrumented(instrumentor: Any, exporter: SpanExporter) -> Iterator[Tracer]:
+def instrumented(name: str, exporter: SpanExporter) -> Iterator[Tracer]:
+    instrumentor = import_string(name)()
     traces = TracerProvider(resource=Resource.create({"service.name": "shop", "team.id": "growth"}))
     traces.add_span_processor(SimpleSpanProcessor(exporter))
     instrumentor.instrument(tracer_provider=traces)
@@ -56,6 +58,8 @@ def instrumented(instrumentor: Any, exporter: SpanExporter) -> Iterator[Tracer]:
 
 def claude(provider: Provider, rounds: int = 2) -> None:
     """Run an agent with one tool call."""
+    import anthropic
+
     client = anthropic.Anthropic(api_key="sk-ant", base_url=provider.url)
     history: list[Any] = [{"role": "user", "content": "List the files."}]
     answers = [[text("I look."), tool_use("t1", command="ls")], [text("Two files.")]]
@@ -71,7 +75,7 @@ def claude(provider: Provider, rounds: int = 2) -> None:
 
 
 def gpt(provider: Provider) -> None:
-    import openai  # takes a second, even in runs that do not include this test
+    import openai
 
     client = openai.OpenAI(api_key="sk", base_url=f"{provider.url}/v1")
     history: list[Any] = [
@@ -99,10 +103,10 @@ def export(key: str, exporter: InMemorySpanExporter) -> None:
 
 
 class TestInstrumentations:
-    @pytest.mark.parametrize("instrumentor", [OpenLLMetry, OpenInference])
-    def test_anthropic(self, provider: Provider, api_key: str, instrumentor: Callable[[], Any]) -> None:
+    @pytest.mark.parametrize("instrumentor", [OPEN_LLMETRY, OPEN_INFERENCE])
+    def test_anthropic(self, provider: Provider, api_key: str, instrumentor: str) -> None:
         exporter = InMemorySpanExporter()
-        with instrumented(instrumentor(), exporter):
+        with instrumented(instrumentor, exporter):
             claude(provider)
         for _ in range(2):  # repeated exports add nothing
             export(api_key, exporter)
@@ -124,7 +128,7 @@ class TestInstrumentations:
         monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
         monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
         exporter = InMemorySpanExporter()
-        with instrumented(OpenAIInstrumentor(), exporter):
+        with instrumented(OPENAI, exporter):
             gpt(provider)
         export(api_key, exporter)
         [session] = AgentSession.objects.all()
@@ -139,7 +143,7 @@ class TestInstrumentations:
 
     def test_without_content_the_usage_is_stored(self, provider: Provider, api_key: str) -> None:
         exporter = InMemorySpanExporter()
-        with instrumented(OpenAIInstrumentor(), exporter) as tracer, tracer.start_as_current_span("run"):
+        with instrumented(OPENAI, exporter) as tracer, tracer.start_as_current_span("run"):
             gpt(provider)
         export(api_key, exporter)
         [session] = AgentSession.objects.all()
@@ -153,7 +157,7 @@ class TestInstrumentations:
             headers={"authorization": f"Bearer {api_key}"},
             compression=Compression.Gzip,
         )
-        with instrumented(OpenLLMetry(), exporter):
+        with instrumented(OPEN_LLMETRY, exporter):
             claude(provider)
         [session] = AgentSession.objects.all()
         assert (session.turn_count, session.message_count) == (2, 4)
