@@ -184,6 +184,7 @@ class TestReverting:
         assert {entry["rule"] for entry in whole["manifest"]} == {"verbatim"}
         assert whole["messages"][: len(states[0]["messages"])] == states[0]["messages"]
 
+    @pytest.mark.slow
     def test_a_compaction_in_the_middle_can_be_reverted(self, api: Api) -> None:
         for number in range(3):
             fill(api, 4, start=4 * number)
@@ -260,6 +261,7 @@ def test_between_compactions_each_prompt_starts_with_the_previous_one(api: Api, 
     assert shared / total > 0.6
 
 
+@pytest.mark.slow
 def test_a_large_system_prompt_leaves_turns_between_compactions(api: Api) -> None:
     """Tail and recap are shares of what the system prompt leaves of the budget."""
     system = " ".join(f"Rule {number} forbids it." for number in range(900))

@@ -33,6 +33,7 @@ def test_a_session_without_compactions_has_no_lines(api: Api) -> None:
     assert exported(api) == []
 
 
+@pytest.mark.slow
 def test_each_line_is_a_compaction_oldest_first(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compactions, "_EXPORT_PAGE", 2)
     for number in range(24):

@@ -113,6 +113,7 @@ def test_no_table_contains_the_content_after_a_deletion_or_the_retention_period(
     assert MARKER.encode() not in everything_stored()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_nothing_of_a_deleted_project_remains(
     admin_api: Api, stranger_api: Api, owner: User, project: Project

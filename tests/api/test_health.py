@@ -80,6 +80,7 @@ class TestMetrics:
         assert "BREW" not in text
         assert "coffee" not in text
 
+    @pytest.mark.slow
     @pytest.mark.django_db(transaction=True)
     def test_compactions_are_counted_by_trigger_and_state(self, api: Api, client: Client) -> None:
         api.post("sessions/", {"id": "s1"})
@@ -89,6 +90,7 @@ class TestMetrics:
         text = client.get("/metrics").content.decode()
         assert 'contextapp_compactions_total{state="skipped",trigger="user"}' in text
 
+    @pytest.mark.slow
     @pytest.mark.django_db(transaction=True)
     def test_the_steps_of_applied_compactions_are_counted_once(self, api: Api, client: Client) -> None:
         before = _steps(client)

@@ -119,6 +119,7 @@ class TestJobs:
         assert (session["state"], session["messages"]) == ("new", 37)
         assert api.get(f"sessions/{session['id']}/").json()["messages"] == 37
 
+    @pytest.mark.slow
     def test_steps_store_the_same_as_an_import_at_once(
         self, upload: Callable[..., HttpResponse], project: Project, other_project: Project
     ) -> None:
@@ -127,6 +128,7 @@ class TestJobs:
         log_import(project=other_project, log=Reader(redaction=redaction_of(other_project)).read_file(log))
         assert stored(project) == stored(other_project)
 
+    @pytest.mark.slow
     def test_a_killed_worker_neither_loses_nor_doubles_anything(
         self,
         upload: Callable[..., HttpResponse],
@@ -174,6 +176,7 @@ class TestJobs:
         assert [row.state for row in job.sessions.all()] == ["grown"]
         assert api.get("sessions/long/").json()["messages"] == 37
 
+    @pytest.mark.slow
     def test_many_sessions_are_listed_in_pages(self, upload: Callable[..., HttpResponse], api: Api) -> None:
         id = upload(*(conversation(1, name=f"s{number}") for number in range(7))).json()["id"]
         assert run(id).state == ImportJob.State.DONE
@@ -201,6 +204,7 @@ class TestJobs:
         run(id)
         assert not ImportStep.objects.exists()
 
+    @pytest.mark.slow
     def test_secrets_in_every_step_are_counted_once(
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:
@@ -229,6 +233,7 @@ class TestFailures:
         assert (shown["state"], shown["error"]["code"]) == ("failed", "import_conflict")
         assert shown["sessions"][0]["state"] == "conflict"
 
+    @pytest.mark.slow
     def test_an_invalid_message_late_in_a_session_removes_what_was_imported(
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:

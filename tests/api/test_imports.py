@@ -79,6 +79,7 @@ class TestImport:
         assert len(ids) == 1
         assert "log-" in ids.pop()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("format", list(IMPORTERS))
     def test_a_file_of_another_format_is_reported_as_damaged(
         self, upload: Any, format: str, subtests: pytest.Subtests

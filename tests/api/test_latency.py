@@ -72,6 +72,7 @@ def test_an_invalid_latency_is_rejected(api: Api, latency: Any, expected: str, p
     assert api.get("sessions/s1/").json()["turns"] == 0
 
 
+@pytest.mark.slow
 def test_the_pages_show_it(api: Api, viewer_client: Client) -> None:
     push(api, whole_turn(0), latency={"time_to_first_token_ms": 640, "duration_ms": 4_210})
     push(api, whole_turn(1), latency={"time_to_first_token_ms": 75_000})

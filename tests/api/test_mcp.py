@@ -226,6 +226,7 @@ class TestTools:
         assert not is_error
         assert text.startswith("Compaction 1")
 
+    @pytest.mark.slow
     def test_results_stay_under_the_limit_of_clients(self, api_key, api, talk):
         api.post("sessions/", {"id": "long", "format": "anthropic"})
         api.post("sessions/long/turns/", {"messages": [{"role": "user", "content": "漢字の壁 " * 30_000}]})

@@ -108,6 +108,7 @@ def test_reverting_removes_it(api: Api) -> None:
     assert memories(prompt(api)) == []
 
 
+@pytest.mark.slow
 def test_it_is_counted_and_named_in_the_manifest(api: Api) -> None:
     session(api, "balanced")
     decide(api, DECISION)
@@ -123,6 +124,7 @@ def test_it_is_counted_and_named_in_the_manifest(api: Api) -> None:
     assert served["tokens"] == sum(entry["tokens"] for entry in served["manifest"])
 
 
+@pytest.mark.slow
 def test_the_latest_memory_replaces_the_one_in_the_prompt(api: Api) -> None:
     session(api, "masking")
     decide(api, DECISION)
@@ -137,6 +139,7 @@ def test_the_latest_memory_replaces_the_one_in_the_prompt(api: Api) -> None:
     assert len(served["messages"]) == len(prompt(api)["messages"])
 
 
+@pytest.mark.slow
 def test_a_recap_written_by_a_person_keeps_it_current(api: Api) -> None:
     session(api, {"soft": 0, "hard": 0, "tail_share": 0.05, "target": 0.1})
     decide(api, DECISION)

@@ -50,6 +50,7 @@ class TestAnswer:
         assert first["output_spike"]["mean"] == 0
         assert again == first
 
+    @pytest.mark.slow
     def test_large_outputs_are_not_a_spike_if_they_are_usual(self, api: Api) -> None:
         api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 20_000}})
         found = [push(api, whole_turn(number, lines=LARGE))["output_spike"] for number in range(8)]
@@ -69,6 +70,7 @@ class TestAnswer:
         assert f">{spike['tokens']:,}<" in table
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_webhooks_and_metrics_report_a_spike(api: Api, client: Client) -> None:
     counted = _counted(client)

@@ -55,6 +55,7 @@ def broken_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STRATEGIES, "clip", replace(STRATEGIES["clip"], run=fail))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("broken_clip")
 def test_a_failed_plan_is_recorded_and_cheaper_steps_make_the_prompt_fit(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_000}, "policy": {"soft": 0}})
@@ -84,6 +85,7 @@ def test_a_failed_manual_compaction_reports_the_reason_and_changes_nothing(api: 
     assert push(api, [request()])["turn"] == 8
 
 
+@pytest.mark.slow
 def test_a_push_is_stored_when_no_step_can_be_planned(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, strategy in list(STRATEGIES.items()):
         monkeypatch.setitem(STRATEGIES, name, replace(strategy, run=fail))

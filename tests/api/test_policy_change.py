@@ -48,6 +48,7 @@ def test_the_next_push_compacts_under_the_new_policy(api: Api) -> None:
     assert prompt(api, session="s")["fits"]
 
 
+@pytest.mark.slow
 def test_past_prompts_do_not_change(api: Api) -> None:
     change(api, "balanced")
     push(api, whole_turn(8), session="s")

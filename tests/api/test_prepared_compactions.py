@@ -174,6 +174,7 @@ def write_memory(api: Api) -> None:
     assert written.status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [revert, pin, change_policy, compact, write_memory])
 def test_a_change_after_the_preparation_makes_it_invalid(
     api: Api, thread: None, change: Callable[[Api], None]

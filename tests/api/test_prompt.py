@@ -91,6 +91,7 @@ class TestServing:
         assert api.get(f"{PROMPT}?at_turn=0").status_code == 200
         assert api.get(f"{PROMPT}?at_turn=1").status_code == 404
 
+    @pytest.mark.slow
     def test_a_fetch_writes_nothing(self, api: Api) -> None:
         small(api)
         for number in range(8):
@@ -147,6 +148,7 @@ class TestEtag:
 
 
 class TestManifest:
+    @pytest.mark.slow
     def test_it_lists_every_message_and_adds_up(self, api: Api) -> None:
         small(api, system="Be brief.", tools=[TOOL])
         for number in range(12):
@@ -161,6 +163,7 @@ class TestManifest:
         assert served["compactions"] > 0
         assert {entry["rule"] for entry in manifest} > {"verbatim"}
 
+    @pytest.mark.slow
     def test_together_they_cover_every_message_in_order(self, api: Api) -> None:
         small(api)
         for number in range(12):
@@ -173,6 +176,7 @@ class TestManifest:
         ]
         assert covered == list(range(48))
 
+    @pytest.mark.slow
     def test_verbatim_means_unchanged(self, api: Api) -> None:
         small(api)
         pushed = [message for number in range(12) for message in whole_turn(number)]

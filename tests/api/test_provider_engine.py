@@ -125,6 +125,7 @@ def test_an_unknown_engine_is_rejected(api: Api) -> None:
     assert "engine" in response.json()["error"]["message"]
 
 
+@pytest.mark.slow
 def test_pages_show_it_like_our_own_compactions(api: Api, viewer_client: Client) -> None:
     """A prompt from which the provider cleared outputs, then one that begins with its opaque summary."""
     items: list[dict[str, Any]] = [{"role": "user", "content": "Read all the files."}]

@@ -123,6 +123,7 @@ def choices(api: Api) -> None:
         written(api, f"## Decisions\n- choice {number} is to be kept", number=number)
 
 
+@pytest.mark.slow
 def test_the_newest_are_stored_whole_and_all_can_be_read(api: Api, compacted: dict[str, Any]) -> None:
     choices(api)
     rows = list(recaps().order_by("compaction__number"))

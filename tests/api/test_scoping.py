@@ -138,6 +138,7 @@ def test_an_id_of_another_project_is_not_found(
             assert row_state() == before
 
 
+@pytest.mark.slow
 def test_an_unknown_id_gets_the_same_response(
     stranger_api: Api, ids: dict[str, Any], subtests: pytest.Subtests
 ) -> None:

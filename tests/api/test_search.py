@@ -43,6 +43,7 @@ class TestProject:
         marked = {hit["snippet"][start:end] for start, end in hit["marks"]}
         assert marked == {"database", "pool", "exhausted"}
 
+    @pytest.mark.slow
     def test_new_messages_are_found_with_the_old_ones(self, api: Api) -> None:
         session_with(api, "s1", "alpha one")
         for number in range(12):
@@ -52,6 +53,7 @@ class TestProject:
         assert len(found(api, "beta", limit=50)) == 12
         assert SearchSegment.objects.count() < 6
 
+    @pytest.mark.slow
     def test_conditions_select_messages_and_sessions(self, api: Api) -> None:
         session_with(api, "s1", "alpha", agent="reader", tags=["nightly"])
         session_with(api, "s2", "alpha", agent="writer")
@@ -162,6 +164,7 @@ class TestSession:
         push(api, [request("alpha two"), answer("beta")])
         assert {hit["position"] for hit in found(api, "alpha", "sessions/s1/search/")} == {0, 2}
 
+    @pytest.mark.slow
     def test_a_hit_reports_whether_the_prompt_shows_it(self, api: Api) -> None:
         api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}, "policy": "masking"})
         for number in range(12):
@@ -178,6 +181,7 @@ class TestSession:
         if hidden["handle"]:
             assert api.get(f"sessions/s1/blobs/{hidden['handle']}/").status_code == 200
 
+    @pytest.mark.slow
     def test_the_newest_mention_of_an_identifier_is_near_the_top(self, api: Api) -> None:
         session_with(api, "s1", *[f"max_pool_size is {number} now" for number in range(150)])
         search_index_run()

@@ -73,6 +73,7 @@ def test_a_revert_after_the_fetch_is_shown_from_the_next_turn_on(api: Api, fetch
     assert past(api, 8)["messages"][:4] == whole_turn(0)
 
 
+@pytest.mark.slow
 def test_sizes_do_not_change_with_later_usage_and_budgets(api: Api) -> None:
     served = []
     api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 3_000}, "policy": {"soft": 0, "hard": 0}})

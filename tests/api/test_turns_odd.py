@@ -118,6 +118,7 @@ REFUSED: list[tuple[str, Any, int, str]] = [
 ]
 
 
+@pytest.mark.slow
 def test_an_invalid_push_is_rejected_and_not_stored(api: Api, subtests: pytest.Subtests) -> None:
     for name, body, status, error_code in REFUSED:
         with subtests.test(name):

@@ -134,6 +134,7 @@ class TestUntimedChanges:
         assert SessionProfile.objects.get().turn_count == 3
         assert UsageRollup.objects.aggregate(all=Sum("turns"))["all"] == 3
 
+    @pytest.mark.slow
     def test_a_compaction_that_is_reverted(self, api_key: str) -> None:
         api = Api(api_key)
         api.post("sessions/", {"id": "s1", "format": "anthropic", "budget": {"input_tokens": 8_000}})

@@ -72,6 +72,7 @@ def under_way(session: AgentSession, project: Project) -> None:
     session.compactions.create(number=2, trigger="user", turn_index=0, snapshot_position=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stuck", [breaker_open, no_model, under_way])
 def test_waiting_recaps_do_not_block_others(stuck: Stuck, project: Project, other_project: Project) -> None:
     for number in range(MANY):

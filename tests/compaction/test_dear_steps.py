@@ -71,6 +71,7 @@ def test_a_trivial_gain_evicts_nothing(policy: str, budget: int) -> None:
                     assert before - after >= 0.05 * min(tokens, view.tokens)
 
 
+@pytest.mark.slow
 def test_handles_of_evicted_descriptors_are_listed_in_the_recap() -> None:
     """Every handle is in the prompt, once listed or counted, over many compactions."""
     messages = parse(tool_loop(120, width=60))

@@ -139,6 +139,7 @@ def test_the_next_recap_includes_the_previous_one() -> None:
     assert line.notes == ("read t1", "edited t7")
 
 
+@pytest.mark.slow
 def test_repeated_recaps_never_exceed_their_cap() -> None:
     previous = None
     for turn in range(30):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bench.transcripts import transcripts
-from compaction.adapters.anthropic_summarizer import MAX_INPUT_TOKENS
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.recap import Recap, complete
 from compaction.recap.model_input import split_by_tokens
@@ -28,6 +27,8 @@ LOGS, SESSIONS = 29, 2
 
 @pytest.mark.trajectories
 def test_a_mechanical_summary_is_accepted_completely(trajectories: Path) -> None:
+    from compaction.adapters.anthropic_summarizer import MAX_INPUT_TOKENS  # loads the SDK
+
     logs = sorted(path for path in trajectories.glob("*/**/*") if path.is_file())[::LOGS]
     made_up: list[str] = []
     names = 0

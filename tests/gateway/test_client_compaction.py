@@ -16,6 +16,7 @@ from tests.gateway.test_recording import MESSAGES, Agent, stored, user
 BLOCK = {"type": "compaction", "content": "We have read the files.", "signature": "c2lnbmVk"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0, 2], ids=["all", "beginning"])
 def test_a_summary_by_anthropic_on_demand(
     gateway: Running, provider: Provider, api_key: str, kept: int
@@ -34,6 +35,7 @@ def test_a_summary_by_anthropic_on_demand(
     _check(agent.history)
 
 
+@pytest.mark.slow
 def test_a_compaction_by_openai_on_demand(gateway: Running, provider: Provider, api_key: str) -> None:
     headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk", "x-session-id": "s"}
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "opaque"}

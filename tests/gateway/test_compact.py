@@ -161,6 +161,7 @@ def test_only_the_messages_change_and_others_keep_their_bytes(agent: Agent, prov
     assert after != body
 
 
+@pytest.mark.slow
 def test_thinking_is_never_sent_with_a_prompt_that_it_is_not_bound_to(
     agent: Agent, provider: Provider
 ) -> None:
@@ -171,6 +172,7 @@ def test_thinking_is_never_sent_with_a_prompt_that_it_is_not_bound_to(
     assert sum(b"thinking" in received.body for received in provider.received) > 10
 
 
+@pytest.mark.slow
 def test_a_chat_session_is_compacted_too(
     gateway: Running, provider: Provider, api_key: str, project: Project
 ) -> None:
@@ -210,12 +212,14 @@ class TestPassthrough:
             model=MODEL, tools=TOOLS, system=SYSTEM, temperature=1.0,
         )  # fmt: skip
 
+    @pytest.mark.slow
     def test_a_rewritten_history_is_forwarded_unchanged(self, agent: Agent) -> None:
         for number in range(10):
             agent.work(number)
         del agent.history[6:]
         assert agent.say(text("Hi.")).headers["x-contextapp"] == "passthrough; reason=history"
 
+    @pytest.mark.slow
     def test_a_subscription_is_forwarded_unchanged(
         self, gateway: Running, provider: Provider, api_key: str, project: Project
     ) -> None:
@@ -224,6 +228,7 @@ class TestPassthrough:
             response = agent.work(number)
         assert response.headers["x-contextapp"] == "passthrough; reason=subscription"
 
+    @pytest.mark.slow
     def test_a_request_in_observe_mode_is_forwarded_unchanged(self, agent: Agent) -> None:
         agent.headers["x-contextapp-mode"] = "observe"
         for number in range(10):
@@ -237,6 +242,7 @@ class TestPassthrough:
         assert AgentSession.objects.get().compaction_count > 0
 
 
+@pytest.mark.slow
 def test_while_the_store_is_down_the_last_edits_stay_in_force(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +261,7 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
     assert shared(messages(old), messages(new)) == len(messages(old))
 
 
+@pytest.mark.slow
 def test_calls_that_are_recorded_late_cause_no_further_compactions(
     provider: Provider,
     api_key: str,

@@ -158,6 +158,7 @@ def test_sub_agents_become_child_sessions(
     assert (stored(main), stored(child)) == (agent.history, helper.history)
 
 
+@pytest.mark.slow
 def test_side_requests_are_kept_apart(agent: Agent) -> None:
     main = agent.history
     agent.history = []

@@ -159,6 +159,7 @@ def test_a_partially_written_line_is_imported_later(
     assert rows(project) == whole
 
 
+@pytest.mark.slow
 def test_importing_the_same_or_an_older_state_changes_nothing(
     project: Project, whole: list[Any], cuts: list[int]
 ) -> None:

@@ -38,7 +38,7 @@ from tests.provider.behaviours import operation as op
 from tests.provider.behaviours import operations
 from tests.provider.server import FakeProvider
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]  # Anthropic's SDK takes seconds to load
 
 MODEL = "claude-haiku-4-5"
 FAILS = "FAILED tests/test_a.py::test_b - assert 1 == 2\n1 failed"
@@ -141,7 +141,6 @@ class TestSchedule:
         work()
         assert provider.requests == []
 
-    @pytest.mark.slow
     @pytest.mark.usefixtures("model_on")
     def test_extraction_runs_after_enough_new_content(
         self, provider: FakeProvider, push: Push, work: Any
@@ -186,7 +185,6 @@ class TestSchedule:
         assert "the third of them" not in content
         assert counts[1] == counts[2] == counts[3] <= 60
 
-    @pytest.mark.slow
     @pytest.mark.usefixtures("model_on")
     def test_a_long_session_is_read_in_separate_tasks(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
@@ -206,7 +204,6 @@ class TestSchedule:
         memory_observe(str(stored))
         assert MemoryExtractionState.objects.get().turn == 120
 
-    @pytest.mark.slow
     @pytest.mark.usefixtures("model_on")
     def test_a_turn_larger_than_a_request_is_split(
         self, provider: FakeProvider, push: Push, work: Any
@@ -399,7 +396,6 @@ class TestFailures:
         row.refresh_from_db()
         assert (row.turn, row.attempts, row.lease_until, row.last_error) == (2, 0, None, "")
 
-    @pytest.mark.slow
     def test_the_pause_grows_with_each_attempt(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
@@ -430,7 +426,6 @@ class TestFailures:
             "done",
         ]
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("behaviour", [it.says("no JSON"), it.says("{", stop_reason="max_tokens")])
     def test_unusable_replies_are_retried_twice(
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, behaviour: it.Behaviour
@@ -505,7 +500,6 @@ class TestFailures:
         assert not MemoryExtraction.objects.exists()
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("model_on")
 def test_concurrent_workers_pay_once(
@@ -566,7 +560,6 @@ class TestSettingsAndState:
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
         assert "is unavailable" not in owner_client.get(page).content.decode()
 
-    @pytest.mark.slow
     def test_the_tab_and_the_api_show_the_progress(
         self,
         api: Api,

@@ -74,6 +74,7 @@ def test_the_tab_shows_since_when_the_model_sees_the_memory(
     assert NOT_YET in tab(owner_client, stored)
 
 
+@pytest.mark.slow
 def test_the_prompt_view_shows_it(api: Api, owner_client: Client, stored: AgentSession) -> None:
     decide(stored, "use a clock")
     before = outline_at(session=stored, index=12)
@@ -99,6 +100,7 @@ def test_the_prompt_view_shows_it(api: Api, owner_client: Client, stored: AgentS
     assert "In the transcript" not in shown
 
 
+@pytest.mark.slow
 def test_a_memory_that_does_not_fit_is_reported(api: Api, owner_client: Client, stored: AgentSession) -> None:
     decide(stored, "use a clock " * 200)
     stored.budget_tokens = 500

@@ -111,6 +111,7 @@ class TestSessionTab:
 
 
 class TestManualChanges:
+    @pytest.mark.slow
     def test_add_reword_resolve_and_remove(self, owner_client: Client, stored: Any) -> None:
         change(owner_client, stored, op="add", field="open_questions", item="in CI too?", reason="asked")
         change(
@@ -133,6 +134,7 @@ class TestManualChanges:
         change(owner_client, stored, op="remove", field="recent_edits", item=DIFF.replace("\n", "\r\n"))
         assert memory(stored).recent_edits == ()
 
+    @pytest.mark.slow
     def test_a_stale_item_is_confirmed(
         self, owner_client: Client, viewer_client: Client, marked: AgentSession
     ) -> None:
@@ -222,6 +224,7 @@ class TestSharedMemory:
     def test_an_invalid_decision_is_reported(self, owner_client: Client, fact: SharedFact, data: Any) -> None:
         assert "The change was not saved: " in self.decide(owner_client, fact, **data).content.decode()
 
+    @pytest.mark.slow
     def test_an_accepted_fact_is_offered_and_added(
         self, owner_client: Client, project: Project, fact: SharedFact
     ) -> None:

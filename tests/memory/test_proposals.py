@@ -145,6 +145,7 @@ class TestIdleSessions:
 
 
 class TestLimits:
+    @pytest.mark.slow
     def test_the_limit_per_session_prefers_items_of_users(self, api: Api, say: Say) -> None:
         say("by hand", author="person")
         say("by hand", *(f"choice {n}" for n in range(auto_proposals.MAX_FACTS + 5)))
@@ -199,6 +200,7 @@ class TestLimits:
         assert facts(api)[FACT] == before[FACT]
         assert set(facts(api)) == {FACT, "more"}
 
+    @pytest.mark.slow
     def test_rejected_facts_stay_rejected_even_if_reworded(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()

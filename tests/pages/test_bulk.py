@@ -53,6 +53,7 @@ def test_selected_sessions_are_exported(
     assert {line.split(",")[1] for line in lines[1:]} == {"one", "two"}
 
 
+@pytest.mark.slow
 def test_sessions_are_deleted_after_a_confirmation(
     member_client: Client, project: Project, sessions: list[AgentSession]
 ) -> None:

@@ -147,6 +147,7 @@ def test_the_chart_has_cost_cache_hits_and_misses(member_client, project):
     assert "Cost and cache" in page
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_long_sessions_have_the_same_chart_and_jumps(member_client, project, monkeypatch):
     """A worker stores what the pages of long sessions show of each stretch of turns."""
@@ -180,6 +181,7 @@ def test_long_sessions_have_the_same_chart_and_jumps(member_client, project, mon
     assert not session.turn_stretches.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_tool_outputs_by_turn_follow_compactions(member_client, project):
     texts = [reading_turn(n, "some words " * 50) for n in range(6)]

@@ -43,6 +43,7 @@ def exported(client: Client, session: AgentSession, format: str) -> str:
     return b"".join(response).decode()
 
 
+@pytest.mark.slow
 def test_a_comment_appears_wherever_its_turn_does(
     member_client: Client, viewer_client: Client, api_key: str, session: AgentSession
 ) -> None:

@@ -80,12 +80,14 @@ class TestPages:
         )
         assert {change.kind for change in changes} == {"kept", "shortened"}
 
+    @pytest.mark.slow
     def test_a_reverted_compaction_can_still_be_compared(self, member_client, project):
         session = compacted_session(project)
         before = member_client.get(address("session_compaction_diff", session, 1)).context["counts"]
         compaction_revert(session=session, number=1)
         assert member_client.get(address("session_compaction_diff", session, 1)).context["counts"] == before
 
+    @pytest.mark.slow
     def test_two_turns(self, member_client, project):
         session = compacted_session(project)
         page = member_client.get(address("session_turn_diff", session, 11), {"turn": 12, "text": 1})
@@ -129,6 +131,7 @@ class TestPages:
         page = member_client.get(address("session_turn_diff", session, 0), {"turn": 2, "text": 1}).text
         assert "more characters are not compared" in page
 
+    @pytest.mark.slow
     def test_changes_have_pages(self, member_client, project):
         session = compacted_session(project, turns=40, budget=50_000)
         target = address("session_turn_diff", session, 0)

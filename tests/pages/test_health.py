@@ -134,6 +134,7 @@ class TestProfiles:
         empty = project.agent_sessions.create(external_id="empty", format="openai")
         assert (profile_write(session=empty).sparkline, empty.profile.grade) == ([], "")
 
+    @pytest.mark.slow
     def test_the_page_shows_the_reasons(self, member_client, project):
         session = compacted_session(project)
         assert "Calculating health" in member_client.get(address("session", session)).text

@@ -41,6 +41,7 @@ def test_notes_are_kept_and_redacted(member_client, project):
     assert secret not in page
 
 
+@pytest.mark.slow
 def test_a_star_belongs_to_one_user(member_client, viewer_client, project):
     session = make_session(project)
     other = make_session(project, name="other", title="Another session")

@@ -199,6 +199,7 @@ class TestTheList:
             "suggestions": [{"text": "model:", "label": "model:", "hint": "name"}]
         }
 
+    @pytest.mark.slow
     def test_the_palette_finds_sessions_by_their_words(self, member_client, stranger_client, project, listed):
         address = reverse("sessions_find", args=[project.slug])
         found = member_client.get(address, {"q": " ONE "}).json()["places"]
@@ -300,6 +301,7 @@ class TestOrder:
                 return shown
             answer = client.get(f"{address}?{answer.context['next_query']}")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("order", list(COLUMNS))
     def test_descending_order_across_all_pages(self, member_client, many, order):
         shown = self.pages(member_client, many, sort=order)
@@ -320,6 +322,7 @@ class TestOrder:
         answer = member_client.get(reverse("sessions", args=[many.slug]), {"sort": order})
         assert answer.context["order"] == "activity"
 
+    @pytest.mark.slow
     def test_a_cursor_of_another_order_starts_at_the_top(self, member_client, many):
         first = member_client.get(reverse("sessions", args=[many.slug]), {"sort": "cost"})
         after = first.context["page"].next_cursor

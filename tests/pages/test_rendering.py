@@ -138,6 +138,7 @@ class TestPages:
         assert response["Content-Type"] == "text/plain; charset=utf-8"
         assert response.text == "\x1b[32mgreen\x1b[0m"
 
+    @pytest.mark.slow
     def test_a_long_output_states_its_exact_size_and_opens_rendered(self, member_client, project):
         code = "".join(f"     {n}→x = {n}\n" for n in range(1, 1_201))
         session = self.session(project, output=code, name="Read", file_path="a.py")

@@ -108,6 +108,7 @@ def test_a_stranger_gets_404(ids, stranger_client, subtests):
             assert_not_found(stranger_client, address)
 
 
+@pytest.mark.slow
 def test_ids_of_other_projects_are_not_found(ids, stranger_client, other_project, subtests):
     for route, pattern in PAGES:
         if "uuid:id" in route:

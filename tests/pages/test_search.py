@@ -114,6 +114,7 @@ def test_one_session_can_be_searched(member_client: Client, project: Project, se
     assert "Other run" not in text
 
 
+@pytest.mark.slow
 def test_another_project_appears_nowhere(
     member_client: Client, project: Project, other_project: Project, session: AgentSession
 ) -> None:
@@ -146,6 +147,7 @@ def test_another_project_appears_nowhere(
         assert not [word for word in ("Unseen run", "stranger", "TheirTool", str(hidden.pk)) if word in text]
 
 
+@pytest.mark.slow
 def test_the_list_finds_sessions_by_their_messages(
     member_client: Client, project: Project, session: AgentSession
 ) -> None:

@@ -68,6 +68,7 @@ def test_the_table_names_the_compactions(member_client, session):
     assert f"hard, from {first.tokens_before:,} to {first.tokens_after:,}" in page
 
 
+@pytest.mark.slow
 def test_sizes_are_shares_of_the_budget(member_client, session):
     assert "</data> budget" in one_line(shown(member_client, session, "session"))
     listed = member_client.get(reverse("sessions", args=[session.project.slug])).text

@@ -76,6 +76,7 @@ def test_a_fragment_continues_on_one_side_only(member_client, long_session):
     assert "?after=" not in older
 
 
+@pytest.mark.slow
 def test_indexes_have_no_thousands_separator(member_client, project):
     session = make_session(project, [reading_turn(index) for index in range(1_030)], name="thousand")
     page = page_of(member_client, session).text
@@ -157,6 +158,7 @@ def test_lone_surrogates_are_displayed(member_client, project):
     assert "\ufffd␀␛[0m⟨U+202E⟩" in page
 
 
+@pytest.mark.slow
 def test_a_long_output_is_fetched_when_opened(member_client, project):
     session = make_session(project, [reading_turn(0), reading_turn(1, "begin " + "x" * 500_000 + " end")])
     page = page_of(member_client, session)
@@ -240,6 +242,7 @@ def test_openai_format(member_client, project):
     assert "total 0" in page
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_num_queries):
     short = make_session(project, name="short")
     long = make_session(project, [reading_turn(index) for index in range(100)], name="long")
@@ -258,6 +261,7 @@ def test_a_session_without_turns_explains_how_to_push_them(member_client, projec
     assert "<span>Health</span>" not in page
 
 
+@pytest.mark.slow
 def test_it_shows_how_the_provider_counts(member_client, long_session):
     long_session.calibration = {
         "initial": 1.26,

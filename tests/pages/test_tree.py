@@ -70,6 +70,7 @@ def test_the_number_of_queries_does_not_depend_on_the_tree(member_client, family
         member_client.get(address("session_sub_agents", sessions["left"]))
 
 
+@pytest.mark.slow
 def test_forks_name_where_they_differ(member_client, project):
     parent = make_session(project, [reading_turn(n) for n in range(4)])
     fork = session_fork(parent=parent, at=4, context_start=0)

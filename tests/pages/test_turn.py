@@ -96,6 +96,7 @@ def test_removed_hits_link_to_their_compaction(member_client, session, project):
     assert {hit.fate for hit in before} == {"shown"}
 
 
+@pytest.mark.slow
 def test_messages_of_a_row_are_not_displayed_as_notices(member_client, session):
     edit = session.edits.get(op="evict")
     for name, *more in (

@@ -114,6 +114,7 @@ def test_an_invalid_custom_policy_starts_nothing(member_client: Client) -> None:
     assert not ReplayRun.objects.exists()
 
 
+@pytest.mark.slow
 def test_missing_costs_are_explained(member_client: Client, session: AgentSession) -> None:
     session.turns.update(model="nobody-knows-it")
     AgentSession.objects.filter(pk=session.pk).update(model="nobody-knows-it")
@@ -187,6 +188,7 @@ def test_viewers_have_read_only_access(viewer_client: Client, run: ReplayRun) ->
     assert viewer_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "cancel"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_a_recommendation_needs_enough_sessions(owner_client: Client, run: ReplayRun) -> None:
     page = owner_client.get("/p/alpha/replay/").content.decode()
     assert "No recommendation yet" in page

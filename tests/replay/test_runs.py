@@ -100,6 +100,7 @@ def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun
     assert all(d.cost > row.cost > 0 for d, row in zip(dear, result_rows(run), strict=True))
 
 
+@pytest.mark.slow
 def test_a_slice_is_short_and_the_next_continues(
     make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, sent: list[object]
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_cancelled_run_keeps_its_results_and_can_be_resumed(make: Callable[...
     assert {"replay.created", "replay.cancelled", "replay.resumed"} <= set(actions)
 
 
+@pytest.mark.slow
 def test_results_of_a_dead_worker_are_kept(make: Callable[..., ReplayRun]) -> None:
     run = finish(make())
     kept = ReplayResult.objects.order_by("setting").first()
@@ -147,6 +149,7 @@ def test_two_workers_do_not_share_a_run(make: Callable[..., ReplayRun]) -> None:
     assert not ReplayResult.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_sweep_dispatches_runs_without_a_worker(
     make: Callable[..., ReplayRun], sent: list[object]
 ) -> None:
@@ -158,6 +161,7 @@ def test_the_sweep_dispatches_runs_without_a_worker(
     assert execution.replays_sweep() == 0
 
 
+@pytest.mark.slow
 def test_a_session_that_cannot_be_replayed_does_not_hold_up_the_others(
     project: Project, session: AgentSession, make: Callable[..., ReplayRun]
 ) -> None:
@@ -199,6 +203,7 @@ def provider(settings: object) -> Iterator[FakeProvider]:
         yield provider
 
 
+@pytest.mark.slow
 def test_a_model_is_called_only_after_its_cost_was_confirmed(
     make: Callable[..., ReplayRun], provider: FakeProvider
 ) -> None:

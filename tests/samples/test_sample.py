@@ -65,6 +65,7 @@ def _check_sample_data(project):
     assert MemoryRevision.objects.filter(created_at__gt=now - timedelta(hours=1)).count() == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_load_resumes_and_a_failed_one_can_be_retried(project, monkeypatch):
     played, failing = [], {"alerts"}
 

@@ -172,6 +172,7 @@ def test_owners_set_and_remove_budgets(owner_client, member_client):
     assert owner_client.post(address("settings_budget_delete", budget.pk)).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_form_offers_what_a_budget_can_cover(owner_client, project):
     session_make(project, "s", agent="reader", tags=["nightly"])
     assert 'value="agent:reader"' in owner_client.get(address()).text

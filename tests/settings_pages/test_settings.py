@@ -151,6 +151,7 @@ def test_an_expiry_in_the_past_is_rejected(owner_client):
 HOOK = {"format": "json", "url": "https://example.org/hook?token=t0p", "events": ["compaction.finished"]}
 
 
+@pytest.mark.slow
 def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):
     response = owner_client.post(address("settings_webhooks"), HOOK)
     webhook = Webhook.objects.get()

@@ -149,7 +149,7 @@ def check_once(*, messages: int = 6) -> AgentSession:
 
 
 ORDERS = [
-    pytest.param(order, id=" then ".join(order))
+    pytest.param(order, id=" then ".join(order), marks=[pytest.mark.slow] if count > 2 else [])
     for count in (2, 3)
     for order in permutations(("telemetry", "gateway", "log"), count)
 ]
@@ -169,7 +169,7 @@ def test_sources_in_any_order_give_one_session(sources: Sources, order: tuple[st
 
 
 PUSH_ORDERS = [
-    pytest.param(order, id=" then ".join(order), marks=[pytest.mark.slow] if count == 4 else [])
+    pytest.param(order, id=" then ".join(order), marks=[pytest.mark.slow] if count > 2 else [])
     for count in (2, 3, 4)
     for order in permutations(("telemetry", "push", "gateway", "log"), count)
     if "push" in order

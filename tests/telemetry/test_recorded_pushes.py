@@ -78,6 +78,7 @@ def test_pushes_that_begin_with_the_response(sources: Sources, source: str, has_
     assert pushed["positions"] == {"first": 7, "last": 7}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("now")
 def test_pushes_ahead_of_the_gateway(sources: Sources) -> None:
     """The gateway records calls whose messages were pushed without usage, one by one."""

@@ -173,6 +173,7 @@ class TestPages:
         blocks = [b for turn in page.context["turns"] for message in turn.messages for b in message.blocks]
         assert {block.label for block in blocks if block.kind == "result"} <= {"Read", "Bash"}
 
+    @pytest.mark.slow
     def test_a_filtered_transcript_has_pages(self, member_client, project):
         long = make_session(project, [reading_turn(n) for n in range(50)], name="long")
         tools_count(everywhere=True)

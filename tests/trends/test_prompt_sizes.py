@@ -55,6 +55,7 @@ def test_the_page_reports_missing_usage(viewer_client, used):
     assert "No calls in this period reported their usage." in page.text
 
 
+@pytest.mark.slow
 def test_a_preset_follows_today_or_keeps_its_dates(viewer_client, member_client, used):
     query = "first=2026-03-01&last=2026-03-14&agent=large&group=model"
     preset = {"name": "Large, two weeks", "query": query, "relative": "on"}
