@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from demo.__main__ import BUDGET, play
 from demo.faults import FAULTS
 from scripted_model import pairing_error
 
@@ -31,6 +30,8 @@ def passes(folder: Path) -> bool:
 def test_the_demo_compacts_several_times_and_succeeds(
     served_url: str, api_key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from demo.__main__ import BUDGET, play  # loads the SDK
+
     session = play(served_url, api_key).session
     info = session.info()
     assert info["turns"] >= 60
