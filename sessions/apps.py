@@ -1,4 +1,6 @@
+import msgspec
 from django.apps import AppConfig
+from psycopg.types.json import set_json_loads
 
 
 class SessionsConfig(AppConfig):
@@ -7,3 +9,7 @@ class SessionsConfig(AppConfig):
     name = "sessions"
     label = "agent_sessions"
     verbose_name = "Agent sessions"
+
+    def ready(self) -> None:
+        # Of JSON columns, psycopg would read each value with the standard library, in seven times the time.
+        set_json_loads(msgspec.json.decode)
