@@ -5,6 +5,7 @@ file for them.
 """
 
 pytest_plugins = [
+    "tests.plugins.collecting",
     "tests.plugins.lanes",
     "tests.plugins.garbage",
     "tests.plugins.examples",
