@@ -82,7 +82,7 @@ def mentions(text: str) -> Iterator[str]:
 def mentions_of(texts: Iterable[str]) -> Iterator[Iterator[str]]:
     """Yield the `mentions` of each text. One call for many texts is faster."""
     found = [list(_naming_runs(_plain(text))) for text in texts]
-    names = _NAMES.learn(set().union(*found)).get
+    names = _NAMES.learn(chain.from_iterable(found)).get
     return (chain.from_iterable(map(names, naming, repeat(()))) for naming in found)
 
 

@@ -7,7 +7,7 @@ which methods of strings recognize in a fraction of the time that a pattern take
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import chain, filterfalse
 
@@ -43,21 +43,19 @@ class RunNames:
         names = self.named.get(run)
         return names_of_run(run) if names is None else names
 
-    def learn(self, runs: Set[bytes]) -> Mapping[bytes, tuple[str, ...]]:
+    def learn(self, runs: Iterable[bytes]) -> Mapping[bytes, tuple[str, ...]]:
         """Classify those of the runs that are new. Return the identifiers of all that mention any."""
         named, plain = self.named, self.plain
-        new = set(filterfalse(named.__contains__, runs)).difference(plain)
-        if not new:
-            return named
+        new = set(filterfalse(named.__contains__, runs))
         if len(named) + len(plain) + len(new) > _MAX_RUNS:
             self.forget()
-            named, plain, new = self.named, self.plain, set(runs)
-        if max(map(len, new)) > MAX_LENGTH:
-            new = {run for run in new if len(run) <= MAX_LENGTH}
-        words = {run for run in new if run.isalpha() and (run.islower() or run.istitle() or run.isupper())}
-        plain |= words
-        others = new - words
-        for run, text in zip(others, map(bytes.decode, others), strict=True):
+        for run in new:
+            if len(run) > MAX_LENGTH:
+                continue
+            if run.isalpha() and (run.islower() or run.istitle() or run.isupper()):
+                plain.add(run)
+                continue
+            text = run.decode()
             word = text.strip(":").rstrip(".")  # most runs are a word that a colon or full stop follows
             if not word.isascii() or "h_" in word or ":" in word:
                 names = _names_of_text(text)
