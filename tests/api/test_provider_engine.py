@@ -143,7 +143,7 @@ def test_pages_show_it_like_our_own_compactions(api: Api, viewer_client: Client)
     assert api.get("sessions/s1/prompt/").json()["messages"] == [summary, answer]
     session = AgentSession.objects.select_related("project").get(external_id="s1")
     where = [session.project.slug, session.pk]
-    for row in session.compactions.all():
+    for row in session.compactions.order_by("number"):
         page = viewer_client.get(reverse("session_compaction", args=[*where, row.number]))
         assert 'title="The provider compacted the prompt on its side."' in page.text
         assert sum(change.after for change in page.context["components"]) == row.tokens_after

@@ -58,7 +58,7 @@ def reused(function: _Function | None = None, *, autouse: bool = False) -> Any:
     def fixture(**dependencies: Any) -> Any:
         return _values[function] if function in _values else function(**dependencies)
 
-    fixture.reused = function  # type: ignore[attr-defined]
+    fixture.reused, fixture.autouse = function, autouse  # type: ignore[attr-defined]
     return pytest.fixture(fixture, autouse=autouse)
 
 
@@ -115,8 +115,11 @@ def _needed(test: pytest.Item) -> _Plan:
 
     # Fixtures that a test requests for their effects run first, as without reuse.
     first = {name for mark in test.iter_markers("usefixtures") for name in mark.args}
+    automatic = {name for name, each in definitions.items() if getattr(each[-1].func, "autouse", False)}
     uses = _uses(test.session)[test.path]
-    for name in sorted(definitions, key=lambda name: (name not in first, -uses[name], name)):
+    for name in sorted(
+        definitions, key=lambda name: (name not in first, -uses[name], name not in automatic, name)
+    ):
         add(name, -1)
     return found
 
