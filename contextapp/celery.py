@@ -23,6 +23,7 @@ def warm_up(**_: object) -> None:
     from sessions.selectors.summarizers import preload
 
     preload()
+    gc.set_threshold(10_000)  # by default 700, which takes more time and frees little more
     gc.collect()
     gc.freeze()  # otherwise, garbage collection in the forked processes would copy the shared memory
 
