@@ -30,12 +30,18 @@ def count_projects(instance: Instance) -> int:
     return int(instance.manage("shell", "-v0", "-c", count))
 
 
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data folder for tests that do not depend on its age: creating its database takes seconds."""
+    return tmp_path_factory.mktemp("used") / "home"
+
+
 @linux
-def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path):
+def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path, used):
     instruments().compactions.labels("manual", "done")  # creates the file with the counters of this process
     counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
     first = Instance(tmp_path / "a", tmp_path / "a.out")
-    second = Instance(tmp_path / "b", tmp_path / "b.out")
+    second = Instance(used, tmp_path / "b.out")
     with running(first), running(second):
         assert [first.status(), second.status()] == [200, 200]
         assert [file.exists() for file in counted] == [True]  # the counters of the tests remain
@@ -85,8 +91,8 @@ def test_it_keeps_its_data_after_a_kill_in_a_folder_whose_path_is_too_long_for_a
 
 
 @linux
-def test_it_restarts_a_child_that_died(tmp_path):
-    with running(Instance(tmp_path / "home", tmp_path / "out", **NOT_NICE)) as instance:
+def test_it_restarts_a_child_that_died(tmp_path, used):
+    with running(Instance(used, tmp_path / "out", **NOT_NICE)) as instance:
         for name, command in (("Valkey", "valkey-server"), ("The scheduler", "contextapp.scheduler")):
             [first] = pids(instance, command)
             os.kill(first, signal.SIGKILL)
@@ -100,13 +106,13 @@ def test_it_restarts_a_child_that_died(tmp_path):
 
 
 @linux
-def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tmp_path):
-    instance = Instance(tmp_path / "home", tmp_path / "out", **NOT_NICE)
+def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tmp_path, used):
+    instance = Instance(used, tmp_path / "out", **NOT_NICE)
     try:
         assert eventually(lambda: pids(instance, WORKER))
     finally:
         assert instance.stop() == 0
-    assert eventually(lambda: not using(tmp_path / "home"))
+    assert eventually(lambda: not using(used))
 
 
 def pids(instance: Instance, command: str) -> list[int]:
