@@ -42,7 +42,7 @@ def _plain(value: UUID | datetime) -> str:
 def loads(text: str) -> JSON:
     """Parse JSON text with exact numbers. Raises `ValueError`, also for NaN, Infinity and deep nesting."""
     try:
-        return _bounded(text, json.loads(text, parse_constant=_refuse))
+        return _bounded(text, _EXACT.decode(text))
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -113,3 +113,7 @@ def _bounded(text: str, value: JSON) -> JSON:
 
 def _refuse(name: str) -> JSON:
     raise ValueError(f"{name} is not JSON")
+
+
+#: Creating a decoder takes longer than most texts.
+_EXACT = json.JSONDecoder(parse_constant=_refuse)

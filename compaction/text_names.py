@@ -18,7 +18,7 @@ from compaction.references import argument_text, mentions, mentions_of
 _KEPT = 1 << 19
 
 #: Number of characters whose identifiers are found at once.
-_BATCH = 1 << 16
+_BATCH = 1 << 14
 
 #: Minimum length of the texts whose mentions are counted at once. Descriptors replace most of them.
 _COUNTED = 800
