@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import re2
@@ -29,7 +29,8 @@ _DECISION = re.compile(
 )
 #: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
 _MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 
@@ -205,12 +206,29 @@ def _decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
     if not _MAY_DECIDE.search(text.encode("utf-8", "replace")):  # RE2 rejects lone surrogates
         return ()
-    sentences = [sentence.strip(" -*#") for sentence in _SENTENCE_END.split(text)]
+    sentences = [sentence.strip(" -*#") for sentence in _sentences(text)]
     first = next((n for n, sentence in enumerate(sentences) if _decides(sentence)), None)
     if first is None:
         return ()
     last = next(n for n in range(len(sentences) - 1, -1, -1) if _decides(sentences[n]))
     return (sentences[first],) if first == last else (sentences[first], sentences[last])
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Split a text at line breaks and ends of sentences. Only few lines need the pattern."""
+    is_ended = False
+    for line in text.split("\n"):
+        if is_ended:  # the spaces after a sentence may include line breaks
+            line = line.lstrip()
+            if not line:
+                continue
+        bare = line.rstrip()
+        is_ended = bare.endswith((".", "!", "?"))
+        shown = bare if is_ended else line
+        if _INNER_END.search(shown):
+            yield from _SENTENCE_END.split(shown)
+        else:
+            yield shown
 
 
 def _decides(sentence: str) -> bool:
