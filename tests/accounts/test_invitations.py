@@ -57,6 +57,7 @@ def test_an_existing_account_joins_only_when_its_user_accepts(
     assert Invitation.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_owners_see_and_revoke_open_invitations_and_expired_ones_do_not_work(
     project, owner_client, viewer_client, stranger_client
 ):

@@ -35,6 +35,7 @@ def handles(api: Api) -> dict[int, str]:
 
 
 class TestExpanding:
+    @pytest.mark.slow
     def test_each_handle_in_a_prompt_retrieves_its_content(self, api: Api, handles: dict[int, str]) -> None:
         shown = shown_handles(api)
         assert shown
@@ -106,6 +107,7 @@ class TestExpanding:
         address = f"sessions/s1/blobs/{next(iter(handles.values()))}/"
         assert api.get(f"{address}?grep=(.*)*(.*)*(.*)*$x").status_code == 200
 
+    @pytest.mark.slow
     def test_content_pushed_as_openai_is_returned(self, api: Api) -> None:
         api.post(
             "sessions/",
@@ -129,6 +131,7 @@ class TestExpanding:
 
 
 class TestSecrecy:
+    @pytest.mark.slow
     def test_a_handle_works_only_in_its_session(
         self, api: Api, stranger_api: Api, handles: dict[int, str]
     ) -> None:

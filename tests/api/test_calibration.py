@@ -106,6 +106,7 @@ def test_a_session_reports_its_calibration(api: Api) -> None:
     assert listed["calibration"] == shown["calibration"]
 
 
+@pytest.mark.slow
 def test_a_single_odd_report_neither_compacts_nor_grows_the_prompt(api: Api) -> None:
     list(served_sizes(api, PROVIDERS["the estimate"], session="s1", budget=30_000, turns=6))
     before = api.get("sessions/s1/").json()["calibration"]

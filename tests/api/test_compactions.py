@@ -153,6 +153,7 @@ class TestReverting:
         for field in ("messages", "manifest", "tokens", "occupancy", "fits"):
             assert after[field] == before[field]
 
+    @pytest.mark.slow
     def test_the_revert_is_audited(self, api: Api) -> None:
         fill(api, 6)
         compact(api)
@@ -160,6 +161,7 @@ class TestReverting:
         event = AuditEvent.objects.get(action="compaction.reverted")
         assert (event.target, event.detail, event.api_key is not None) == ("s1", {"compaction": 1}, True)
 
+    @pytest.mark.slow
     def test_the_messages_have_the_pushed_bytes(self, api: Api) -> None:
         odd = b'{"role":"user","content":"caf\\u00e9 \\/","n":1e5,"m":1.0}'
         api.post("sessions/s1/turns/", b'{"messages":[' + odd + b"]}")
@@ -197,6 +199,7 @@ class TestReverting:
         prompt(api)
         prompt(api, "?format=openai")
 
+    @pytest.mark.slow
     def test_past_prompts_keep_a_reverted_compaction(self, api: Api) -> None:
         fill(api, 6)
         compact(api)
@@ -209,6 +212,7 @@ class TestReverting:
         served = prompt(api)
         assert served["tokens"] == served["raw_tokens"]
 
+    @pytest.mark.slow
     def test_only_applied_compactions_can_be_reverted(self, api: Api) -> None:
         push(api, [request()])
         compact(api)
@@ -222,6 +226,7 @@ class TestReverting:
 
 
 class TestRecords:
+    @pytest.mark.slow
     def test_they_are_listed_newest_first_in_pages(self, api: Api) -> None:
         for number in range(3):
             fill(api, 4, start=4 * number)

@@ -204,6 +204,7 @@ def test_pushes_continue_after_the_server_closed_the_connection(server: Server) 
     assert stored == sum(each is not None and each[0] == 201 for each in found)
 
 
+@pytest.mark.slow
 def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
     api.post("sessions/", {"id": "s2", "format": "anthropic", "budget": {"input_tokens": 4_000}})
     push(api, whole_turn(0, lines=12), session="s2")

@@ -104,6 +104,7 @@ class TestMetrics:
             after, 0
         ) | dict.fromkeys(record["strategies"], 1)
 
+    @pytest.mark.slow
     @pytest.mark.django_db(transaction=True)
     def test_the_steps_that_remove_messages_for_good_are_counted(self, api: Api, client: Client) -> None:
         before = _steps(client)
@@ -114,11 +115,13 @@ class TestMetrics:
         assert {step for step in after if after[step] > before.get(step, 0)} == {"drop_oldest"}
         assert after["drop_oldest"] - before.get("drop_oldest", 0) == sum(map(bool, fired)) > 0
 
+    @pytest.mark.slow
     def test_without_a_token_only_local_requests_are_allowed(self, client: Client) -> None:
         assert client.get("/metrics").status_code == 200
         assert client.get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == 403
         assert client.get("/metrics", headers={"x-forwarded-for": "10.0.0.7"}).status_code == 403
 
+    @pytest.mark.slow
     def test_with_a_token_requests_with_it_are_allowed(self, client: Client, settings: Any) -> None:
         settings.CONTEXTAPP_METRICS_TOKEN = "letmein"
         assert client.get("/metrics").status_code == 403

@@ -158,6 +158,7 @@ class TestJobs:
         assert len(calls) > 4
         assert stored(project) == stored(other_project)
 
+    @pytest.mark.slow
     def test_a_cancelled_import_stops_and_the_next_one_adds_the_rest(
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:
@@ -250,6 +251,7 @@ class TestFailures:
         assert "nested deeper" in shown["damages"][0]["reason"]
         assert api.get("sessions/long/").status_code == 404
 
+    @pytest.mark.slow
     def test_a_session_that_was_continued_meanwhile_is_not_overwritten(
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:

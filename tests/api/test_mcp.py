@@ -234,6 +234,7 @@ class TestTools:
         assert not is_error
         assert len(text) < 40_000
 
+    @pytest.mark.slow
     def test_search_in_the_whole_project(self, api_key, api, talk, stranger_api):
         words = {"messages": [{"role": "user", "content": "The migration stops at the walrus index."}]}
         api.post("sessions/", {"id": "earlier", "title": "Fix the migration"})

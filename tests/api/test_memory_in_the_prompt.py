@@ -58,6 +58,7 @@ def test_a_decision_reaches_the_prompt_at_the_next_compaction(api: Api, policy: 
         assert served["fits"]
 
 
+@pytest.mark.slow
 def test_only_a_compaction_changes_it(api: Api) -> None:
     session(api, "masking")
     for number in range(12):

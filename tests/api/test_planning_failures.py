@@ -72,6 +72,7 @@ def test_a_failed_plan_is_recorded_and_cheaper_steps_make_the_prompt_fit(api: Ap
     assert "sk-secret" not in api.get("sessions/s1/compactions/").content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("broken_clip")
 def test_a_failed_manual_compaction_reports_the_reason_and_changes_nothing(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": {"soft": 0}})
@@ -140,6 +141,7 @@ class TestLongHistories:
         monkeypatch.setattr(long_histories, "MAX_MESSAGES", 40)
         monkeypatch.setattr(long_histories, "KEPT_MESSAGES", 12)
 
+    @pytest.mark.slow
     def test_old_messages_are_removed_without_being_read(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -133,6 +133,7 @@ def push_until_fired(api: Api, number: int) -> list[dict[str, Any]]:
     raise AssertionError("no push compacted")
 
 
+@pytest.mark.slow
 def test_a_push_with_a_prepared_compaction_takes_one_statement(api: Api, thread: None) -> None:
     session_create(api)
     number = push_to_boundary(api)
@@ -204,6 +205,7 @@ def test_a_change_after_the_preparation_makes_it_invalid(
     assert AgentSession.objects.get(pk=ID).plan_turn is None
 
 
+@pytest.mark.slow
 def test_a_failed_preparation_leaves_the_compaction_to_the_push(
     api: Api, thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_failed_preparation_leaves_the_compaction_to_the_push(
     assert [one["state"] for one in push_until_fired(api, number)] == ["done"]
 
 
+@pytest.mark.slow
 def test_a_session_deleted_while_it_is_prepared(api: Api, thread: None) -> None:
     session_create(api)
     number = push_to_boundary(api)

@@ -54,6 +54,7 @@ def test_a_new_budget_applies_to_the_next_push(api: Api) -> None:
     assert push(api, [request()])["turn"] == 4
 
 
+@pytest.mark.slow
 def test_counting_continues_after_a_compaction_and_a_revert(api: Api) -> None:
     for number in range(12):
         push(api, whole_turn(number))

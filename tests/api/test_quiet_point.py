@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 
@@ -25,6 +27,7 @@ def test_a_plan_gets_a_turn_before_a_compaction(api: Api) -> None:
     assert [fired(api, number) for number in (2, 3)] == [[], ["turns"]]
 
 
+@pytest.mark.slow
 def test_planning_in_every_turn_does_not_delay_compactions_forever(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "policy": EVERY_THIRD})
     result = []

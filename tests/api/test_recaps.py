@@ -95,6 +95,7 @@ def test_both_versions_are_kept_with_their_authors(api: Api, compacted: dict[str
     assert AuditEvent.objects.filter(action="recap.edited").count() == 2
 
 
+@pytest.mark.slow
 def test_reverting_restores_the_old_recap(api: Api, compacted: dict[str, Any]) -> None:
     before = prompt(api)
     written(api)
@@ -109,6 +110,7 @@ def test_the_etag_changes(api: Api, compacted: dict[str, Any]) -> None:
     assert api.get(PROMPT, if_none_match=etag).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_next_compaction_merges_it(api: Api, compacted: dict[str, Any]) -> None:
     written(api)
     for number in range(10, 18):
@@ -197,6 +199,7 @@ def test_a_recap_cannot_be_edited_while_a_compaction_is_open(api: Api, compacted
     assert code(api.post(RECAP, {"text": "- x"})) == "compaction_open"
 
 
+@pytest.mark.slow
 def test_it_works_in_the_openai_format(api: Api) -> None:
     api.post(
         "sessions/", {"id": "o", "format": "openai", "policy": BY_HAND, "budget": {"input_tokens": 2_000}}

@@ -129,6 +129,7 @@ def test_a_fork_is_continued_under_the_name_of_its_root(api: Api) -> None:
     assert AgentSession.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
     api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 6_000}})
     long: History = []

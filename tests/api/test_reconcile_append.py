@@ -54,6 +54,7 @@ def test_an_append_takes_one_statement_and_returns_the_prompt(api: Api) -> None:
     assert reconcile(api, history(4), system="Be brief.")["messages"] == history(4)
 
 
+@pytest.mark.slow
 def test_an_append_that_fills_the_budget_compacts(api: Api) -> None:
     api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 3_000}})
     sent: History = []

@@ -82,6 +82,7 @@ class TestProject:
             hits = found(api, query)
             assert {(hit["session"]["external_id"], hit["position"]) for hit in hits} == expected, query
 
+    @pytest.mark.slow
     def test_another_project_is_never_found(self, api: Api, stranger_api: Api) -> None:
         session_with(api, "s1", *["xylophone secret"] * 3)
         session_with(stranger_api, "s1", "their own text")
@@ -102,6 +103,7 @@ class TestProject:
         assert not [term for term in terms if secret[4:20].lower().encode() in term.lower()]
         assert found(api, secret) == []
 
+    @pytest.mark.slow
     def test_a_deleted_session_is_not_found(self, project: Project) -> None:
         admin = Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
         session_with(admin, "s1", "alpha")
@@ -113,6 +115,7 @@ class TestProject:
         blocks = SearchBlock.objects.exclude(segment__in=SearchSegment.objects.all())
         assert not blocks.exists()
 
+    @pytest.mark.slow
     def test_pages_follow_each_other(self, api: Api) -> None:
         session_with(api, "s1", *["alpha " + "other words " * number for number in range(12)])
         search_index_run()

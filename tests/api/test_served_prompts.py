@@ -30,6 +30,7 @@ def compact(api: Api) -> int:
     return int(done["number"])
 
 
+@pytest.mark.slow
 def test_a_compaction_after_the_fetch_is_shown_from_the_next_turn_on(api: Api) -> None:
     fill(api)
     served = api.get(PROMPT).json()
@@ -41,6 +42,7 @@ def test_a_compaction_after_the_fetch_is_shown_from_the_next_turn_on(api: Api) -
     assert past(api, 8)["compactions"] == 1
 
 
+@pytest.mark.slow
 def test_the_last_fetch_of_a_turn_determines_the_past_prompt(api: Api) -> None:
     fill(api)
     api.get(PROMPT)
@@ -51,6 +53,7 @@ def test_the_last_fetch_of_a_turn_determines_the_past_prompt(api: Api) -> None:
     assert served["compactions"] == 1
 
 
+@pytest.mark.slow
 def test_a_compaction_before_the_fetch_is_shown_immediately(api: Api) -> None:
     fill(api)
     compact(api)

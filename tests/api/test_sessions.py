@@ -142,6 +142,7 @@ class TestMaking:
             push(api, [request()], session=name)
             assert api.get(f"sessions/{name}/prompt/").status_code == 200
 
+    @pytest.mark.slow
     def test_a_sub_agent_names_its_parent_by_either_id(self, api: Api) -> None:
         parent = api.post(SESSIONS, {"id": "main"}).json()
         for name in ("main", parent["id"]):
@@ -154,6 +155,7 @@ class TestMaking:
         session_delete(session=AgentSession.objects.get(pk=child["id"]))
         assert api.get(f"sessions/{below['id']}/").json()["parent"] is None
 
+    @pytest.mark.slow
     def test_a_parent_must_be_another_session_of_the_project(
         self, api: Api, stranger_api: Api, api_key: str, subtests: pytest.Subtests
     ) -> None:
@@ -175,6 +177,7 @@ class TestMaking:
         stored = AgentSession.objects.values_list("external_id", flat=True)
         assert set(stored) == {"foreign", "below", SESSION}
 
+    @pytest.mark.slow
     def test_invalid_fields_are_rejected_by_name(self, api: Api, subtests: pytest.Subtests) -> None:
         for body in INVALID:
             with subtests.test(str(body)):

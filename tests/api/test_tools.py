@@ -71,6 +71,7 @@ class TestExpandClip:
         assert result["content"].startswith("1 matching line\n")
         assert "8: 0.7 def handler_0_7" in result["content"]
 
+    @pytest.mark.slow
     def test_a_long_result_is_truncated(self, api: Api) -> None:
         api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 60_000}, "policy": "masking"})
         for number in range(6):

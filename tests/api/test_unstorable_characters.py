@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.api.client import Api
 from tests.api.talk import push, request
 
@@ -28,6 +30,7 @@ def turn(number: int, tool: str, field: str) -> list[dict[str, Any]]:
 TOOLS = [("bash", "command"), ("Read", "path"), ("Edit", "path"), ("x", "\0")]
 
 
+@pytest.mark.slow
 def test_a_session_with_unstorable_characters_is_compacted(api: Api) -> None:
     policy = {"soft": 0, "hard": 0, "tail_share": 0.01}
     api.post("sessions/", {"id": "odd", "format": "openai", "policy": policy})

@@ -174,6 +174,7 @@ def test_planning_again_at_once_changes_nothing() -> None:
     assert again.edits == ()
 
 
+@pytest.mark.slow
 def test_any_past_prompt_can_be_rebuilt() -> None:
     messages = parse(INPUT_A)
     session = Session(messages, 4_000)

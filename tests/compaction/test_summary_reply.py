@@ -225,6 +225,7 @@ def test_duplicate_items_are_merged() -> None:
     assert [item.status for item in read(data)[0].open_items] == [Status.DONE]
 
 
+@pytest.mark.slow
 def test_a_huge_source_is_searched_fast() -> None:
     source = source_of([assistant("word_a " * 200_000)])
     texts = [f"word_{n}" for n in range(200)] + ["word_a"]

@@ -152,6 +152,7 @@ def test_outputs_are_clipped_more_than_failures() -> None:
     assert failed.endswith("exit code 1")
 
 
+@pytest.mark.slow
 def test_a_message_has_a_maximum_length() -> None:
     parts = tuple(ToolResult(call_id=str(n), text=lines(500)) for n in range(200))
     (text,) = message_texts([Message(position=0, role=Role.USER, parts=parts)])

@@ -33,6 +33,7 @@ def test_tasks_are_taken_by_urgency() -> None:
     assert sorted(taken) == sorted(urgent)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("servers")
 def test_a_task_that_is_not_urgent_does_not_wait_for_all_urgent_ones() -> None:
     with app.connection_for_read() as connection:

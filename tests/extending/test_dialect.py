@@ -107,6 +107,7 @@ def test_the_agent_tools_are_defined_in_it(api: Api) -> None:
     assert "expand_clip" in [tool["tool"] for tool in response["tools"]]
 
 
+@pytest.mark.slow
 def test_pages_show_its_label(compacted: Api, member_client: Client) -> None:
     session = AgentSession.objects.select_related("project").get(external_id="s1")
     page = member_client.get(reverse("session_prompt", args=[session.project.slug, session.pk]))

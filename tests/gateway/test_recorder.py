@@ -195,6 +195,7 @@ def test_a_call_is_packed_and_unpacked() -> None:
     assert Call.unpack(given.pack()) == given
 
 
+@pytest.mark.slow
 def test_agents_notice_nothing_while_the_store_is_down(
     gateway: Running, provider: Provider, api_key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_cache_breakpoints_that_move_and_thinking_that_is_stripped_append(agent:
     assert stored(session)[1]["content"][0] == THINKING
 
 
+@pytest.mark.slow
 def test_a_rewind_forks_and_the_fork_goes_on(agent: Agent) -> None:
     agent.say(user("List the files."), text("a.py"))
     agent.say(user("Delete them."), text("Done."))
@@ -145,6 +146,7 @@ def test_a_rewind_forks_and_the_fork_goes_on(agent: Agent) -> None:
     assert fork.parent.external_id == SESSION
 
 
+@pytest.mark.slow
 def test_sub_agents_become_child_sessions(
     agent: Agent, gateway: Running, provider: Provider, api_key: str
 ) -> None:
@@ -179,6 +181,7 @@ def test_side_requests_are_kept_apart(agent: Agent) -> None:
     assert sum(Turn.objects.values_list("output_tokens", flat=True)) == 57 * 5
 
 
+@pytest.mark.slow
 def test_the_clients_compaction_is_a_marker(agent: Agent) -> None:
     agent.say(user("List the files."), text("a.py"))
     agent.say(user("Read it."), text("It is empty."))
@@ -193,6 +196,7 @@ def test_the_clients_compaction_is_a_marker(agent: Agent) -> None:
 
 
 class TestIdentity:
+    @pytest.mark.slow
     def test_without_an_id_the_history_identifies_the_session(
         self, gateway: Running, provider: Provider, api_key: str
     ) -> None:
@@ -204,6 +208,7 @@ class TestIdentity:
         found = {json.dumps(stored(session)) for session in AgentSession.objects.all()}
         assert found == {json.dumps(agent.history) for agent in agents}
 
+    @pytest.mark.slow
     def test_another_key_of_the_project_does_not_continue_it(
         self, gateway: Running, provider: Provider, api_key: str, project: Project
     ) -> None:

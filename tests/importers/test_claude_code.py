@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from importers.base import LogFile
 from importers.registry import recognize
 from sessions.services.samples.log import sample_log
@@ -120,6 +122,7 @@ def test_two_records_on_one_line_and_bytes_that_are_not_utf8() -> None:
     assert "hur\ufffdry" in str(bodies(sessions[0]))
 
 
+@pytest.mark.slow
 def test_no_damage_of_any_kind_raises() -> None:
     chance = random.Random(7)
     whole = bytearray(jsonl(*PARALLEL).data)

@@ -207,6 +207,7 @@ class TestSharedMemory:
         url = reverse("memory_fact", args=[fact.project.slug, fact.pk])
         return client.post(url, {"text": fact.text, **data}, follow=True)
 
+    @pytest.mark.slow
     def test_a_fact_is_reviewed(self, owner_client: Client, owner: Any, fact: SharedFact) -> None:
         page = owner_client.get(reverse("memory", args=[fact.project.slug])).content.decode()
         assert "use the clock" in page

@@ -90,6 +90,7 @@ class TestIdleSessions:
         assert facts(api) == {}
         assert ProposalScan.objects.get().scan_at == AgentSession.objects.get().last_active_at + idle_time()
 
+    @pytest.mark.slow
     def test_only_accepted_facts_are_offered(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
@@ -104,6 +105,7 @@ class TestIdleSessions:
         again = api.post("sessions/", {"id": "newer", "agent": "coder", "if_exists": "return"}).json()
         assert again["offers"] == 0
 
+    @pytest.mark.slow
     def test_imported_facts_are_not_proposed(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
@@ -134,6 +136,7 @@ class TestIdleSessions:
         assert facts(api) == {}
         assert not ProposalScan.objects.exists()
 
+    @pytest.mark.slow
     def test_secrets_are_redacted_first(self, api: Api, say: Say) -> None:
         say("log in with ghp_" + "a1B2" * 9)
         come_to_rest()
@@ -180,6 +183,7 @@ class TestLimits:
         come_to_rest()
         assert {"five", "six"} & set(facts(api)) == {"five"}
 
+    @pytest.mark.slow
     def test_equivalent_texts_are_one_fact(self, api: Api, say: Say) -> None:
         say(FACT)
         say("  Always run  `pytest` with -q. ", name="s2")
@@ -190,6 +194,7 @@ class TestLimits:
             "always run pytest": 1,
         }
 
+    @pytest.mark.slow
     def test_repeated_scans_count_nothing_twice(self, api: Api, say: Say) -> None:
         say(FACT)
         come_to_rest()
@@ -212,6 +217,7 @@ class TestLimits:
         assert {text: fact["state"] for text, fact in facts(api).items()} == {"use -q": "rejected"}
         assert facts(api)["use -q"]["seen_in"] == 3
 
+    @pytest.mark.slow
     def test_a_pass_scans_a_limited_number_of_sessions(
         self, api: Api, say: Say, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -240,6 +246,7 @@ class TestLimits:
 
 
 class TestDoubts:
+    @pytest.mark.slow
     def test_stale_or_removed_items_raise_doubts(self, api: Api, say: Say, push: Callable[..., None]) -> None:
         tests = "the test framework is pytest"
         say(tests, "no clock")

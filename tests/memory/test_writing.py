@@ -173,6 +173,7 @@ class TestTimeline:
         assert [step["revision"] for step in (*first["data"], *rest["data"])] == [5, 4, 3, 2, 1]
         assert rest["next_cursor"] is None
 
+    @pytest.mark.slow
     def test_the_churn_verdict_describes_each_field(self, api: Api) -> None:
         for number in range(13):
             patch = {"task": f"goal number {number}", "decisions": [f"d{n}" for n in range(number)]}

@@ -45,6 +45,7 @@ def chart(client, session, **query):
     return client.get(address("session_chart", session), query).json()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_components_add_up_to_what_was_served(member_client, project, api_key):
     api = Api(api_key)
@@ -78,6 +79,7 @@ def test_compaction_markers_have_details(member_client, project):
     assert marker["dropped"] + marker["collapsed"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_largest_increase_names_its_tool_output(member_client, project, django_assert_num_queries):
     turns = [reading_turn(n, "x y z " * (9_000 if n == 6 else 9)) for n in range(12)]
@@ -240,6 +242,7 @@ def test_no_misses_where_nothing_is_cached_or_reported():
     assert misses([call(0, write=20_000), without_usage, call(2, read=20_000)], {}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_call_after_a_compaction_links_to_it(member_client, project):
     session = compacted_session(project)

@@ -72,6 +72,7 @@ def test_a_comment_appears_wherever_its_turn_does(
     assert not Comment.objects.exists()
 
 
+@pytest.mark.slow
 def test_authors_edit_and_owners_delete(
     owner_client: Client, member_client: Client, viewer_client: Client, session: AgentSession
 ) -> None:

@@ -88,6 +88,7 @@ def test_the_page_shows_why_no_model_wrote_the_recap(viewer_client, session, tri
     assert reason in page if reason else "No model wrote" not in page
 
 
+@pytest.mark.slow
 def test_a_requested_compaction_records_why_no_model_was_called(member_client, project):
     session = compacted_session(project)
     session.compactions.all().delete()
@@ -163,6 +164,7 @@ def test_unknown_compactions_and_edits_are_not_found(viewer_client, session, nam
     assert viewer_client.get(address(name, session, *more)).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_member_edits_the_recap(member_client, viewer_client, session, project):
     row = session.compactions.get()
     assert Recap.objects.filter(compaction=row).exists()
@@ -188,6 +190,7 @@ def test_older_compactions_are_paged(viewer_client, session):
     assert [row.number for row in older.context["compactions"].rows] == list(range(9, 0, -1))
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(viewer_client, project, django_assert_max_num_queries):
     for turns, name in ((8, "short"), (40, "long")):
         session = compacted_session(project, turns=turns, name=name)

@@ -67,6 +67,7 @@ class TestTheList:
         assert "state-reverted" in shown
         assert "Not reverted" in member_client.post(address("session_revert", session, 1), headers=HTMX).text
 
+    @pytest.mark.slow
     def test_a_revert_says_what_it_does_to_the_next_prompt(
         self, member_client: Client, session: AgentSession
     ) -> None:
@@ -94,6 +95,7 @@ class TestTheList:
         assert not page.context["preview"].has_effect
         assert "changes nothing" in page.text
 
+    @pytest.mark.slow
     def test_a_reverted_compaction_is_applied_again(
         self, member_client: Client, session: AgentSession
     ) -> None:
@@ -144,6 +146,7 @@ class TestTheList:
         assert "tokens lose their cache discount" in shown
         assert not Compaction.objects.exists()
 
+    @pytest.mark.slow
     def test_the_policy_is_shown_and_changed(self, member_client: Client, session: AgentSession) -> None:
         page = address("session_compactions", session)
         assert "with tail_share 0.05, soft 0, hard 0" in one_line(member_client.get(page))
@@ -155,6 +158,7 @@ class TestTheList:
         refused = member_client.post(address("session_policy", session), {"preset": "tiny"}, follow=True)
         assert "Choose one of the policies." in refused.text
 
+    @pytest.mark.slow
     def test_the_records_are_downloaded(self, member_client: Client, session: AgentSession) -> None:
         page = address("session_compactions", session)
         export = address("session_compactions_export", session)

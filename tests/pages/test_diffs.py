@@ -125,6 +125,7 @@ class TestPages:
             assert page.status_code == 200
             assert "a line of a file" in page.text or "text" not in query
 
+    @pytest.mark.slow
     def test_long_texts_are_compared_up_to_a_limit(self, member_client, project):
         turns = [reading_turn(0, "short"), reading_turn(1, "x" * 250_000)]
         session = make_session(project, turns)
@@ -146,6 +147,7 @@ class TestPages:
             >= rest.context["shown_changes"][-1].change.last
         )
 
+    @pytest.mark.slow
     def test_memory_at_a_turn(self, member_client, project):
         session = compacted_session(project)
         for turn, task in ((2, "find the bug"), (6, "fix the bug")):

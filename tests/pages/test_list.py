@@ -121,6 +121,7 @@ def test_a_cursor_round_trips():
     assert Cursor.decode(cursor.encode()) == cursor
 
 
+@pytest.mark.slow
 def test_sub_agents_are_counted_once(member_client, project):
     make_session(project, name="parent")
     make_session(project, name="child", parent="parent", title="Looks around")

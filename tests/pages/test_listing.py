@@ -181,6 +181,7 @@ class TestTheList:
         assert texts("health:C") == []
         assert texts("peak:") == []
 
+    @pytest.mark.slow
     def test_metadata_is_filtered_and_suggested(self, member_client, project, listed):
         one = AgentSession.objects.get(external_id="one")
         one.metadata = {"repo.name": "web app", "attempt": 2, "nightly": True}
@@ -210,6 +211,7 @@ class TestTheList:
             assert member_client.get(address, {"q": text}).json() == {"places": []}
         assert stranger_client.get(address, {"q": "one"}).status_code == 404
 
+    @pytest.mark.slow
     def test_a_view_is_saved_and_deleted(self, viewer_client, owner_client, project, listed):
         save = reverse("saved_view_create", args=[project.slug])
         for query in ("q=tag%3Anightly", "q=tag%3Anightly&after=x"):

@@ -41,6 +41,7 @@ class TestRequests:
         assert response.status_code == 204
         assert sum("agent_sessions_agentsession" in query["sql"] for query in queries) == 1
 
+    @pytest.mark.slow
     def test_new_turns_and_figures(self, member_client, project):
         session = active(project, 3)
         since = self.since(member_client, session)
@@ -55,6 +56,7 @@ class TestRequests:
         assert 'id="tiles" hx-swap-oob="true"' in page
         assert 'id="turn-3"' not in member_client.get(target, {"since": since}).text
 
+    @pytest.mark.slow
     def test_many_new_turns_are_paged(self, member_client, project):
         session = active(project, 2)
         since = self.since(member_client, session)
@@ -72,6 +74,7 @@ class TestRequests:
         assert response.status_code == 200
         assert 'id="turn-' not in response.text
 
+    @pytest.mark.slow
     def test_an_update_is_rendered_once_for_all_viewers(
         self, member_client, viewer_client, owner_client, project, django_assert_max_num_queries
     ):
@@ -89,6 +92,7 @@ class TestRequests:
         assert without_tokens[0] == without_tokens[1]
         assert "csrfmiddlewaretoken" not in viewer_client.get(target, query).text
 
+    @pytest.mark.slow
     def test_only_the_author_of_a_comment_can_change_it(self, member_client, owner_client, project, member):
         session = active(project, 3)
         since = self.since(member_client, session)

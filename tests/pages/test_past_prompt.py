@@ -142,6 +142,7 @@ def test_prompts_of_long_sessions_are_the_same(project, monkeypatch):
     assert figures() == short
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_too_long_for_json_links_to_the_messages(project, member_client, monkeypatch):
     session = compacted_session(project)
     monkeypatch.setattr(outline, "MOST_IN_JSON", 2)

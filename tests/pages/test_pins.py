@@ -37,6 +37,7 @@ def pin(client: Client, session: AgentSession, position: int, *, pinned: bool = 
     return one_line(response)
 
 
+@pytest.mark.slow
 def test_a_member_pins_and_unpins(member_client: Client, session: AgentSession) -> None:
     shown = pin(member_client, session, 3)
     assert "Pinned by marc" in shown
@@ -83,6 +84,7 @@ def test_a_viewer_sees_the_pin_but_no_button(
     assert viewer_client.post(address("session_pin", session, 3), {"pinned": "0"}).status_code == 403
 
 
+@pytest.mark.slow
 def test_what_the_model_saw_marks_pinned_messages(member_client: Client, session: AgentSession) -> None:
     turn = address("session_turn", session, 4)
     assert ">pinned<" not in member_client.get(turn).text

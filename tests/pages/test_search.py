@@ -172,6 +172,7 @@ def test_the_palette_finds_messages_and_settings(
     assert places("") == []
 
 
+@pytest.mark.slow
 def test_a_session_links_to_sessions_that_mention_its_files(member_client: Client, project: Project) -> None:
     def reading(name: str, *paths: str) -> AgentSession:
         calls = [

@@ -75,6 +75,7 @@ def test_sizes_are_shares_of_the_budget(member_client, session):
     assert "of budget" in listed
 
 
+@pytest.mark.slow
 def test_a_prompt_kept_within_its_budget_hits_no_wall(member_client, session):
     assert "hitting the wall" not in shown(member_client, session, "session").text
 

@@ -27,6 +27,7 @@ def long_session(project):
     return make_session(project, [reading_turn(index) for index in range(60)], name="long")
 
 
+@pytest.mark.slow
 def test_it_opens_at_the_newest_turns(member_client, long_session):
     response = page_of(member_client, long_session)
     assert turns_on(response) == list(range(60 - SHOWN, 60))
@@ -171,6 +172,7 @@ def test_a_long_output_is_fetched_when_opened(member_client, project):
     assert "x end" in member_client.get(address, {"offset": 400_000}).text
 
 
+@pytest.mark.slow
 def test_a_long_argument_is_fetched_when_opened(member_client, project):
     content = "\n".join(f"line {number}" for number in range(2_000))
     call = {"type": "tool_use", "id": "c", "name": "Write", "input": {"file_path": "a", "content": content}}
@@ -207,12 +209,14 @@ def test_the_chart_is_also_a_table(member_client, project):
     assert "Tokens of every turn." in page
 
 
+@pytest.mark.slow
 def test_charts_of_one_turn_and_none(member_client, project):
     assert turns_on(page_of(member_client, make_session(project, [reading_turn(0)]))) == [0]
     empty = project.agent_sessions.create(external_id="empty", format="openai")
     assert "no turns yet" in page_of(member_client, empty).text
 
 
+@pytest.mark.slow
 def test_sub_agents_and_parents_are_linked(member_client, project):
     parent = make_session(project, name="parent", title="The parent")
     child = make_session(project, name="child", parent="parent", title="The child")

@@ -58,6 +58,7 @@ def test_a_link_shows_the_transcript_without_a_login(member_client: Client, allo
     assert AuditEvent.objects.filter(action="session.shared", user__username="marc").exists()
 
 
+@pytest.mark.slow
 def test_a_link_shows_comments_only_if_chosen(member_client: Client, allowed: AgentSession) -> None:
     member_client.post(address(allowed, "session_turn_comments", 1), {"text": "Checked by me"})
     assert "Checked by me" not in read(share(member_client, allowed))
@@ -67,6 +68,7 @@ def test_a_link_shows_comments_only_if_chosen(member_client: Client, allowed: Ag
     assert "Checked by me" in read(found[1])
 
 
+@pytest.mark.slow
 def test_links_expire_and_are_revoked(member_client: Client, allowed: AgentSession) -> None:
     link, other = share(member_client, allowed), share(member_client, allowed)
     assert "won't be able to see it again" not in member_client.get(address(allowed)).text

@@ -24,6 +24,7 @@ def family(project):
     return {session.external_id: session for session in project.agent_sessions.all()}, root
 
 
+@pytest.mark.slow
 def test_the_tree_sums_up_what_is_below_each_session(member_client, family):
     sessions, root = family
     tree = member_client.get(address("session", root)).context["tree"]
@@ -37,6 +38,7 @@ def test_the_tree_sums_up_what_is_below_each_session(member_client, family):
     assert tree[0].billed_tokens == sum(session.billed_tokens for session in sessions.values())
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_cost_with_and_without_children(member_client, family):
     _, root = family
     page = " ".join(member_client.get(address("session", root)).text.split())
@@ -54,6 +56,7 @@ def test_a_row_of_the_list_opens(member_client, family):
     assert all(address("session", sessions[name]) in opened for name in ("left", "right", "grandchild"))
 
 
+@pytest.mark.slow
 def test_logs_that_name_each_other_as_parent_form_no_circle(member_client, project):
     for name, parent in (("a", "b"), ("b", "a"), ("a", "b"), ("c", "c"), ("c", "c")):
         session = make_session(project, name=name, parent=parent)

@@ -44,6 +44,7 @@ def test_a_turn_shows_new_input_cost_and_prompt(member_client, project):
     assert reverse("session_turn", args=[project.slug, made.pk, 2]) in page.text
 
 
+@pytest.mark.slow
 def test_the_largest_new_input_is_listed_first(member_client, project):
     made = make_session(project, [reading_turn(n, "x y z " * (9_000 if n == 5 else 9)) for n in range(9)])
     page = get(member_client, "session_turn", made, 5)
@@ -56,6 +57,7 @@ def test_unknown_turns_are_not_found(member_client, session, turn):
     assert member_client.get(address("session_turn", session, turn)).status_code == 404
 
 
+@pytest.mark.slow
 def test_an_edited_message_is_shown_next_to_its_original(member_client, project):
     session = compacted_session(project, budget=20_000)
     outline = outline_at(session=session, index=12)
@@ -82,6 +84,7 @@ def test_search_reports_whether_hits_were_in_the_prompt(member_client, session):
     assert "<mark>f0.py</mark>" in page.text
 
 
+@pytest.mark.slow
 def test_removed_hits_link_to_their_compaction(member_client, session, project):
     hits = get(member_client, "session_past_prompt", session, 12, q="f0.py")
     removed = [hit for hit in hits.context["hits"].hits if hit.fate == "removed"]
@@ -134,6 +137,7 @@ def test_a_long_prompt_shows_both_ends_and_loads_the_rest(member_client, project
     assert f"until={window.tail[0].first}" in answer.text
 
 
+@pytest.mark.slow
 def test_two_turns_compared(member_client, session):
     page = get(member_client, "session_turn_diff", session, 11, turn=3)
     assert (page.context["before"].index, page.context["after"].index) == (3, 11)
@@ -160,6 +164,7 @@ def test_raw_shows_messages_as_pushed(member_client, session):
     assert member_client.get(address("session_raw_message", session, 999)).status_code == 404
 
 
+@pytest.mark.slow
 def test_every_message_has_a_url(member_client, project):
     long = make_session(project, [reading_turn(n) for n in range(60)], name="long")
     shown = get(member_client, "session", long, message=20).context["turns"]

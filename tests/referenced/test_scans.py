@@ -102,6 +102,7 @@ def collapses_in_force(recap: Edit) -> list[int]:
     return list(Edit.objects.filter(strategy="collapse", position__gt=recap.end).values_list("pk", flat=True))
 
 
+@pytest.mark.slow
 def test_pages_show_references(project: Project, compacted: AgentSession, viewer_client: Client) -> None:
     grown(project, answer(20, f"As {NAME} does."))
     scan(compacted)
@@ -112,6 +113,7 @@ def test_pages_show_references(project: Project, compacted: AgentSession, viewer
     assert "drop_oldest" in viewer_client.get("/p/alpha/replay/rates/").content.decode()
 
 
+@pytest.mark.slow
 def test_partial_scans_find_the_same(
     project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +131,7 @@ def test_a_revert_removes_the_mark(project: Project, compacted: AgentSession) ->
     assert not Edit.objects.filter(referenced_turn__isnull=False).exists()
 
 
+@pytest.mark.slow
 def test_quiet_sessions_are_scanned_less_often(compacted: AgentSession) -> None:
     pauses = []
     for _ in range(10):

@@ -40,6 +40,7 @@ def finished(replay: dict[str, Any]) -> None:
         execution.run_step(run_id=replay["id"])
 
 
+@pytest.mark.slow
 def test_create_and_read_a_replay(admin: Api, session: AgentSession) -> None:
     replay = create_replay(admin, sessions=["long"], title="half the budget")
     assert (replay["state"], replay["steps"], replay["done"]) == ("running", 4, 0)
@@ -62,6 +63,7 @@ def test_create_and_read_a_replay(admin: Api, session: AgentSession) -> None:
         Path(folder, "replays.json").write_text(json.dumps([replay, shown, curves]))
 
 
+@pytest.mark.slow
 def test_reprice_by_model_or_rates(admin: Api, session: AgentSession) -> None:
     replay = create_replay(admin)
     finished(replay)
@@ -118,6 +120,7 @@ def test_a_session_of_another_project_is_not_found(
     assert admin.get(f"replays/{replay['id']}/sessions/{foreign.pk}/").status_code == 404
 
 
+@pytest.mark.slow
 def test_reading_takes_few_queries(admin: Api, session: AgentSession) -> None:
     replay = create_replay(admin)
     finished(replay)

@@ -72,6 +72,7 @@ def test_a_long_curve_is_sampled(
     assert len(data["turns"]) == 10
 
 
+@pytest.mark.slow
 def test_a_custom_policy_with_steps_and_rules_is_replayed(
     member_client: Client, session: AgentSession
 ) -> None:
@@ -129,6 +130,7 @@ def test_missing_costs_are_explained(member_client: Client, session: AgentSessio
     assert "Costs are missing" not in priced
 
 
+@pytest.mark.slow
 def test_an_open_run_is_polled_and_can_be_cancelled_and_resumed(
     member_client: Client, session: AgentSession
 ) -> None:
@@ -205,6 +207,7 @@ def one_session_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("replay.selectors.advice.MIN_SESSIONS", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_session_is_enough")
 def test_adopting_a_recommended_policy_is_confirmed_and_audited(
     owner_client: Client, member_client: Client, project: Project, run: ReplayRun

@@ -58,6 +58,7 @@ def test_off_has_the_stored_sizes(session: AgentSession) -> None:
     assert [transcript.size(call) for call in transcript.calls] == stored
 
 
+@pytest.mark.slow
 def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -> None:
     run = finish(make())
     assert sent[0] == run.pk
@@ -78,6 +79,7 @@ def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -
     assert founds[3].lost_turn is not None
 
 
+@pytest.mark.slow
 def test_lost_references_are_searched_for(project: Project, sent: list[object]) -> None:
     turns = [reading_turn(n, f"sets limit_of_{n} " + f"plain words {n} " * 200) for n in range(30)]
     result = {"type": "tool_result", "tool_use_id": "call-29", "content": "done"}
@@ -93,6 +95,7 @@ def test_lost_references_are_searched_for(project: Project, sent: list[object]) 
     assert row.found_share == 1
 
 
+@pytest.mark.slow
 def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun]) -> None:
     run = finish(make())
     dear = result_rows(run, prices=Prices.of_rates({"input": 1_000}))
@@ -114,6 +117,7 @@ def test_a_slice_is_short_and_the_next_continues(
     assert finish(run).state == ReplayRun.State.DONE
 
 
+@pytest.mark.slow
 def test_a_cancelled_run_keeps_its_results_and_can_be_resumed(make: Callable[..., ReplayRun]) -> None:
     run = make()
     runs.run_cancel(run=run)
@@ -226,6 +230,7 @@ def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: Agen
     assert len(sessions_newest(project_id=project.pk, limit=9)) == 2
 
 
+@pytest.mark.slow
 def test_custom_policies_are_stored_as_differences_from_their_preset(
     project: Project, make: Callable[..., ReplayRun], owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

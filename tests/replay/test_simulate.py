@@ -51,6 +51,7 @@ def test_every_policy_serves_valid_prompts_that_fit(policy: str, ratio: float) -
     assert used.kept + used.recoverable + used.lost == used.used == 6
 
 
+@pytest.mark.slow
 def test_a_window_loses_what_balanced_keeps() -> None:
     window, balanced = run(transcript(back=25), "baseline", 0.2), run(transcript(back=25), "balanced", 0.2)
     assert balanced.references.lost < window.references.lost
@@ -174,6 +175,7 @@ def test_a_working_memory_is_part_of_the_prompt() -> None:
     assert sum(first in entry.message.text for entry in prompts[at].prompt_entries) == 1
 
 
+@pytest.mark.slow
 def test_the_providers_engine_is_modeled() -> None:
     """Anthropic clears outputs without handles, OpenAI summarizes, and neither edits Chat Completions."""
     own = run(transcript(), "balanced", 0.3)

@@ -65,6 +65,7 @@ def test_a_period_starts_in_the_time_zone_of_the_budget(project, spend):
     assert budget_spent(utc, now=NOW).microusd == 0
 
 
+@pytest.mark.slow
 def test_each_share_is_reported_once(budget, spend):
     spend(4.99)
     assert cost_budgets_check(now=NOW) == 0
@@ -120,6 +121,7 @@ def test_a_failed_email_is_retried(budget, spend, monkeypatch):
     assert alert_emails_send() == 0
 
 
+@pytest.mark.slow
 def test_a_budget_covers_an_agent_a_model_a_tag_or_a_member(project, member, owner, settings):
     settings.EMAIL_HOST = "mail.example.org"
     session = session_make(project, "s", agent="reader", tags=["nightly"], created_by=member)
@@ -161,6 +163,7 @@ def address(name: str = "settings_budgets", *args: object) -> str:
 FORM = {"period": "week", "dollars": "12.50", "time_zone": "Europe/Berlin", "emails": "a@b.org, c@d.org"}
 
 
+@pytest.mark.slow
 def test_owners_set_and_remove_budgets(owner_client, member_client):
     assert member_client.post(address(), FORM).status_code == 403
     assert owner_client.post(address(), FORM).status_code == 302

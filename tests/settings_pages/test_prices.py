@@ -94,6 +94,7 @@ def test_an_expired_price_does_not_apply(project, owner_client):
     assert push(api, "a", "acme-7b") is None
 
 
+@pytest.mark.slow
 def test_owners_change_and_remove_prices(project, owner_client, member_client):
     assert member_client.post(address(), FORM).status_code == 403
     owner_client.post(address(), FORM)

@@ -59,6 +59,7 @@ def test_a_shorter_period_restarts_the_notice_and_a_longer_one_does_not(project)
     assert (project.retention_days, project.retention_begins_at) == (None, None)
 
 
+@pytest.mark.slow
 def test_deletion_runs_in_batches(project, sessions, monkeypatch):
     monkeypatch.setattr("sessions.services.sessions.retention._BATCH", 1)
     retention_set(project=project, days=30)

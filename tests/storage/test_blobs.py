@@ -101,6 +101,7 @@ class TestReading:
         [hit] = api.get("sessions/s1/search/?q=handler_0_899").json()["data"]
         assert hit["position"] == 0
 
+    @pytest.mark.slow
     def test_a_cleared_output_is_retrieved_by_its_handle(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(), budget={"input_tokens": 25_000}, policy="masking")
         for number in range(4):

@@ -145,6 +145,7 @@ class TestProjects:
 
 
 class TestPages:
+    @pytest.mark.slow
     def test_the_page_of_a_turn_shows_the_durations_of_tools(
         self, api_key: str, owner_client: Client
     ) -> None:

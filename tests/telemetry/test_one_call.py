@@ -218,6 +218,7 @@ class TestPushes:
         assert session.output_tokens == 3 * 57
         assert session.message_count == session.messages.count() <= 6
 
+    @pytest.mark.slow
     def test_telemetry_is_ahead_of_and_behind_pushes(self, sources: Sources) -> None:
         whole = sources.calls
         for number in whole:
@@ -227,6 +228,7 @@ class TestPushes:
                 step()
         self.check()
 
+    @pytest.mark.slow
     def test_a_log_adds_the_usage_of_turns_that_were_pushed_without(self, sources: Sources) -> None:
         sources.pushes_usage = False
         sources.push()
@@ -250,6 +252,7 @@ class TestPushes:
             sources.log()
 
 
+@pytest.mark.slow
 def test_telemetry_between_the_calls_of_the_gateway(sources: Sources) -> None:
     for number in sources.calls:
         send(sources.key, call(f"req_{number}", number, cache_read_tokens=4_000 + number))
@@ -352,6 +355,7 @@ class TestCodex:
         assert Turn.objects.count() == 3
 
 
+@pytest.mark.slow
 def test_spans_of_calls_that_passed_through_the_gateway(sources: Sources) -> None:
     """The gateway has no name for the session; the spans have another one than the gateway would choose."""
     sources.gateway()

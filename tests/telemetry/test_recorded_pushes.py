@@ -114,6 +114,7 @@ def test_calls_are_recognized_by_id(sources: Sources, source: str, name: str) ->
     check()
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_call_in_another_session_is_counted_once(sources: Sources) -> None:
     sources.gateway()
     api = Api(sources.key)
@@ -155,6 +156,7 @@ def test_equal_messages_are_recognized_once(sources: Sources) -> None:
     assert session.turns.filter(prompt_reported__isnull=False).count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("now")
 def test_a_retry_gets_the_same_response(sources: Sources) -> None:
     sources.gateway()

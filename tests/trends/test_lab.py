@@ -37,12 +37,14 @@ def test_other_policies_stay_within_the_budget_and_cost_less():
         assert found[name].cost_microusd < found["off"].cost_microusd
 
 
+@pytest.mark.slow
 def test_a_lower_target_leaves_smaller_prompts():
     weak, strong = (by_policy(Scenario(window=60_000, output=10_000, turns=40, target=t)) for t in (80, 20))
     assert strong["balanced"].mean < weak["balanced"].mean
     assert len(strong["balanced"].compactions) <= len(weak["balanced"].compactions)
 
 
+@pytest.mark.slow
 def test_a_longer_tail_leaves_larger_prompts():
     short, long = (by_policy(Scenario(window=60_000, output=10_000, turns=40, tail=t)) for t in (5, 60))
     assert short["balanced"].mean < long["balanced"].mean
@@ -57,6 +59,7 @@ def test_the_components_add_up_to_the_last_prompt():
         assert ("recap" in one.components) == (name in {"baseline", "masking", "balanced", "aggressive"})
 
 
+@pytest.mark.slow
 def test_names_that_the_model_uses_again_are_kept_retrievable_or_lost():
     found = by_policy(Scenario(window=60_000, output=10_000, turns=80))
     used = {one.references.used for one in found.values()}

@@ -56,6 +56,7 @@ def test_percentiles_are_accurate_to_a_tenth(viewer_client, slow):
         assert found.p95 == pytest.approx(95 * scale, rel=0.1)
 
 
+@pytest.mark.slow
 def test_groups_have_their_own(viewer_client, slow, fast):
     rollups_fill()
     rows = {row.key: row.latency for row in trends(viewer_client, group="agent").context["rows"]}
@@ -96,6 +97,7 @@ def test_the_csv_has_it_by_bucket_and_group(viewer_client, slow, fast):
     assert (rows["fast"]["first_token_p50_ms"], rows["fast"]["first_token_p95_ms"]) == ("", "")
 
 
+@pytest.mark.slow
 def test_turns_are_counted_once_and_deleted_with_their_session(project, viewer_client, slow, fast):
     for _ in range(2):
         rollups_fill()

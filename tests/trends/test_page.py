@@ -93,6 +93,7 @@ def test_figures_split_by(group, first, used, viewer_client):
     assert response.context["total"].cost_microusd == 4_000_000
 
 
+@pytest.mark.slow
 def test_groups_are_split_by_a_second_property(used, viewer_client):
     query = {**MARCH, "group": "agent", "split": "model"}
     context = viewer_client.get(address(), query).context
@@ -170,6 +171,7 @@ def test_client_compactions_are_counted(project, viewer_client):
     assert other.context["total"].client_compactions == 0
 
 
+@pytest.mark.slow
 def test_references_to_removed_content_are_those_of_the_period(project, viewer_client):
     session = session_make(project, "s", agent="fixer", last_active_at=NOON, compaction_count=1)
     compaction = Compaction.objects.create(

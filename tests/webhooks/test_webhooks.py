@@ -83,6 +83,7 @@ def test_start_and_end_are_reported(api: Api, other: Receiver, compact: Any) -> 
     assert set(WebhookDelivery.objects.values_list("state", "status")) == {("sent", 200)}
 
 
+@pytest.mark.slow
 def test_slack_gets_messages_with_links(
     api: Api, other: Receiver, compact: Any, project: Project, settings: Any
 ) -> None:
@@ -156,6 +157,7 @@ def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, 
     assert other.heard[0][1] == other.heard[1][1]
 
 
+@pytest.mark.slow
 def test_a_delivery_fails_after_the_last_attempt(api: Api, other: Receiver, compact: Any) -> None:
     webhook_create(api, "http://127.0.0.1:9/", events=["compaction.finished"])
     compact()
