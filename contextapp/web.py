@@ -50,7 +50,7 @@ QUEUE_SECONDS = 30.0
 _SWITCH_SECONDS = 0.0002
 
 #: Number of new objects after which Python looks for reference cycles. With the default of 700, it did so
-#: several times for each plan of a compaction, in a tenth of the CPU time of pushes with a budget.
+#: several times for each plan of a compaction, in 5% of the CPU time of pushes with a budget.
 _OBJECTS_PER_COLLECTION = 10_000
 
 #: Handled by the event loop, so that it responds even if all threads are busy.
