@@ -13,6 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Max, Q
+from django.db.models.functions import Greatest
 
 from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
@@ -23,7 +25,7 @@ from compaction.on_demand import OnDemand
 from compaction.provider_engine import ProviderParams, is_compacted_by_provider
 from compaction.triggers import TriggerState, evaluate
 from redaction import Redaction
-from sessions.models import AgentSession, ClientHistory
+from sessions.models import AgentSession, ClientHistory, Compaction, Turn
 from sessions.selectors.prompts import snapshot_read
 from sessions.selectors.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.stored_rows import messages_load
@@ -61,10 +63,11 @@ class Edits:
     """The edits in force of a session, in a form that applies to the client's next requests.
 
     `pieces` are the messages of the prompt up to the last compaction: the index of a message in the client's
-    history, or the JSON of an edited or generated one. They replace the first `count` messages. `shown` is
-    the size of the prompt and `raw` that without edits, of the stored messages, in estimated tokens.
-    `provider` are parameters for the provider if it compacts the session, `on_demand` if it should write a
-    summary now. `version` identifies `pieces` among those of the session.
+    history, or the JSON of an edited or generated one. They replace the first `count` messages, and the first
+    `edited` of these existed when the prompt was last edited. `shown` is the size of the prompt and `raw`
+    that without edits, of the stored messages, in estimated tokens. `provider` are parameters for the
+    provider if it compacts the session, `on_demand` if it should write a summary now. `version` identifies
+    `pieces` among those of the session.
     """
 
     session_id: UUID
@@ -73,6 +76,7 @@ class Edits:
     history: ClientHistory
     pieces: Sequence[int | bytes]
     count: int
+    edited: int
     shown: int
     raw: int
     calibration: Calibration
@@ -172,7 +176,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     if session.needs_repair:
         raise NotServable("irregular")
     spans = tuple((first, end) for first, end in history.spans)
-    pieces, count = _pieces(session.pk, session.edits_revision, session.snapshot_end, spans)
+    pieces, count, edited = _pieces(session.pk, session.edits_revision, session.snapshot_end, spans)
     params = session_provider_params(session)
     on_demand = on_demand_due(session, params)
     return Edits(
@@ -182,6 +186,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         history=history,
         pieces=pieces,
         count=count,
+        edited=edited,
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
         calibration=calibration_of(session.calibration, model=session.model),
@@ -196,8 +201,9 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
 @lru_cache(maxsize=_CACHED)
 def _pieces(
     session_id: UUID, revision: int, end: int, spans: Sequence[tuple[int, int | None]]
-) -> tuple[Sequence[int | bytes], int]:
-    """Return the messages of a session's snapshot, and the number of the client's messages that they replace.
+) -> tuple[Sequence[int | bytes], int, int]:
+    """Return the messages of a session's snapshot, the number of the client's messages that they replace, and
+    how many of these existed when the prompt was last edited.
 
     Messages without edits are given by their index in the client's history. `revision` and `end` are those
     of the session, `spans` those of the client's history. Raises `_Changed` if the session has another
@@ -207,7 +213,7 @@ def _pieces(
     if not AgentSession.objects.filter(pk=session_id, edits_revision=revision).exists():
         raise _Changed
     if outline is None:
-        return (), 0
+        return (), 0, 0
     index_of = {position: index for index, position in enumerate(span_positions(spans, end))}
     shown = [position for span in outline.spans for position in range(*span)]
     others = [(position, position + 1) for position in shown if position not in index_of]
@@ -218,7 +224,22 @@ def _pieces(
             found.append(without_breakpoints(each.data))
         else:
             found += (without_breakpoints(data[p]) if p in data else index_of[p] for p in range(*each))
-    return tuple(found), sum(position < end for position in index_of)
+    edited_to = _edited_to(session_id, end)
+    count, edited = (sum(position < limit for position in index_of) for limit in (end, edited_to))
+    return tuple(found), count, edited
+
+
+def _edited_to(session_id: UUID, end: int) -> int:
+    """Return the first message after the last change of the prompt by edits, or by their removal.
+
+    A snapshot may end later: a compaction by the provider, for example, edits nothing.
+    """
+    states = Compaction.State
+    changed = Q(state=states.DONE, edits__isnull=False) | Q(state=states.REVERTED)
+    rows = Compaction.objects.filter(changed, session_id=session_id)
+    turn = rows.aggregate(turn=Max(Greatest("first_turn", "reverted_turn")))["turn"]
+    turns = Turn.objects.filter(session_id=session_id, index=turn)
+    return min(turns.values_list("first_position", flat=True).first() or end, end)
 
 
 def without_breakpoints(element: bytes) -> bytes:

@@ -183,19 +183,22 @@ def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
     return body[:start] + b",".join(messages) + body[spans[-1][1] :], messages
 
 
-def _edited(pieces: Sequence[int | bytes], messages: Sequence[bytes]) -> range:
-    """Return the indices of the messages that follow an edit.
+def _edited(edits: Edits, messages: Sequence[bytes]) -> range:
+    """Return the indices of the messages that follow an edit and existed when it was made.
 
     The provider ignores what precedes its summary, so removing that is not an edit; nor is the summary.
     """
     has_summary = b'"compaction"' in messages[0] and is_compaction(
         parse_message(json_value(messages[0]), default=None, position=0, turn=0)
     )
-    kept = next((index for index, piece in enumerate(pieces) if isinstance(piece, int)), None)
+    pieces = edits.pieces
+    own = [(index, piece) for index, piece in enumerate(pieces) if isinstance(piece, int)]
+    kept = own[0][0] if own else None
+    end = next((index for index, piece in own if piece >= edits.edited), len(pieces))
     start = pieces[kept] - kept if has_summary and kept is not None else 0  # type: ignore[operator]
     same = (piece == start + index for index, piece in enumerate(pieces))
     first = next((i for i, is_same in enumerate(same) if not is_same and not (has_summary and i == 0)), None)
-    return range(len(pieces) if first is None else first, len(pieces))
+    return range(end if first is None else first, end)
 
 
 def _check_once(messages: Sequence[bytes], edits: Edits, model: str) -> None:
@@ -203,7 +206,7 @@ def _check_once(messages: Sequence[bytes], edits: Edits, model: str) -> None:
     checked = edits.session_id, edits.version, model
     if checked in _accepted:
         return
-    _check(messages, edits, _edited(edits.pieces, messages), model)
+    _check(messages, edits, _edited(edits, messages), model)
     if len(_accepted) >= _ACCEPTED_MAX:
         _accepted.clear()
     _accepted.add(checked)
