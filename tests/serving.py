@@ -18,14 +18,7 @@ from contextapp.embedded import servers
 from contextapp.embedded.supervisor import Supervisor
 
 ROOT = Path(__file__).resolve().parents[1]
-# The first one has no window system, and takes less time.
-CHROMIUMS = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MACOS_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 # No background requests such as updates.
 CHROMIUM_FLAGS = (
