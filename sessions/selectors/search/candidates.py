@@ -14,7 +14,7 @@ from django.utils import timezone
 from psycopg.types.numeric import Int4
 
 from search.keys import error_key, prefix_key, project_salt, strong_key, term_key, tool_key
-from search.query import QueryTerm
+from search.query import PART, QueryTerm
 from search.scoring import inverse_frequency
 from search.segments import Document, Header, header_of
 from search.selection import best_segments
@@ -183,7 +183,7 @@ def _ranked(
     found.sort(key=lambda segment: (best[segment.id], segment.ended_at), reverse=True)
     return Candidates(
         segments=found,
-        shares={term.key: len(ids) / max(segments, 1) for term, ids in zip(terms, lists[::2], strict=False)},
+        shares={term.key: len(ids) / max(segments, 1) for term, ids in zip(terms, lists, strict=False)},
         messages=messages,
     )
 
@@ -228,13 +228,15 @@ def _totals(project_id: UUID) -> tuple[int, int]:
 
 
 def _keys(salt: int, terms: Sequence[QueryTerm]) -> tuple[list[Int4], list[float]]:
-    """Return two keys with their weights for each term: that of its segments, and that of strong matches."""
-    keys, weights = [], []
-    for term in terms:
-        key = prefix_key(salt, term.term) if term.is_prefix else term_key(salt, term.term)
-        keys += [Int4(key), Int4(strong_key(salt, term.term))]
-        weights += [term.weight, _STRONG * term.weight]
-    return keys, weights
+    """Return keys with their weights: those of the terms in order, and then those of strong matches.
+
+    The parts of an identifier are too many, and matter too little, to look for strong matches of them.
+    """
+    keys = [prefix_key(salt, term.term) if term.is_prefix else term_key(salt, term.term) for term in terms]
+    whole = [term for term in terms if term.weight > PART]
+    keys += [strong_key(salt, term.term) for term in whole]
+    weights = [term.weight for term in terms] + [_STRONG * term.weight for term in whole]
+    return [Int4(key) for key in keys], weights
 
 
 def _required_keys(salt: int, request: SearchRequest) -> Iterable[int]:
