@@ -37,6 +37,7 @@ class Client(httpx2.AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(verify=_trusted(), timeout=_TIMEOUT, limits=_LIMITS)
+        # There is no public option for the connections of these transports, which may be those of proxies.
         for transport in (self._transport, *self._mounts.values()):
             if isinstance(transport, httpx2.AsyncHTTPTransport):
                 transport._pool._network_backend = Network()

@@ -146,25 +146,21 @@ def _of_session(request: SearchRequest, session_id: UUID, parameters: dict[str, 
     [(segments, messages)] = rows_fetch(_SESSION_TOTALS, parameters)
     if segments <= MOST_OF_SESSION or not request.query.terms:
         return Candidates(segments=[*new, *_read(rows_fetch(_IN_SESSION, parameters))])
-    found = _ranked(request, parameters, segments=segments, messages=messages, scope=_OF_SESSION)
+    found = _ranked(request, parameters, segments=segments, messages=messages)
     return replace(found, segments=[*new, *found.segments])
 
 
 def _ranked(
-    request: SearchRequest,
-    parameters: dict[str, Any],
-    *,
-    segments: int,
-    messages: int,
-    scope: LiteralString = "",
+    request: SearchRequest, parameters: dict[str, Any], *, segments: int, messages: int
 ) -> Candidates:
     """Return the segments with the rarest terms of the query; of equal ones, the newest."""
     terms, required = request.query.terms, parameters["required"]
     keys, weights = _keys(project_salt(request.project_id), terms)
+    scope = "" if request.session_id is None else _OF_SESSION
     lists = _containing([*keys, *required], parameters, scope)
     values = [w * inverse_frequency(len(ids), segments) for w, ids in zip(weights, lists, strict=False)]
     allowed = [set(ids) for ids in lists[len(keys) :]]
-    if not scope and (sessions := _sessions(request)) is not None:
+    if request.session_id is None and (sessions := _sessions(request)) is not None:
         rows = rows_fetch(_OF_SESSIONS, {"project": request.project_id, "sessions": sessions})
         allowed.append({id for (id,) in rows})
     chosen: Iterable[Collection[int]] = lists[: len(keys)]

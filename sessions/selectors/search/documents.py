@@ -19,19 +19,20 @@ _CALLS_BEFORE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedMessages:
-    """The next messages of a session to index, from `first` up to, not including, `end`.
-
-    If `is_last`, none followed them when they were read.
-    """
+    """The next messages of a session to index, from `first` up to, not including, `end`."""
 
     project_id: UUID
     session_id: UUID
     first: int
     end: int
     last_turn: int
-    is_last: bool
     messages: Sequence[Message]
     documents: Sequence[Document]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no message followed them when they were read."""
+        return len(self.documents) < MOST_MESSAGES
 
 
 def messages_to_index(*, session_id: UUID, position: int) -> IndexedMessages | None:
@@ -51,7 +52,6 @@ def messages_to_index(*, session_id: UUID, position: int) -> IndexedMessages | N
         first=position,
         end=new[-1][0].position + 1,
         last_turn=new[-1][0].turn,
-        is_last=len(new) < MOST_MESSAGES,
         messages=[value for _, value in new],
         documents=[
             document_of(value, names, is_error=bool(row.flags & MessageFlag.ERROR)) for row, value in new

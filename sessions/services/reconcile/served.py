@@ -209,7 +209,7 @@ def _pieces(
     of the session, `spans` those of the client's history. Raises `_Changed` if the session has another
     revision meanwhile.
     """
-    outline = snapshot_read(session_id)
+    outline, edited_to = snapshot_read(session_id), _edited_to(session_id, end)
     if not AgentSession.objects.filter(pk=session_id, edits_revision=revision).exists():
         raise _Changed
     if outline is None:
@@ -224,7 +224,6 @@ def _pieces(
             found.append(without_breakpoints(each.data))
         else:
             found += (without_breakpoints(data[p]) if p in data else index_of[p] for p in range(*each))
-    edited_to = _edited_to(session_id, end)
     count, edited = (sum(position < limit for position in index_of) for limit in (end, edited_to))
     return tuple(found), count, edited
 
