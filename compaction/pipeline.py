@@ -143,7 +143,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
             declined = True  # a later step would keep even less of these messages
         else:
             progress = progress.recorded(name, result)
-    if progress.total.edits and clear_last and clear_thinking.NAME in policy.steps:
+    if progress.total.edits and clear_last:
         cleared = clear_thinking.run(progress.total.view, context)
         if cleared.edits:
             progress = progress.recorded(clear_thinking.NAME, cleared)

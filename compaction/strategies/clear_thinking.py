@@ -7,7 +7,7 @@ removed, but never within the open tool loop (rule A10).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from compaction.context import Context
 from compaction.edits import Edit, Op
@@ -19,23 +19,32 @@ NAME = "clear_thinking"
 
 
 def run(view: View, context: Context) -> StepResult:
+    if context.capabilities.bound_thinking:
+        return StepResult.of(view, edits_from(first_change(view.edits), view, context))
     reason = "thinking that the model no longer needs"
-    if context.capabilities.bound_thinking:
-        reason = "thinking that the provider rejects after an edit of the prompt before it"
-    edits = [
-        edit
-        for entry in _entries(view, context)
-        if not entry.is_generated
-        for edit in _strip_edits(entry.first, view, reason, context)
-    ]
-    return StepResult.of(view, edits)
+    return StepResult.of(view, _strip(_unneeded(view, context), view, reason, context))
 
 
-def _entries(view: View, context: Context) -> list[Entry]:
-    """Return the entries whose thinking is to be removed."""
-    if context.capabilities.bound_thinking:
-        first = min((edit.position for edit in view.edits), default=None)
-        return [] if first is None else [entry for entry in view.entries if entry.first >= first]
+def first_change(edits: Iterable[Edit]) -> int | None:
+    """Return the first position at which edits change the prompt, or None if there are none.
+
+    Tool definitions precede all messages.
+    """
+    return min((0 if edit.op in (Op.SHED, Op.RESTORE) else edit.position for edit in edits), default=None)
+
+
+def edits_from(position: int | None, view: View, context: Context) -> tuple[Edit, ...]:
+    """Return edits that remove all thinking from `position` on, where a prompt has changed. None: nowhere."""
+    if position is None:
+        return ()
+    entries = [entry for entry in view.entries if entry.first >= position]
+    return _strip(
+        entries, view, "thinking that the provider rejects after an edit of the prompt before it", context
+    )
+
+
+def _unneeded(view: View, context: Context) -> list[Entry]:
+    """Return the entries of the middle before the open tool loop."""
     loop = _open_loop_start(view.messages)
     end = view.entries[loop].first if loop < len(view.entries) else context.end_position
     return [entry for entry in context.middle(view) if entry.first < end]
@@ -50,27 +59,30 @@ def _open_loop_start(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _strip_edits(position: int, view: View, reason: str, context: Context) -> list[Edit]:
-    edited = view.part_edits.get(position, ())
-    return [
+def _strip(entries: Iterable[Entry], view: View, reason: str, context: Context) -> tuple[Edit, ...]:
+    """Return edits that remove the thinking of these entries."""
+    return tuple(
         Edit(
             strategy=NAME,
             op=Op.STRIP,
-            position=position,
-            end=position,
+            position=entry.first,
+            end=entry.first,
             part=index,
             reason=reason,
-            tokens_before=context.size(position, index),
+            tokens_before=context.size(entry.first, index),
         )
-        for index, part in enumerate(context.original(position).parts)
-        if isinstance(part, Thinking) and index not in edited
-    ]
+        for entry in entries
+        if not entry.is_generated
+        for index, part in enumerate(context.original(entry.first).parts)
+        if isinstance(part, Thinking) and index not in view.part_edits.get(entry.first, ())
+    )
 
 
 STRATEGY = Strategy(
     name=NAME,
     meaning="Thinking from earlier turns, removed.",
-    description="Removes thinking from the middle, but never within the open tool loop.",
+    description="Removes thinking from the middle, but never within the open tool loop. If the model binds "
+    "thinking to the preceding prompt, every compaction removes all thinking after its first edit.",
     run=run,
     is_free=True,
     presets=FULL | {"masking"},

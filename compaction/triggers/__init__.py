@@ -20,7 +20,7 @@ from compaction.triggers.state import TriggerState
 __all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
 
 #: In order of precedence.
-_MODULES = ("user", "hard", "soft", "turns", "idle", "upgrade", "edit", "client", "provider")
+_MODULES = ("user", "hard", "soft", "turns", "idle", "upgrade", "edit", "thinking", "client", "provider")
 
 
 def _load(module: str) -> Trigger:

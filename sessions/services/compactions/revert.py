@@ -11,6 +11,8 @@ from accounts.models import Project
 from accounts.services import audit_record
 from compaction.pipeline import Plan
 from compaction.record import Change, PlanState, record_of
+from compaction.strategies.clear_thinking import edits_from, first_change
+from compaction.triggers import thinking
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.convert import edit_value
 from sessions.selectors.recaps import recap_newest, recap_value
@@ -30,6 +32,7 @@ from sessions.services.compactions.planning import (
 )
 from sessions.services.compactions.recaps import RecapOrigin
 from sessions.services.compactions.snapshots import edits_applied, snapshot_rebuild
+from sessions.services.compactions.thinking import edits_after_revert, thinking_clear_reverted
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.webhooks.deliveries import compaction_event_emit
@@ -65,7 +68,10 @@ class RevertPreview:
 def revert_preview(*, session: AgentSession, number: int) -> RevertPreview:
     """Return what reverting a compaction would do to the next prompt. Stores nothing."""
     before = view_load(session).view
-    after = view_load(session, edits=edits_applied(session=session, without=number)).view
+    loaded = view_load(session, edits=edits_applied(session=session, without=number))
+    reverted = Compaction.objects.filter(session=session, number=number).first()
+    cleared = edits_after_revert(loaded, reverted) if reverted is not None else ()
+    after = loaded.view.with_edits(cleared)
     calibration = session_calibration(session)
     return RevertPreview(
         before=calibration.provider(before.tokens),
@@ -88,6 +94,7 @@ def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYST
     compaction.save(update_fields=["state", "reverted_turn"])
     compaction.refresh_from_db(fields=["reverted_turn"])
     snapshot_rebuild(session=locked)
+    thinking_clear_reverted(locked, compaction)
     audit_record(
         action="compaction.reverted",
         project=Project.objects.get(pk=locked.project_id),
@@ -110,7 +117,8 @@ def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYS
     reverted = Compaction.objects.filter(session=locked, number=number).first()
     if reverted is None or reverted.state != Compaction.State.REVERTED:
         raise NotReappliable(f"compaction {number} is not reverted")
-    if locked.compactions.filter(number__gt=number, state=Compaction.State.DONE).exists():
+    later = locked.compactions.filter(number__gt=number, state=Compaction.State.DONE)
+    if later.exclude(trigger=thinking.TRIGGER.name).exists():
         raise NotReappliable("a later compaction is applied; compact the session again instead")
     if compaction_in_progress(locked) is not None:
         raise CompactionInProgress(str(locked.pk))
@@ -140,12 +148,15 @@ def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYS
 
 def _plan_again(reverted: Compaction, loaded: Loaded) -> Plan:
     edits = tuple(edit_value(row) for row in reverted.edits.order_by("ordinal"))
-    after = loaded.view.with_edits(edits)
+    request, after = plan_request(loaded, trigger="user"), loaded.view.with_edits(edits)
+    if request.capabilities.bound_thinking:
+        edits += edits_from(first_change(edits), after, request.context())
+        after = loaded.view.with_edits(edits)
     change = Change(after=after, edits=edits, state=PlanState.DONE, trigger="user", goal=after.tokens)
     recap = recap_newest(reverted)
     return Plan(
         edits=edits,
         view=after,
-        record=record_of(plan_request(loaded, trigger="user"), change),
+        record=record_of(request, change),
         recap=recap_value(recap) if recap is not None else loaded.previous,
     )

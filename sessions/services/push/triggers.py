@@ -10,13 +10,16 @@ from uuid import UUID
 from django.conf import settings
 
 from compaction.breakdown import TokenBreakdown
+from compaction.capabilities import capabilities_of
+from compaction.messages import Thinking
 from compaction.provider_engine import is_compacted_by_provider
-from compaction.triggers import Trigger, TriggerState, evaluate, soft
+from compaction.triggers import Trigger, TriggerState, evaluate, soft, thinking
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.provider import provider_compaction_record
+from sessions.services.compactions.thinking import prompt_changes_after, thinking_clear
 from sessions.services.compactions.triggers import compaction_queue_or_skip
 from sessions.services.push.values import NewTurn, Push
 
@@ -35,6 +38,10 @@ class Triggered:
 def trigger_evaluate(turn: NewTurn) -> Trigger | None:
     """Return the trigger that the turn fires. Reads the working memory only for background triggers."""
     trigger = trigger_possible(turn)
+    if trigger is thinking.TRIGGER:
+        if prompt_changes_after(turn.session.id, turn.index):
+            return trigger
+        trigger = _of_state(turn)
     if trigger is None or not trigger.is_background:
         return trigger
     planned_turns = _turns_since_planned(turn.session.id, turn.index)
@@ -42,7 +49,22 @@ def trigger_evaluate(turn: NewTurn) -> Trigger | None:
 
 
 def trigger_possible(turn: NewTurn) -> Trigger | None:
-    """Return the trigger that the turn fires unless the working memory delays it. Reads nothing."""
+    """Return the trigger that the turn fires unless what is stored speaks against it. Reads nothing."""
+    trigger = _of_state(turn)
+    if (trigger is None or trigger.is_background) and _may_have_outdated_thinking(turn):
+        return thinking.TRIGGER
+    return trigger
+
+
+def _may_have_outdated_thinking(turn: NewTurn) -> bool:
+    """Return whether the prompt may have changed while the model wrote the thinking of the turn."""
+    if turn.session.fired_turn != turn.index or not capabilities_of(turn.model).bound_thinking:
+        return False
+    return any(isinstance(part, Thinking) for message in turn.values for part in message.parts)
+
+
+def _of_state(turn: NewTurn) -> Trigger | None:
+    """Return the trigger that the session's state fires."""
     trigger = evaluate(_state(turn), policy_of(turn.session.policy))
     return None if trigger is not None and _gains_nothing(trigger, turn.session.policy) else trigger
 
@@ -82,6 +104,11 @@ def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
     if trigger.is_background:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
+    if trigger is thinking.TRIGGER:
+        reason = "the prompt changed while the model was answering"
+        stored = AgentSession.objects.get(pk=turn.session.id)
+        cleared = thinking_clear(stored, first=turn.first_position, reason=reason)
+        return Triggered(compactions=(cleared,) if cleared else (), shown=_shown(stored.pk))
     session = AgentSession(pk=turn.session.id)  # `session_compact` loads the session when it locks it
     compactions = [session_compact(session=session, trigger=trigger.name, supersede=True)]
     if compactions[0].state == Compaction.State.FAILED:

@@ -1,0 +1,89 @@
+"""Remove thinking that the provider would reject, because the prompt before it has changed (rule A11).
+
+A compaction removes the thinking after its edits itself. Two changes need another compaction: a revert, and a
+change of the prompt while the model is answering, whose thinking is bound to the old prompt.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db.models import Q
+
+from compaction.capabilities import capabilities_of
+from compaction.edits import Edit as EditValue
+from compaction.pipeline import Plan
+from compaction.record import Change, PlanState, record_of
+from compaction.strategies.clear_thinking import edits_from, first_change
+from compaction.triggers import client, provider, thinking
+from sessions.models import AgentSession, Compaction
+from sessions.selectors.convert import edit_value
+from sessions.selectors.token_budgets import policy_of
+from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.lifecycle import (
+    compaction_in_progress,
+    compaction_open,
+    compaction_skip,
+)
+from sessions.services.compactions.planning import Loaded, plan_request, view_load
+from sessions.services.compactions.recaps import RecapOrigin
+
+TRIGGER = thinking.TRIGGER
+
+#: The thinking stays valid if the provider or the client has changed the prompt.
+_OTHERS = (provider.TRIGGER.name, client.TRIGGER.name)
+
+
+def prompt_changes_after(session_id: UUID, turn: int) -> bool:
+    """Return whether the prompt changed after the prompt of a turn was served, and before its answer."""
+    changed = Q(first_turn=turn) | Q(reverted_turn=turn)
+    rows = Compaction.objects.filter(changed, session_id=session_id, state__in=Compaction.APPLIED)
+    return rows.exclude(trigger__in=_OTHERS).exists()
+
+
+def edits_after_revert(loaded: Loaded, reverted: Compaction) -> tuple[EditValue, ...]:
+    """Return edits that remove the thinking after the edits of a compaction, which `loaded` is without."""
+    if reverted.trigger in _OTHERS or not capabilities_of(loaded.session.model).bound_thinking:
+        return ()
+    first = first_change(map(edit_value, reverted.edits.all()))
+    return _edits_from(first, loaded)
+
+
+def thinking_clear_reverted(session: AgentSession, reverted: Compaction) -> None:
+    """Remove the thinking after the edits of a reverted compaction. The caller has locked the session."""
+    if capabilities_of(session.model).bound_thinking:
+        # The model may be writing an answer: if so, the push of the answer finds the change.
+        session.fired_turn = session.turn_count
+        session.save(update_fields=["fired_turn"])
+        loaded = view_load(session)
+        _apply(loaded, edits_after_revert(loaded, reverted), f"compaction {reverted.number} was reverted")
+
+
+def thinking_clear(session: AgentSession, *, first: int, reason: str) -> Compaction | None:
+    """Remove all thinking from position `first` on. Returns None if there is none.
+
+    Ends a compaction in progress. The caller has locked the session.
+    """
+    loaded = view_load(session)
+    return _apply(loaded, _edits_from(first, loaded), reason)
+
+
+def _edits_from(first: int | None, loaded: Loaded) -> tuple[EditValue, ...]:
+    return edits_from(first, loaded.view, plan_request(loaded, trigger=TRIGGER.name).context())
+
+
+def _apply(loaded: Loaded, edits: tuple[EditValue, ...], reason: str) -> Compaction | None:
+    """Apply the edits as a compaction, if there are any."""
+    if not edits:
+        return None
+    session, policy = loaded.session, policy_of(loaded.session.policy)
+    other = compaction_in_progress(session)
+    if other is not None:
+        compaction_skip(compaction=other, reason=f"superseded by the {TRIGGER.name} trigger")
+    compaction = compaction_open(
+        session=session, trigger=TRIGGER.name, state=Compaction.State.RUNNING, policy=policy, reason=reason
+    )
+    request, view = plan_request(loaded, trigger=TRIGGER.name), loaded.view.with_edits(edits)
+    change = Change(after=view, edits=edits, state=PlanState.DONE, trigger=TRIGGER.name, goal=view.tokens)
+    plan = Plan(edits=edits, view=view, record=record_of(request, change), recap=request.previous)
+    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())

@@ -1,0 +1,208 @@
+"""Models that bind thinking to the prompt: no prompt contains thinking from another prompt (rule A11)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sessions.models import AgentSession, Compaction
+from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.revert import NotReappliable, compaction_reapply
+from tests.api.client import Api
+from tests.api.talk import answer, call, output, prompt, push, request, result
+from tests.plugins.examples import examples
+from tests.plugins.reused import reused
+
+MODEL = "claude-opus-5-5"
+
+RECAP = "## Decisions\n- keep the files"
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.django_db
+
+
+def signature(served: JSON, messages: list[JSON]) -> str:
+    """Return what the provider binds thinking to: system, tools and the messages before it."""
+    prefix = [served.get("system"), served.get("tools"), messages]
+    return hashlib.sha256(json.dumps(prefix, sort_keys=True).encode()).hexdigest()
+
+
+def prose(number: int) -> str:
+    return " ".join(f"Parcel {number}-{line} goes to zone {line % 7}." for line in range(40))
+
+
+class Agent:
+    """An agent that thinks: it fetches the prompt, and pushes the model's answer and the tool's output."""
+
+    def __init__(self, api: Api, session: str = "s1") -> None:
+        self.api, self.session, self.number = api, session, 0
+
+    def start(self) -> None:
+        push(self.api, [request("Read all the files.")], session=self.session)
+
+    def fetch(self) -> JSON:
+        """Fetch the prompt, whose thinking the provider must accept."""
+        served = prompt(self.api, session=self.session)
+        messages = served["messages"]
+        for index, message in enumerate(messages):
+            for block in message["content"] if isinstance(message["content"], list) else ():
+                if block["type"] == "thinking":
+                    bound = signature(served, messages[:index])
+                    assert block["signature"] == bound, f"thinking in message {index} is rejected"
+        return served
+
+    def work(self, turns: int = 1, *, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Push turns. `meanwhile` runs while the model writes its answer."""
+        for _ in range(turns):
+            served = self.fetch()
+            meanwhile()
+            name = f"toolu_{self.number:03}"
+            answered = call(name, path=f"src/file_{self.number}.py"), result(name, output(self.number))
+            if self.number % 2:
+                answered = answer(prose(self.number)), request(f"Go on with {self.number}.")
+            thinking = {"type": "thinking", "thinking": f"File {self.number} is next."}
+            thinking["signature"] = signature(served, served["messages"])
+            answered[0]["content"].insert(0, thinking)
+            push(self.api, list(answered), session=self.session)
+            self.number += 1
+        self.fetch()
+
+    def thoughts(self) -> int:
+        """Return how many thinking blocks the prompt contains."""
+        return json.dumps(self.fetch()["messages"]).count('"thinking":')
+
+    def compact(self) -> JSON:
+        done: JSON = self.api.post(f"sessions/{self.session}/compact/", {}).json()
+        assert done["state"] == "done", done
+        return done
+
+    def revert(self, number: int) -> None:
+        response = self.api.post(f"sessions/{self.session}/compactions/{number}/revert/")
+        assert response.status_code == 200, response.content
+
+    def reapply(self, number: int) -> None:
+        compaction_reapply(session=AgentSession.objects.get(external_id=self.session), number=number)
+
+
+@reused
+def agent(api: Api) -> Agent:
+    fields = {"id": "s1", "format": "anthropic", "model": MODEL, "budget": {"input_tokens": 9_000}}
+    policy = {"soft": 0, "tail_share": 0.2, "target": 0.3}
+    assert api.post("sessions/", {**fields, "policy": policy}).status_code == 201
+    agent = Agent(api)
+    agent.start()
+    agent.work(4)
+    return agent
+
+
+def test_a_compaction_removes_earlier_thinking_and_keeps_later(agent: Agent) -> None:
+    agent.compact()
+    kept = agent.thoughts()
+    assert kept < 4
+    agent.work(3)
+    assert agent.thoughts() == kept + 3
+
+
+@pytest.mark.parametrize("preset", ["balanced", "aggressive", "masking", "baseline"])
+def test_every_policy_removes_it(agent: Agent, preset: str) -> None:
+    agent.api.patch("sessions/s1/", {"policy": {"preset": preset, "soft": 0}})
+    agent.work(20)
+    assert AgentSession.objects.get().compaction_count
+
+
+def test_a_revert_removes_thinking_that_followed_the_compaction(agent: Agent) -> None:
+    agent.compact()
+    agent.work(2)
+    agent.revert(1)
+    assert "handler_0_39" in json.dumps(agent.fetch())
+    agent.work(2)
+    assert agent.thoughts() >= 2
+
+
+def test_a_reverted_compaction_can_be_applied_again(agent: Agent) -> None:
+    agent.compact()
+    agent.work(2)
+    agent.revert(1)
+    agent.work(2)
+    agent.reapply(1)
+    assert "handler_0_39" not in json.dumps(agent.fetch())
+    agent.work(2)
+
+
+def test_an_edited_recap_removes_thinking_that_followed_the_old_one(agent: Agent) -> None:
+    agent.work(8)
+    agent.compact()
+    agent.work(2)
+    compaction = Compaction.objects.filter(recaps__isnull=False).latest("number")
+    address = f"sessions/s1/compactions/{compaction.number}/recap/"
+    response = agent.api.post(address, {"text": RECAP})
+    assert response.status_code == 200, response.content
+    agent.work(2)
+    agent.revert(response.json()["number"])
+    agent.work(2)
+
+
+@pytest.mark.parametrize("change", ["compact", "revert", "reapply"])
+def test_a_change_while_the_model_answers_removes_the_thinking_of_that_answer(
+    agent: Agent, change: str
+) -> None:
+    if change != "compact":
+        agent.compact()
+        agent.work(1)
+    if change == "reapply":
+        agent.revert(1)
+        agent.work(1)
+    action = agent.compact if change == "compact" else lambda: getattr(agent, change)(1)
+    agent.work(1, meanwhile=action)
+    agent.work(2)
+    assert agent.thoughts() >= 2
+
+
+_ACTIONS = st.sampled_from(["work", "compact", "revert", "reapply", "recap", "memory", "force"])
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
+@given(actions=st.lists(st.tuples(_ACTIONS, st.booleans(), st.integers(0, 5)), max_size=12))
+def test_any_order_of_changes(api: Api, actions: list[tuple[str, bool, int]]) -> None:
+    name = f"s{AgentSession.objects.count()}"
+    fields = {"id": name, "format": "anthropic", "model": MODEL, "budget": {"input_tokens": 6_000}}
+    api.post("sessions/", {**fields, "policy": {"soft": 0, "tail_share": 0.2, "target": 0.3}})
+    agent = Agent(api, name)
+    agent.start()
+    agent.work(5)
+    for action, is_meanwhile, number in actions:
+        run = _run(agent, action, number)
+        if is_meanwhile and action != "work":
+            agent.work(1, meanwhile=run)
+        else:
+            run()
+            agent.fetch()
+
+
+def _run(agent: Agent, action: str, number: int) -> Callable[[], object]:
+    base = f"sessions/{agent.session}"
+    return {
+        "work": agent.work,
+        "compact": lambda: agent.api.post(f"{base}/compact/", {}),
+        "revert": lambda: agent.api.post(f"{base}/compactions/{number}/revert/"),
+        "reapply": lambda: _reapply_if_possible(agent, number),
+        "recap": lambda: agent.api.post(f"{base}/compactions/{number}/recap/", {"text": RECAP}),
+        "memory": lambda: agent.api.patch(f"{base}/memory/", {"task": f"Task {number}."}),
+        "force": lambda: session_compact(
+            session=AgentSession.objects.get(external_id=agent.session), trigger="hard"
+        ),
+    }[action]
+
+
+def _reapply_if_possible(agent: Agent, number: int) -> None:
+    with suppress(NotReappliable):
+        agent.reapply(number)
