@@ -19,7 +19,7 @@ from gateway.callers import COMPACT, OBSERVE, Caller, Callers
 from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, Passthrough
 from gateway.credentials import Credentials, credentials_of
-from gateway.exchange import Copy, Cut, Forward, exchange
+from gateway.exchange import MODE, Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.providers import PROVIDERS
@@ -97,7 +97,7 @@ class Gateway:
         except Refused as error:
             await body.discard(most=self._most_bytes)
             text = route.provider.error(error.kind, str(error))
-            await respond(send, error.status, text, [(b"x-contextapp", b"refused")])
+            await respond(send, error.status, text, [(MODE, b"refused")])
         except Disconnected:
             return
 
@@ -209,7 +209,7 @@ class Gateway:
             headers=sent,
             body=body,
             only_public=name in caller.upstreams and not settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE,
-            extra=[(b"x-contextapp", b"observe")],
+            extra=[(MODE, b"observe")],
         )
 
     async def _compacted(
@@ -225,13 +225,13 @@ class Gateway:
         else:
             result = await self._compactor.serve(call, caller)
         if isinstance(result, Passthrough):
-            extra = [(b"x-contextapp", f"passthrough; reason={result.reason}".encode())]
-            return replace(forward, extra=extra), None
+            extra = [(MODE, f"passthrough; reason={result.reason}".encode())]
+            return replace(forward, extra=extra, repairs=True), None
         engine = "; engine=provider" if result.is_by_provider else ""
         tokens = f"compact{engine}; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
-        extra = [(b"x-contextapp", tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
+        extra = [(MODE, tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
         headers = upstream.with_betas(forward.headers, result.betas)
-        return replace(forward, body=result.body, headers=headers, extra=extra), result
+        return replace(forward, body=result.body, headers=headers, extra=extra, repairs=True), result
 
 
 @lru_cache(maxsize=1_000)

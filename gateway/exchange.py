@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import httpx2
 
 from gateway import upstream
 from gateway.http import Receive, Send, disconnected, respond
 from gateway.providers import Provider
+
+#: The response header that says what the gateway did with the request.
+MODE = b"x-contextapp"
 
 #: Response headers with the provider's id of the request.
 _REQUEST_IDS = ("request-id", "x-request-id")
@@ -22,7 +25,8 @@ class Forward:
     """A request to the provider. `extra` are headers that are added to the response.
 
     `target` is the path and query of `url` as the agent wrote them. With `only_public`, the request is not
-    sent to private addresses.
+    sent to private addresses. With `repairs`, a body that the provider rejects because of contextapp's edits
+    is sent once more in a form that it accepts.
     """
 
     provider: Provider
@@ -32,6 +36,7 @@ class Forward:
     headers: Sequence[tuple[bytes, bytes]]
     body: bytes
     only_public: bool = False
+    repairs: bool = False
     extra: Sequence[tuple[bytes, bytes]] = ()
 
 
@@ -78,15 +83,7 @@ async def exchange(http: upstream.Client, forward: Forward, receive: Receive, se
 async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Copy) -> None:
     start = time.monotonic()
     try:
-        response = await upstream.send(
-            http,
-            forward.method,
-            forward.url,
-            forward.headers,
-            forward.body,
-            target=forward.target,
-            only_public=forward.only_public,
-        )
+        response, parts, forward = await _answer(http, forward)
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         await _unreachable(forward, send, copy, error)
         return
@@ -97,7 +94,7 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         copy.encoding = response.headers.get("content-encoding", "")
         copy.request_id = next(filter(None, map(response.headers.get, _REQUEST_IDS)), "")[:150]
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        async for part in response.aiter_raw():
+        async for part in parts:
             if copy.first_token_ms is None and (b"delta" in part or not copy.is_stream):
                 copy.first_token_ms = _since(start)
             copy.parts.append(part)
@@ -107,6 +104,43 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         copy.total_ms = copy.total_ms or _since(start)
         await response.aclose()
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _answer(
+    http: upstream.Client, forward: Forward
+) -> tuple[httpx2.Response, AsyncIterator[bytes], Forward]:
+    """Send the request, and return the response, the parts of its body, and the request that it answers."""
+    response = await _sent(http, forward)
+    if response.status_code != 400 or not forward.repairs:
+        return response, response.aiter_raw(), forward
+    try:
+        body = b"".join([part async for part in response.aiter_raw()])
+    finally:
+        await response.aclose()
+    decoded = httpx2.Response(400, headers=response.headers, content=body).content
+    accepted = forward.provider.accepted(forward.body, decoded)
+    if accepted is None or accepted == forward.body:
+        return response, _parts(body), forward
+    extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]
+    forward = replace(forward, body=accepted, extra=extra)
+    response = await _sent(http, forward)
+    return response, response.aiter_raw(), forward
+
+
+async def _sent(http: upstream.Client, forward: Forward) -> httpx2.Response:
+    return await upstream.send(
+        http,
+        forward.method,
+        forward.url,
+        forward.headers,
+        forward.body,
+        target=forward.target,
+        only_public=forward.only_public,
+    )
+
+
+async def _parts(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 async def _unreachable(forward: Forward, send: Send, copy: Copy, error: Exception) -> None:

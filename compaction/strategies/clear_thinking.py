@@ -82,7 +82,8 @@ STRATEGY = Strategy(
     name=NAME,
     meaning="Thinking from earlier turns, removed.",
     description="Removes thinking from the middle, but never within the open tool loop. If the model binds "
-    "thinking to the preceding prompt, every compaction removes all thinking after its first edit.",
+    "thinking to the preceding prompt, every compaction removes all thinking after its first edit, whether "
+    "or not the policy has this step.",
     run=run,
     is_free=True,
     presets=FULL | {"masking"},

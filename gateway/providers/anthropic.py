@@ -19,11 +19,16 @@ from gateway.providers.base import (
     mapping,
     text,
 )
+from sessions.services.reconcile.splice import without_thinking
+from sessions.store.rawjson import BadJson
 
 _USER_SESSION = re.compile(r"_session_([0-9a-fA-F-]{36})$")
 
 #: Classes of Claude Code requests that belong to the conversation of the session or a sub-agent.
 _CONVERSATIONS = frozenset({"main", "subagent", "workflow"})
+
+#: Part of the error for thinking that was written for another prompt.
+_BOUND = b"bound to a different conversation"
 
 #: The field of a content block to which each kind of delta adds.
 _DELTAS = {
@@ -58,6 +63,19 @@ class Anthropic(Provider):
             is_side=is_side or "x-claude-code-compaction" in headers or "compaction" in body,
             is_compacted="x-claude-code-context-compacted" in headers,
         )
+
+    def accepted(self, body: bytes, rejection: bytes) -> bytes | None:
+        """Return the body without thinking, if some of it is bound to another prompt (rule A11).
+
+        The client keeps thinking that it received for compacted prompts, but the gateway may have to forward
+        a request without its edits.
+        """
+        if _BOUND not in rejection:
+            return None
+        try:
+            return without_thinking(body)
+        except BadJson:
+            return None
 
     def read_body(self, endpoint: str, body: Mapping[str, Any]) -> Answer:
         content = body.get("content")

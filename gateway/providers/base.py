@@ -89,6 +89,13 @@ class Provider(ABC):
         """Return the part of an answer that the client will send again in its next request."""
         return answer
 
+    def accepted(self, body: bytes, rejection: bytes) -> bytes | None:
+        """Return what to send instead of a body that the provider rejected because of contextapp's edits.
+
+        Returns None if `rejection`, the body of a response with the status 400, has another reason.
+        """
+        return None
+
     @abstractmethod
     def read_events(self, endpoint: str, events: Sequence[Mapping[str, Any]]) -> Answer:
         """Return the answer of a stream of events."""

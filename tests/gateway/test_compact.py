@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
@@ -24,6 +25,7 @@ from gateway.recording.record import call_record
 from gateway.recording.recorder import StoreUnavailable
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
+from sessions.services.compactions.revert import compaction_revert
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
 from tests.gateway.double import Provider, Received, Reply
 from tests.gateway.openai_talk import chat_stream
@@ -50,6 +52,8 @@ class Agent:
         self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant", "x-session-id": "s"} | headers
         self.history: list[dict[str, Any]] = []
         self.settles = True
+        self.rejected = 0
+        self.while_answering: Callable[[], None] | None = None
 
     def work(self, number: int, *, lines: int = 160, thinking: bool = False) -> Response:
         """Read a file: a call, its output, the next call."""
@@ -68,7 +72,7 @@ class Agent:
         if not self.history:
             self.history.append({"role": "user", "content": "Read all the files."})
         blocks = [dict(block) for block in answer]
-        self.provider.script = [lambda received: answered(received, blocks)]
+        self.provider.otherwise = lambda received: self.answered(received, blocks)
         sent = json.loads(json.dumps(self.history))
         if isinstance(sent[-1]["content"], list):
             sent[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
@@ -80,18 +84,23 @@ class Agent:
             self.gateway.settle()
         return response
 
-
-def answered(received: Received, blocks: list[dict[str, Any]]) -> Reply:
-    """Answer like a provider that counts tokens, and signs and verifies thinking according to rule A11."""
-    messages = json.loads(received.body)["messages"]
-    for index, message in enumerate(messages):
-        for block in message["content"] if isinstance(message["content"], list) else ():
-            if block["type"] == "thinking" and block["signature"] != signature(messages[:index]):
-                return Reply(status=400, parts=[b"The block is bound to a different conversation"])
-    for block in blocks:
-        if block["type"] == "thinking":
-            block["signature"] = signature(messages)
-    return streamed(*blocks, model=MODEL, read=len(received.body) // 4)
+    def answered(self, received: Received, blocks: list[dict[str, Any]]) -> Reply:
+        """Answer like a provider that counts tokens and verifies thinking according to rule A11."""
+        messages = json.loads(received.body)["messages"]
+        for index, message in enumerate(messages):
+            for block in message["content"] if isinstance(message["content"], list) else ():
+                if block["type"] == "thinking" and block["signature"] != signature(messages[:index]):
+                    self.rejected += 1
+                    return Reply(status=400, parts=[b"The block is bound to a different conversation"])
+        for block in blocks:
+            if block["type"] == "thinking":
+                block["signature"] = signature(messages)
+        if self.while_answering is not None:
+            changing = threading.Thread(target=self.while_answering)
+            changing.start()
+            changing.join()
+            self.while_answering = None
+        return streamed(*blocks, model=MODEL, read=len(received.body) // 4)
 
 
 def signature(messages: list[Any]) -> str:
@@ -169,7 +178,42 @@ def test_thinking_is_never_sent_with_a_prompt_that_it_is_not_bound_to(
     for number in range(12):
         agent.work(number, thinking=True)
     assert AgentSession.objects.get().compaction_count
+    assert agent.rejected == 0
     assert sum(b"thinking" in received.body for received in provider.received) > 10
+
+
+def revert_newest() -> None:
+    session = AgentSession.objects.get()
+    newest = session.compactions.filter(state="done").exclude(trigger="thinking").latest("number")
+    compaction_revert(session=session, number=newest.number)
+    connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_answering", [False, True])
+def test_thinking_that_followed_a_reverted_compaction_is_not_sent(agent: Agent, is_answering: bool) -> None:
+    for number in range(12):
+        agent.work(number, thinking=True)
+    if is_answering:
+        agent.while_answering = revert_newest
+    else:
+        revert_newest()
+    for number in range(12, 16):
+        agent.work(number, thinking=True)
+    assert agent.rejected == 0
+
+
+@pytest.mark.slow
+def test_a_request_without_edits_is_sent_again_without_thinking_that_is_bound_to_them(
+    agent: Agent,
+) -> None:
+    for number in range(12):
+        agent.work(number, thinking=True)
+    del agent.history[21:]  # a rewind
+    response = agent.work(20, thinking=True)
+    assert response.headers["x-contextapp"] == "passthrough; reason=history; thinking=removed"
+    for number in range(21, 30):
+        agent.work(number, thinking=True)
 
 
 @pytest.mark.slow

@@ -237,8 +237,8 @@ def _edited_to(session_id: UUID, end: int) -> int:
     changed = Q(state=states.DONE, edits__isnull=False) | Q(state=states.REVERTED)
     rows = Compaction.objects.filter(changed, session_id=session_id)
     turn = rows.aggregate(turn=Max(Greatest("first_turn", "reverted_turn")))["turn"]
-    turns = Turn.objects.filter(session_id=session_id, index=turn)
-    return min(turns.values_list("first_position", flat=True).first() or end, end)
+    following = Turn.objects.filter(session_id=session_id, index=-1 if turn is None else turn + 1)
+    return min(following.values_list("first_position", flat=True).first() or end, end)
 
 
 def without_breakpoints(element: bytes) -> bytes:
