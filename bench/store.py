@@ -44,7 +44,7 @@ from sessions.models import (  # noqa: E402
     PromptSnapshot,
     Recap,
     SessionProfile,
-    ToolOutput,
+    ToolOutputs,
     ToolRollup,
     ToolScan,
     Turn,
@@ -56,7 +56,7 @@ from sessions.store.postgres import rows_copy  # noqa: E402
 
 MEMBERS = ("ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hana")
 
-_TABLES = (AgentSession, Turn, Message, Compaction, Edit, ToolOutput, ToolRollup, SessionProfile)
+_TABLES = (AgentSession, Turn, Message, Compaction, Edit, ToolOutputs, ToolRollup, SessionProfile)
 
 #: Sessions written per transaction.
 _BATCH = 25
@@ -183,7 +183,7 @@ def _write(made: Iterable[Made]) -> None:
             (Compaction, [row for one in made for row in one.compactions]),
             (Edit, [row for one in made for row in one.edits]),
             (Recap, [row for one in made for row in one.recaps]),
-            (ToolOutput, [row for one in made for row in one.tools.outputs]),
+            (ToolOutputs, [row for one in made for row in one.tools.outputs(one.session["id"])]),
             (ToolRollup, [row for one in made for row in one.tools.rollups()]),
             (ToolScan, [one.scan for one in made]),
             (SessionProfile, [one.profile for one in made]),

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from bench.store_tables import Row, row_of
+from compaction.tool_usage import ToolUse
 from sessions.models import AgentSession, SessionProfile, ToolRollup, ToolScan
 from sessions.services.sessions.profiles import sparkline
+from sessions.services.tools.write import output_blocks
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolRows:
     """The tool outputs of a session, one per turn, and their sums by day."""
 
-    outputs: list[Row] = field(default_factory=list)
+    _uses: list[ToolUse] = field(default_factory=list)
     _sums: dict[tuple[Any, str], ToolRollup] = field(default_factory=dict)
 
     def add(
         self, session: AgentSession, *, position: int, turn: int, tool: str, tokens: int, at: datetime
     ) -> None:
-        ids = {"session_id": session.pk, "position": position, "part": 0, "turn": turn}
-        self.outputs.append({**ids, "tool": tool, "tokens": tokens, "is_error": turn % 29 == 0})
+        use = ToolUse(tool=tool, position=position, part=0, turn=turn, tokens=tokens, is_output=True)
+        self._uses.append(replace(use, is_error=turn % 29 == 0))
         key = (at.astimezone(UTC).date(), tool)
         made = ToolRollup(project_id=session.project_id, session_id=session.pk, day=key[0], tool=tool)
         row = self._sums.setdefault(key, made)
@@ -32,6 +35,9 @@ class ToolRows:
         row.errors, row.cost_microusd = row.errors + (turn % 29 == 0), row.cost_microusd + tokens
         if tokens > row.largest_tokens:
             row.largest_tokens, row.largest_position = tokens, position
+
+    def outputs(self, session_id: UUID) -> Iterator[Row]:
+        return ({"session_id": session_id, **block} for block in output_blocks(self._uses))
 
     def rollups(self) -> Iterator[Row]:
         return map(row_of, self._sums.values())

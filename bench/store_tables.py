@@ -16,6 +16,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from sessions.models.fields import PackedJSONField
 from sessions.store import bodies
+from sessions.store.counts import counts_pack
 
 Row = Mapping[str, Any]
 
@@ -42,7 +43,7 @@ def turn_row(
         "prompt_estimate": sum(raw.values()),
         "prompt_served": sum(shown.values()),
         "prompt_reported": usage.prompt_tokens,
-        "component_tokens": TokenBreakdown(tokens=shown).counts,
+        "component_tokens": counts_pack(TokenBreakdown(tokens=shown).counts),
         "uncached_tokens": usage.uncached_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,

@@ -30,6 +30,7 @@ from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.session_cache import route_refresh
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
+from sessions.store.counts import counts_unpack
 from sessions.store.rawjson import raw_elements
 
 _FIELDS = frozenset(
@@ -284,7 +285,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "prompt_estimate": row.prompt_estimate,
         "prompt_reported": row.prompt_reported,
         "prompt_served": row.prompt_served,
-        "components": TokenBreakdown.from_counts(row.component_tokens).tokens,
+        "components": TokenBreakdown.from_counts(counts_unpack(row.component_tokens)).tokens,
         "usage": usage,
         "output_reported": row.output_reported,
         "cost_microusd": row.cost_microusd,

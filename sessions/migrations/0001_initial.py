@@ -704,9 +704,9 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["session", "handle"], name="edit_handle")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("compaction", "ordinal"), name="edit_ordinal")
+                "indexes": [
+                    models.Index(fields=["compaction"], name="edit_compaction"),
+                    models.Index(fields=["session"], name="edit_session"),
                 ],
             },
         ),
@@ -837,13 +837,21 @@ class Migration(migrations.Migration):
                         serialize=False,
                     ),
                 ),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="messages",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
                 ("position", models.IntegerField()),
                 ("turn_index", models.IntegerField()),
-                ("role", models.CharField(max_length=16)),
                 ("tokens", models.IntegerField()),
                 ("flags", models.SmallIntegerField(default=0)),
+                ("role", models.CharField(max_length=16)),
                 ("tool_name", models.CharField(blank=True, max_length=200)),
-                ("body", models.BinaryField(null=True)),
                 ("source_id", models.CharField(max_length=200, null=True)),
                 ("content_hash", models.BinaryField(max_length=8, null=True)),
                 (
@@ -856,15 +864,7 @@ class Migration(migrations.Migration):
                         to="agent_sessions.blob",
                     ),
                 ),
-                (
-                    "session",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="messages",
-                        to="agent_sessions.agentsession",
-                    ),
-                ),
+                ("body", models.BinaryField(null=True)),
             ],
             options={
                 "indexes": [
@@ -1113,32 +1113,39 @@ class Migration(migrations.Migration):
                         "session_id", "index", blank=True, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("index", models.IntegerField()),
+                (
+                    "session",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="turns",
+                        to="agent_sessions.agentsession",
+                    ),
+                ),
+                # Ordered so that Postgres does not pad the columns for alignment.
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("model", models.CharField(blank=True, max_length=200)),
+                ("cost_microusd", models.BigIntegerField(null=True)),
+                ("calibration_factor", models.FloatField(null=True)),
+                ("index", models.IntegerField()),
                 ("first_position", models.IntegerField()),
                 ("message_count", models.IntegerField()),
-                ("preamble_version", models.SmallIntegerField(default=0)),
-                ("idempotency_key", models.CharField(max_length=200, null=True)),
-                ("body_hash", models.BinaryField(max_length=32, null=True)),
-                ("answer", models.BinaryField(null=True)),
                 ("prompt_estimate", models.IntegerField()),
                 ("prompt_reported", models.IntegerField(null=True)),
                 ("prompt_served", models.IntegerField(null=True)),
-                (
-                    "component_tokens",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.IntegerField(), default=list, size=None
-                    ),
-                ),
                 ("uncached_tokens", models.IntegerField(null=True)),
                 ("cache_read_tokens", models.IntegerField(null=True)),
                 ("cache_write_tokens", models.IntegerField(null=True)),
                 ("output_tokens", models.IntegerField(null=True)),
                 ("output_reported", models.IntegerField(null=True)),
-                ("cost_microusd", models.BigIntegerField(null=True)),
                 ("first_token_ms", models.IntegerField(null=True)),
                 ("duration_ms", models.IntegerField(null=True)),
+                ("calibration_overhead", models.IntegerField(null=True)),
+                ("budget", models.IntegerField(null=True)),
+                ("output_spike", models.IntegerField(null=True)),
+                ("preamble_version", models.SmallIntegerField(default=0)),
+                ("billed", models.BooleanField(default=True)),
+                ("component_tokens", models.BinaryField(default=b"")),
+                ("model", models.CharField(blank=True, max_length=200)),
                 (
                     "source",
                     models.CharField(
@@ -1152,23 +1159,12 @@ class Migration(migrations.Migration):
                         max_length=12,
                     ),
                 ),
+                ("idempotency_key", models.CharField(max_length=200, null=True)),
+                ("body_hash", models.BinaryField(max_length=32, null=True)),
+                ("answer", models.BinaryField(null=True)),
                 ("response_id", models.CharField(max_length=200, null=True)),
                 ("request_id", models.CharField(max_length=200, null=True)),
-                ("billed", models.BooleanField(default=True)),
-                ("calibration_factor", models.FloatField(null=True)),
-                ("calibration_overhead", models.IntegerField(null=True)),
-                ("budget", models.IntegerField(null=True)),
-                ("output_spike", models.IntegerField(null=True)),
                 ("client_compaction", models.JSONField(null=True)),
-                (
-                    "session",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="turns",
-                        to="agent_sessions.agentsession",
-                    ),
-                ),
             ],
             options={
                 "indexes": [
@@ -2024,26 +2020,35 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="ToolOutput",
+            name="ToolOutputs",
             fields=[
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "session_id",
-                        "position",
-                        "part",
-                        blank=True,
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
+                        "session_id", "number", blank=True, editable=False, primary_key=True, serialize=False
                     ),
                 ),
-                ("position", models.PositiveIntegerField()),
-                ("part", models.PositiveSmallIntegerField()),
-                ("turn", models.PositiveIntegerField()),
-                ("tool", models.CharField(max_length=200)),
-                ("tokens", models.PositiveIntegerField()),
-                ("is_error", models.BooleanField(default=False)),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "positions",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                (
+                    "turns",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                (
+                    "tools",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), size=None),
+                ),
+                (
+                    "tokens",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.IntegerField(), size=None),
+                ),
+                (
+                    "errors",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.BooleanField(), size=None),
+                ),
                 (
                     "session",
                     models.ForeignKey(

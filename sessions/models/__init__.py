@@ -20,7 +20,7 @@ from sessions.models.session import AgentSession, Preamble, PromptSnapshot, Serv
 from sessions.models.sharing import SharedLink
 from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.tool_runs import ToolRun
-from sessions.models.tools import ToolFile, ToolOutput, ToolRollup, ToolScan
+from sessions.models.tools import ToolFile, ToolOutputs, ToolRollup, ToolScan
 from sessions.models.transcript import Blob, Message, Pin, Turn, TurnSource
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 
@@ -66,7 +66,7 @@ __all__ = [
     "SharedLink",
     "Star",
     "ToolFile",
-    "ToolOutput",
+    "ToolOutputs",
     "ToolRollup",
     "ToolRun",
     "ToolScan",

@@ -124,10 +124,12 @@ class Edit(models.Model):
     referenced_how = models.CharField(max_length=16, blank=True, default="")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["compaction", "ordinal"], name="edit_ordinal")]
+        # One statement inserts all edits of a compaction, so their ordinals need no unique index. Indexes
+        # with few distinct keys are small.
         indexes = [
+            models.Index(fields=["compaction"], name="edit_compaction"),
             # Content is retrieved by its handle; reference rates read all edits of a session.
-            models.Index(fields=["session", "handle"], name="edit_handle"),
+            models.Index(fields=["session"], name="edit_session"),
         ]
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import Project
@@ -27,22 +28,28 @@ class ToolScan(Claimable):
         return f"tools of {self.session_id} up to message {self.position}"
 
 
-class ToolOutput(models.Model):
-    """An output of a tool: part `part` of the message at `position`."""
+class ToolOutputs(models.Model):
+    """The outputs of tools in `MESSAGES` consecutive messages, one per element of each array, in order.
 
-    pk = models.CompositePrimaryKey("session_id", "position", "part")
+    Separate rows would take five times the space.
+    """
+
+    #: The number of messages; those of block `number` begin at position `number * MESSAGES`.
+    MESSAGES = 128
+
+    pk = models.CompositePrimaryKey("session_id", "number")
     session = models.ForeignKey(
         AgentSession, on_delete=models.CASCADE, related_name="tool_outputs", db_index=False
     )
-    position = models.PositiveIntegerField()
-    part = models.PositiveSmallIntegerField()
-    turn = models.PositiveIntegerField()
-    tool = models.CharField(max_length=200)
-    tokens = models.PositiveIntegerField()
-    is_error = models.BooleanField(default=False)
+    number = models.PositiveIntegerField()
+    positions = ArrayField(models.IntegerField())
+    turns = ArrayField(models.IntegerField())
+    tools = ArrayField(models.TextField())
+    tokens = ArrayField(models.IntegerField())
+    errors = ArrayField(models.BooleanField())
 
     def __str__(self) -> str:
-        return f"{self.tool} output in message {self.position} of {self.session_id}"
+        return f"tool outputs of {self.session_id} from message {self.number * self.MESSAGES}"
 
 
 class ToolRollup(models.Model):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -17,6 +16,7 @@ from accounts.models import ApiKey, Project
 from compaction.breakdown import TokenBreakdown
 from sessions.models.fields import JSONField
 from sessions.models.session import AgentSession
+from sessions.store.counts import counts_unpack
 
 
 class TurnSource(models.TextChoices):
@@ -54,8 +54,9 @@ class Turn(models.Model):
     prompt_estimate = models.IntegerField()
     prompt_reported = models.IntegerField(null=True)
     prompt_served = models.IntegerField(null=True)
-    # Tokens of the served prompt in the order of `breakdown.COMPONENTS`, without trailing zeros.
-    component_tokens = ArrayField(models.IntegerField(), default=list)
+    # Tokens of the served prompt in the order of `breakdown.COMPONENTS`, without trailing zeros, packed by
+    # `sessions/store/counts.py`.
+    component_tokens = models.BinaryField(default=b"")
 
     uncached_tokens = models.IntegerField(null=True)
     cache_read_tokens = models.IntegerField(null=True)
@@ -118,7 +119,7 @@ class Turn(models.Model):
     @property
     def components(self) -> Mapping[str, int]:
         """Tokens of the served prompt by component, without empty components."""
-        return TokenBreakdown.from_counts(self.component_tokens).tokens
+        return TokenBreakdown.from_counts(counts_unpack(self.component_tokens)).tokens
 
 
 class Blob(models.Model):

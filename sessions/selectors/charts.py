@@ -14,6 +14,7 @@ from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import calibration_of, limit_of, policy_of
+from sessions.store.counts import counts_unpack
 from sessions.store.postgres import rows_fetch
 
 
@@ -115,7 +116,7 @@ def prompt_slope(*, session: AgentSession, points: Sequence[PromptSize]) -> Slop
 def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Mapping[str, int]]:
     """Return the tokens by component of the prompts served at these turns, in order."""
     rows = rows_fetch(_COMPONENTS, {"session": session.pk, "turns": list(map(Int4, turns))})
-    return [TokenBreakdown.from_counts(size).tokens for (size,) in rows]
+    return [TokenBreakdown.from_counts(counts_unpack(size)).tokens for (size,) in rows]
 
 
 _COMPONENTS: LiteralString = """

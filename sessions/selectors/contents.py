@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +34,8 @@ def content_find(*, session: AgentSession, handle: str) -> Content | None:
     """Return the content that a handle of this session identifies, or None."""
     if "\0" in handle:
         return None
-    edit = Edit.objects.filter(session=session, handle=handle).order_by("-pk").first()
+    edits = Edit.objects.filter(session=session, handle=handle)
+    edit = max(edits, key=attrgetter("pk"), default=None)
     if edit is None:
         return None
     row = Message.objects.filter(session=session, position=edit.position).select_related("blob").first()

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from compaction.messages import Role
-from sessions.models import AgentSession, Message, ToolOutput
+from sessions.models import AgentSession, Message
 from sessions.selectors.transcript import TurnMessages, calls_before
 
 #: Messages per page.
@@ -68,15 +69,27 @@ def messages_page(
 
 def _matching(session: AgentSession, filters: MessageFilter) -> QuerySet[Message]:
     rows = Message.objects.filter(session=session)
-    outputs = ToolOutput.objects.filter(session=session, position=OuterRef("position"))
     if filters.errors:
-        rows = rows.filter(Exists(outputs.filter(is_error=True)))
+        rows = rows.filter(_has_output(session, "o.is_error"))
     if filters.tool:
-        rows = rows.filter(Exists(outputs.filter(tool=filters.tool)))
+        rows = rows.filter(_has_output(session, "o.tool = %s", filters.tool))
     if filters.role == "tool":
-        rows = rows.filter(Q(role=Role.TOOL) | Exists(outputs))
+        rows = rows.filter(Q(role=Role.TOOL) | _has_output(session))
     elif filters.role == "user":
-        rows = rows.filter(~Exists(outputs), role=Role.USER)
+        rows = rows.filter(~_has_output(session), role=Role.USER)
     elif filters.role:
         rows = rows.filter(role=filters.role)
     return rows
+
+
+def _has_output(session: AgentSession, condition: str = "true", *parameters: str) -> Q:
+    """Return the condition that a message contains an output of a tool that meets `condition`."""
+    positions = RawSQL(f"{_OUTPUTS} AND {condition}", (session.pk, *parameters))  # noqa: S611
+    return Q(position__in=positions)
+
+
+_OUTPUTS = """
+SELECT o.position
+  FROM agent_sessions_tooloutputs b, unnest(b.positions, b.tools, b.errors) AS o (position, tool, is_error)
+ WHERE b.session_id = %s
+"""

@@ -10,7 +10,7 @@ from django.db.models import F, Max, Sum
 from psycopg.types.numeric import Int4
 
 from compaction.edits import Op
-from sessions.models import AgentSession, Compaction, Edit
+from sessions.models import AgentSession, Compaction, Edit, ToolOutputs
 from sessions.store.postgres import rows_fetch
 
 #: Maximum number of tools to list; the others are combined.
@@ -98,22 +98,25 @@ def _kept(session: AgentSession, ends: Sequence[tuple[int, int]]) -> Sequence[tu
     if not ends:
         return ()
     turns, positions = ([Int4(value) for value in column] for column in zip(*ends, strict=True))
-    return rows_fetch(_KEPT, {"session": session.pk, "turns": turns, "ends": positions})
+    messages = Int4(ToolOutputs.MESSAGES)
+    return rows_fetch(_KEPT, {"session": session.pk, "turns": turns, "ends": positions, "messages": messages})
 
 
 # The outputs of the turns up to each of the given turns, since the one before it.
 _NEW: LiteralString = """
-SELECT width_bucket(turn - 1, %(turns)s::int[]), tool, sum(tokens)::bigint
-  FROM agent_sessions_tooloutput
- WHERE session_id = %(session)s AND turn <= %(last)s
+SELECT width_bucket(o.turn - 1, %(turns)s::int[]), o.tool, sum(o.tokens)::bigint
+  FROM agent_sessions_tooloutputs b, unnest(b.turns, b.tools, b.tokens) AS o (turn, tool, tokens)
+ WHERE b.session_id = %(session)s AND o.turn <= %(last)s
  GROUP BY 1, 2
 """
 
 # The outputs after an evicted span and before the turn of its compaction.
 _KEPT: LiteralString = """
-SELECT span.turn, output.tool, sum(output.tokens)::bigint
+SELECT span.turn, o.tool, sum(o.tokens)::bigint
   FROM unnest(%(turns)s::int[], %(ends)s::int[]) AS span (turn, "end")
-  JOIN agent_sessions_tooloutput output
-    ON output.session_id = %(session)s AND output.position > span."end" AND output.turn < span.turn
+  JOIN agent_sessions_tooloutputs b
+    ON b.session_id = %(session)s AND b.number >= span."end" / %(messages)s AND b.turns[1] < span.turn
+ CROSS JOIN unnest(b.positions, b.turns, b.tools, b.tokens) AS o (position, turn, tool, tokens)
+ WHERE o.position > span."end" AND o.turn < span.turn
  GROUP BY 1, 2
 """

@@ -17,6 +17,7 @@ from sessions.services.imports.prepare import PreparedTurn
 from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
 from sessions.store.blobs import is_external
+from sessions.store.counts import counts_pack
 from sessions.store.postgres import rows_copy
 
 _USAGE = ("prompt_reported", "uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
@@ -66,7 +67,7 @@ def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:
         "message_count": len(turn.messages),
         "preamble_version": session.preamble_version,
         "prompt_estimate": placed.prompt.total,
-        "component_tokens": placed.prompt.counts,
+        "component_tokens": counts_pack(placed.prompt.counts),
         "output_reported": turn.output_reported,
         "cost_microusd": turn.cost_microusd,
         "source": TurnSource.LOG if turn.messages else TurnSource.TELEMETRY,

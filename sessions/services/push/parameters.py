@@ -13,6 +13,7 @@ from sessions.services.ingestion import IngestedMessage, NewPreamble
 from sessions.services.push.values import NewTurn, Push, Target
 from sessions.store import bodies
 from sessions.store.blobs import is_external
+from sessions.store.counts import counts_pack
 
 
 def read_parameters(target: Target, push: Push) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def write_parameters(
         "reported": reported,
         "served": turn.served.total,
         "size": reported if reported is not None else turn.served.total,
-        "components": turn.served.counts,
+        "components": counts_pack(turn.served.counts),
         "context": turn.context.tokens,
         "shown": turn.shown.tokens,
         "open_calls": [call.replace("\0", "\ufffd") for call in turn.continuation.open_calls],

@@ -83,7 +83,7 @@ WITH session AS (
         source, request_id, response_id)
     SELECT
         session.id, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
-        %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)s::int[], %(uncached)s,
+        %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)b, %(uncached)s,
         %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(spike)s,
         %(first_token_ms)s, %(duration_ms)s, %(factor)s, %(overhead)s, %(budget)s, %(answer)b,
         %(source)s, %(request_id)s, %(response_id)s
@@ -117,13 +117,13 @@ _TYPES = {
     **dict.fromkeys(("session", "project", "key"), "uuid"),
     **dict.fromkeys(("version", "format", "model", "idempotency_key"), "text"),
     **dict.fromkeys(("source", "request_id", "response_id", "new_request_id", "new_response_id"), "text"),
-    **dict.fromkeys(("answer", "body_hash", "preamble_hash"), "bytea"),
+    **dict.fromkeys(("answer", "body_hash", "components", "preamble_hash"), "bytea"),
     **dict.fromkeys(("turn", "first", "count", "preamble", "estimate", "reported", "served", "size"), "int4"),
     **dict.fromkeys(("uncached", "cache_read", "cache_write", "output"), "int4"),
     **dict.fromkeys(("overhead", "budget", "spike", "first_token_ms", "duration_ms"), "int4"),
     **dict.fromkeys(("unpriced", "plan_turn", "push_position"), "int4"),
     **dict.fromkeys(("context", "shown", "calibration"), "jsonb"),
-    **dict.fromkeys(("positions", "tokens", "components", "blob_sizes"), "int4[]"),
+    **dict.fromkeys(("positions", "tokens", "blob_sizes"), "int4[]"),
     **dict.fromkeys(("roles", "tool_names", "open_calls"), "text[]"),
     **dict.fromkeys(("bodies", "in_blob", "content_hashes", "blob_hashes", "blob_data"), "bytea[]"),
     "cost": "int8",

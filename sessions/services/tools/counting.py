@@ -22,7 +22,7 @@ from django.utils import timezone
 from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import Message, ToolCall
 from compaction.tool_usage import ToolUse, tool_uses
-from sessions.models import AgentSession, ToolFile, ToolOutput, ToolRollup, ToolScan, Turn
+from sessions.models import AgentSession, ToolFile, ToolOutputs, ToolRollup, ToolScan, Turn
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.stored_rows import StoredMessage, messages_load
 from sessions.services.claims import claim, is_free, release, revoke, still_own
@@ -70,7 +70,7 @@ def session_tools_count(*, session_id: UUID) -> int:
 
 def session_tools_reset(*, session_id: UUID) -> None:
     """Discard the counts of a session. Call it in the transaction that changes its messages."""
-    for model in (ToolOutput, ToolRollup, ToolFile):
+    for model in (ToolOutputs, ToolRollup, ToolFile):
         model._default_manager.filter(session_id=session_id).delete()
     revoke(ToolScan.objects.filter(pk=session_id), position=0, context={}, charged_turn=-1)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from django.db import connection
 
-from sessions.models import AgentSession, ToolFile, ToolOutput, ToolRollup
+from compaction.tool_usage import ToolUse
+from sessions.models import AgentSession, ToolFile, ToolOutputs, ToolRollup
 from sessions.services.tools.sums import Sums
 
 _ADDED = (
@@ -51,6 +54,20 @@ _ADD_FILES = _insert(
         last_position = excluded.last_position
     """,
 )
+#: The arrays of `ToolOutputs`, and the field of a `ToolUse` that each contains.
+_OUTPUT_ARRAYS = {
+    "positions": "position",
+    "turns": "turn",
+    "tools": "tool",
+    "tokens": "tokens",
+    "errors": "is_error",
+}
+_APPEND_OUTPUTS = f"""
+INSERT INTO {ToolOutputs._meta.db_table} AS o (session_id, number, {", ".join(_OUTPUT_ARRAYS)})
+VALUES (%(session_id)s, %(number)s, {", ".join(f"%({name})s" for name in _OUTPUT_ARRAYS)})
+    ON CONFLICT (session_id, number) DO UPDATE SET
+       {", ".join(f"{name} = o.{name} || excluded.{name}" for name in _OUTPUT_ARRAYS)}
+"""  # noqa: S608
 
 
 def sums_write(session: AgentSession, sums: Sums) -> None:
@@ -66,18 +83,16 @@ def sums_write(session: AgentSession, sums: Sums) -> None:
         _FILE_COLUMNS,
         [{**ids, "path": path, "span": span, **asdict(each)} for (path, span), each in sums.files.items()],
     )
-    ToolOutput.objects.bulk_create(
-        ToolOutput(
-            session=session,
-            position=use.position,
-            part=use.part,
-            turn=use.turn,
-            tool=use.tool,
-            tokens=use.tokens,
-            is_error=use.is_error,
-        )
-        for use in sums.outputs
-    )
+    with connection.cursor() as cursor:
+        for block in output_blocks(sums.outputs):
+            cursor.execute(_APPEND_OUTPUTS, {"session_id": session.pk, **block})
+
+
+def output_blocks(outputs: Iterable[ToolUse]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of `ToolOutputs` for outputs of a session in order, without its id."""
+    for number, block in groupby(outputs, key=lambda use: use.position // ToolOutputs.MESSAGES):
+        values = zip(*map(attrgetter(*_OUTPUT_ARRAYS.values()), block), strict=True)
+        yield {"number": number, **dict(zip(_OUTPUT_ARRAYS, map(list, values), strict=True))}
 
 
 def _add(statement: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
