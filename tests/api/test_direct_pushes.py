@@ -234,8 +234,9 @@ def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
     assert server.respond({"messages": whole_turn(50)}, name="s2") is not None
 
 
+@pytest.mark.parametrize("has_begun", [True, False])
 def test_a_push_waits_for_a_compaction_that_is_being_prepared(
-    api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
+    has_begun: bool, api: Api, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare, finish = preparation.compaction_prepare, Event()
 
@@ -247,6 +248,8 @@ def test_a_push_waits_for_a_compaction_that_is_being_prepared(
     api.post("sessions/", {"id": "s2", "format": "anthropic", "budget": {"input_tokens": 4_000}})
     push(api, whole_turn(0, lines=12), session="s2")
     preparations.start()
+    if not has_begun:  # the thread is busy with another session
+        preparations.request(AgentSession.objects.get(external_id="s1").pk, 0)
     try:
         for number in range(1, 40):
             is_prepared = AgentSession.objects.get(external_id="s2").plan_turn is not None

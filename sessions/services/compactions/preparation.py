@@ -2,9 +2,10 @@
 
 A prepared compaction contains every row that its push stores, so the push takes one statement. The push that
 sets the boundary requests it, and a thread of the same process computes it and keeps it in memory. If it is
-not ready, the push computes the same compaction itself. It is valid as long as the session's `plan_turn` is
-its boundary; any other change to the inputs of the plan resets `plan_turn`. Only the working memory and the
-number of the compaction are compared when it is applied.
+not ready, the push waits for it; if that takes too long, it computes the same compaction itself. A prepared
+compaction is valid as long as the session's `plan_turn` is its boundary; any other change to the inputs of
+the plan resets `plan_turn`. Only the working memory and the number of the compaction are compared when it is
+applied.
 """
 
 from __future__ import annotations
@@ -122,13 +123,23 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
     )
 
 
+#: A compaction that is or will be prepared; None if that failed or has no effect.
+_Pending = Future[PreparedCompaction | None]
+
+
 class Preparations:
-    """The compactions that this process prepares, in one thread. Without `start`, it prepares none."""
+    """The compactions that this process prepares, in one thread. Without `start`, it prepares none.
+
+    The thread begins with those that a push waits for.
+    """
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
         self._lock = Lock()
-        self._futures: OrderedDict[UUID, tuple[int, Future[PreparedCompaction | None]]] = OrderedDict()
+        self._futures: OrderedDict[UUID, tuple[int, _Pending]] = OrderedDict()
+        # Those that have not begun: the ones that a push waits for, and the others.
+        self._urgent: OrderedDict[UUID, tuple[int, _Pending]] = OrderedDict()
+        self._queue: OrderedDict[UUID, tuple[int, _Pending]] = OrderedDict()
 
     def start(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="prepare")
@@ -138,18 +149,20 @@ class Preparations:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
-        self._futures.clear()
+        with self._lock:
+            for session_id in list(self._futures):
+                self._discard(session_id)
 
     def request(self, session_id: UUID, turn: int) -> None:
         """Prepare the compaction of a session up to a turn. Returns at once."""
         if self._pool is None:
             return
         with self._lock:
-            self._futures.pop(session_id, None)
-            self._futures[session_id] = (turn, self._pool.submit(_prepare_safely, session_id, turn))
+            self._discard(session_id)
+            self._futures[session_id] = self._queue[session_id] = turn, Future()
             if len(self._futures) > _SIZE:
-                _, (_, oldest) = self._futures.popitem(last=False)
-                oldest.cancel()
+                self._discard(next(iter(self._futures)))
+        self._pool.submit(self._prepare_next)
 
     def ready(self, session_id: UUID, turn: int) -> PreparedCompaction | None:
         """Return the compaction if it is ready."""
@@ -159,24 +172,51 @@ class Preparations:
         return found[1].result()
 
     def wait(self, session_id: UUID, turn: int) -> None:
-        """Wait for the compaction if it is being prepared. Cancel it if preparation has not begun."""
-        found = self._futures.get(session_id)
-        if found is None or found[0] != turn or found[1].cancel():
+        """Wait for the compaction if it is being prepared or waits for that."""
+        future = self._expedited(session_id, turn)
+        if future is None:
             return
         try:
-            found[1].result(_WAIT)
+            future.result(_WAIT)
         except (TimeoutError, CancelledError):
             log.warning("the compaction of session %s was not prepared in time", session_id)
 
     async def finish(self, session_id: UUID, turn: int) -> None:
-        """Wait for the compaction if it is being prepared, without blocking the event loop."""
-        found = self._futures.get(session_id)
-        if found is not None and found[0] == turn and found[1].running():
-            await asyncio.wait([asyncio.wrap_future(found[1])], timeout=_WAIT)
+        """Wait like `wait`, without blocking the event loop."""
+        future = self._expedited(session_id, turn)
+        if future is not None and not future.done():
+            await asyncio.wait([asyncio.wrap_future(future)], timeout=_WAIT)
 
     def forget(self, session_id: UUID) -> None:
         """Discard the compaction of a session."""
-        self._futures.pop(session_id, None)
+        with self._lock:
+            self._discard(session_id)
+
+    def _discard(self, session_id: UUID) -> None:
+        self._urgent.pop(session_id, None)
+        self._queue.pop(session_id, None)
+        _, future = self._futures.pop(session_id, (0, None))
+        if future is not None:
+            future.cancel()
+
+    def _expedited(self, session_id: UUID, turn: int) -> _Pending | None:
+        """Return the compaction, which is prepared before others that no push waits for."""
+        with self._lock:
+            found = self._futures.get(session_id)
+            if found is None or found[0] != turn:
+                return None
+            if self._queue.pop(session_id, None) is not None:
+                self._urgent[session_id] = found
+            return found[1]
+
+    def _prepare_next(self) -> None:
+        with self._lock:
+            queue = self._urgent or self._queue
+            if not queue:
+                return  # it was discarded
+            session_id, (turn, future) = queue.popitem(last=False)
+        if future.set_running_or_notify_cancel():
+            future.set_result(_prepare_safely(session_id, turn))
 
 
 preparations = Preparations()
