@@ -135,7 +135,7 @@ class Gateway:
         finally:  # also if the server cancels this task because the agent has disconnected
             metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
             if endpoint:
-                call = _answered(call, copy)
+                call = _answered(call, copy, is_passed=forward.repairs and served is None)
                 self._record(call)
             if served is not None:
                 self._summarize(forward, served, call)
@@ -251,7 +251,8 @@ def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
     return asked if asked in {OBSERVE, COMPACT} else caller.mode
 
 
-def _answered(call: Call, copy: Copy) -> Call:
+def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
+    """Return the call with its response. `is_passed`: it was forwarded without edits, in compact mode."""
     return replace(
         call,
         status=copy.status,
@@ -262,6 +263,7 @@ def _answered(call: Call, copy: Copy) -> Call:
         first_token_ms=copy.first_token_ms,
         total_ms=copy.total_ms,
         request_id=copy.request_id,
+        has_other_prompt=is_passed or copy.is_repaired,
     )
 
 

@@ -52,6 +52,7 @@ class Copy:
     first_token_ms: int | None = None
     total_ms: int | None = None
     request_id: str = ""
+    is_repaired: bool = False  #: the response is to a repaired request
 
     @property
     def is_stream(self) -> bool:
@@ -83,7 +84,7 @@ async def exchange(http: upstream.Client, forward: Forward, receive: Receive, se
 async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Copy) -> None:
     start = time.monotonic()
     try:
-        response, parts, forward = await _answer(http, forward)
+        response, parts, forward = await _answer(http, forward, copy)
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         await _unreachable(forward, send, copy, error)
         return
@@ -107,7 +108,7 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
 
 
 async def _answer(
-    http: upstream.Client, forward: Forward
+    http: upstream.Client, forward: Forward, copy: Copy
 ) -> tuple[httpx2.Response, AsyncIterator[bytes], Forward]:
     """Send the request, and return the response, the parts of its body, and the request that it answers."""
     response = await _sent(http, forward)
@@ -122,7 +123,7 @@ async def _answer(
     if accepted is None or accepted == forward.body:
         return response, _parts(body), forward
     extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]
-    forward = replace(forward, body=accepted, extra=extra)
+    forward, copy.is_repaired = replace(forward, body=accepted, extra=extra), True
     response = await _sent(http, forward)
     return response, response.aiter_raw(), forward
 

@@ -110,6 +110,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         caller=caller,
         source=TurnSource.GATEWAY,
         prompt_estimate=call.forwarded_estimate,
+        has_other_prompt=call.has_other_prompt,
     )
 
 

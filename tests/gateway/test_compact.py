@@ -212,8 +212,10 @@ def test_a_request_without_edits_is_sent_again_without_thinking_that_is_bound_to
     del agent.history[21:]  # a rewind
     response = agent.work(20, thinking=True)
     assert response.headers["x-contextapp"] == "passthrough; reason=history; thinking=removed"
+    assert agent.rejected == 1
     for number in range(21, 30):
         agent.work(number, thinking=True)
+    assert agent.rejected == 1
 
 
 @pytest.mark.slow

@@ -62,6 +62,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
             model=model,
         ),
         is_stateful=push.is_stateful,
+        has_other_prompt=push.has_other_prompt,
         push_position=first + len(values) if push.source is TurnSource.PUSH else session.push_position,
     )
 

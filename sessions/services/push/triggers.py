@@ -18,6 +18,7 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.planning import edits_in_force
 from sessions.services.compactions.provider import provider_compaction_record
 from sessions.services.compactions.thinking import prompt_changes_after, thinking_clear
 from sessions.services.compactions.triggers import compaction_queue_or_skip
@@ -39,7 +40,7 @@ def trigger_evaluate(turn: NewTurn) -> Trigger | None:
     """Return the trigger that the turn fires. Reads the working memory only for background triggers."""
     trigger = trigger_possible(turn)
     if trigger is thinking.TRIGGER:
-        if prompt_changes_after(turn.session.id, turn.index):
+        if _has_outdated_thinking(turn):
             return trigger
         trigger = _of_state(turn)
     if trigger is None or not trigger.is_background:
@@ -57,10 +58,17 @@ def trigger_possible(turn: NewTurn) -> Trigger | None:
 
 
 def _may_have_outdated_thinking(turn: NewTurn) -> bool:
-    """Return whether the prompt may have changed while the model wrote the thinking of the turn."""
-    if turn.session.fired_turn != turn.index or not capabilities_of(turn.model).bound_thinking:
+    """Return whether thinking of the turn may be bound to a prompt that is not the session's now."""
+    may_have_changed = turn.session.fired_turn == turn.index or turn.has_other_prompt
+    if not may_have_changed or not capabilities_of(turn.model).bound_thinking:
         return False
     return any(isinstance(part, Thinking) for message in turn.values for part in message.parts)
+
+
+def _has_outdated_thinking(turn: NewTurn) -> bool:
+    if turn.has_other_prompt and edits_in_force(turn.session.id):
+        return True
+    return prompt_changes_after(turn.session.id, turn.index)
 
 
 def _of_state(turn: NewTurn) -> Trigger | None:
@@ -105,9 +113,12 @@ def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
     if trigger is thinking.TRIGGER:
-        reason = "the prompt changed while the model was answering"
         stored = AgentSession.objects.get(pk=turn.session.id)
-        cleared = thinking_clear(stored, first=turn.first_position, reason=reason)
+        if turn.has_other_prompt:
+            cleared = thinking_clear(stored, first=0, reason="the gateway forwarded another prompt")
+        else:
+            reason = "the prompt changed while the model was answering"
+            cleared = thinking_clear(stored, first=turn.first_position, reason=reason)
         return Triggered(compactions=(cleared,) if cleared else (), shown=_shown(stored.pk))
     session = AgentSession(pk=turn.session.id)  # `session_compact` loads the session when it locks it
     compactions = [session_compact(session=session, trigger=trigger.name, supersede=True)]

@@ -49,7 +49,8 @@ class Push:
     `response_id` identify the call for other sources that report it. `provider` is what the provider reports
     about its own compaction of the request. With `is_stateful`, the provider adds messages that it stores to
     the client's requests, so no compaction can shorten them. `prompt_estimate` is the size of the prompt to
-    which `usage` belongs, in estimated tokens; None if it is the served prompt or the whole transcript.
+    which `usage` belongs, in estimated tokens; None if it is the served prompt or the whole transcript. With
+    `has_other_prompt`, the model did not see the prompt that the session would have served.
     """
 
     messages: Sequence[IngestedMessage]
@@ -71,6 +72,7 @@ class Push:
     provider: ProviderReport | None = None
     is_stateful: bool = False
     prompt_estimate: int | None = None
+    has_other_prompt: bool = False
 
     @property
     def has_provider_compaction(self) -> bool:
@@ -139,6 +141,7 @@ class NewTurn:
     spike: Spike | None
     plan_turn: int | None
     is_stateful: bool = False
+    has_other_prompt: bool = False
     push_position: int
 
     @property

@@ -44,6 +44,7 @@ def push_of(
         provider=sent.provider,
         is_stateful=request.continued is not None,
         prompt_estimate=sent.prompt_estimate,
+        has_other_prompt=sent.has_other_prompt,
     )
     return push, preamble_hash
 

@@ -49,7 +49,8 @@ class Sent:
     `answers` are the messages of the model's response, if the history does not contain it. `is_compacted` and
     `is_side` are set if the client declares it. `caller` identifies clients that do not name their session.
     `call` identifies the model call of the last response in the history. `prompt_estimate` is the size of the
-    prompt that the model saw, in estimated tokens, if it is known.
+    prompt that the model saw, in estimated tokens, if it is known. `has_other_prompt` is set if that was not
+    the prompt of the session.
     """
 
     answers: Sequence[Mapping[str, Any]] = ()
@@ -65,6 +66,7 @@ class Sent:
     source: TurnSource = TurnSource.PUSH
     call: CallIdentity | None = None
     prompt_estimate: int | None = None
+    has_other_prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
