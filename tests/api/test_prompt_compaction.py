@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.api.client import Api, code
-from tests.api.talk import HANDLE, assert_valid, openai_turn, request, whole_turn
+from tests.api.talk import HANDLE, answer, assert_valid, openai_turn, request, whole_turn
 
 COMPACT = "prompts/compact/"
 TOOL = {"name": "read_file", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}
@@ -90,8 +91,8 @@ class TestBudget:
     def test_the_same_input_gives_the_same_prompt(self, api: Api) -> None:
         body = {"messages": conversation(12), "budget": {"input_tokens": 4_000}}
         first, second = (api.post(COMPACT, body).json() for _ in range(2))
-        for answer in (first, second):
-            answer["record"].pop("duration_ms")
+        for response in (first, second):
+            response["record"].pop("duration_ms")
         assert first == second
 
     def test_it_compacts_below_the_trigger_when_forced(self, api: Api) -> None:
@@ -152,6 +153,22 @@ class TestWindow:
         )
         assert len(compacted["messages"]) == 4
         assert compacted["window"]["over_by"] == 2
+
+    @pytest.mark.parametrize(("model", "kept"), [("claude-opus-4-8", 2), ("claude-opus-5-5", 0)])
+    def test_thinking_that_is_bound_to_removed_messages_is_removed(
+        self, api: Api, model: str, kept: int
+    ) -> None:
+        thinking = {"type": "thinking", "thinking": "Next.", "signature": "c2lnbmVk"}
+        messages = [request("Start.")]
+        for number in range(6):
+            said = answer(f"Answer {number}.")
+            messages += [{**said, "content": [thinking, *said["content"]]}, request(f"Go on, {number}.")]
+        whole = compact(api, messages, window={"max_messages": 20}, model=model)
+        assert json.dumps(whole["messages"]).count('"thinking":') == 6
+        compacted = compact(api, messages, window={"max_messages": 5}, model=model)
+        assert json.dumps(compacted["messages"]).count('"thinking":') == kept
+        steps = {edit["strategy"] for edit in compacted["edits"]}
+        assert steps == (set() if kept else {"clear_thinking"})
 
     def test_window_and_budget_work_together(self, api: Api) -> None:
         compacted = compact(

@@ -16,9 +16,11 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.components import Components
+from compaction.edits import Edit
 from compaction.messages import Message, Role
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget
+from compaction.strategies.clear_thinking import edits_from
 from compaction.view import View, apply
 from compaction.window import MessageWindow, TrimStats
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
@@ -90,7 +92,13 @@ def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
     trimmed = prompt.window.trim(messages) if prompt.window is not None else None
     view = apply((), trimmed.messages if trimmed else messages, components=components)
     calibration = calibration_of({}, model=prompt.model)
-    result = _plan(prompt, view, calibration)
+    request = _request(prompt, view, calibration)
+    cleared: tuple[Edit, ...] = ()
+    if trimmed is not None and trimmed.stats.dropped_messages and request.capabilities.bound_thinking:
+        cleared = edits_from(0, view, request.context())  # the window has changed the prompt before it
+        request = replace(request, view=view.with_edits(cleared))
+    result = plan(request)
+    result = replace(result, edits=(*cleared, *result.edits))
     shown = TokenBreakdown.of_view(result.view)
     compacted, after = messages_of_view(result.view, dict(enumerate(prompt.raw)), format)
     fields = request_fields(
@@ -122,18 +130,16 @@ def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
         yield replace(message, turn=turn)
 
 
-def _plan(prompt: CallerPrompt, view: View, calibration: Calibration) -> Plan:
-    return plan(
-        PlanRequest(
-            view=view,
-            policy=policy_of(prompt.policy),
-            counter=counter(),
-            budget=Budget(input_tokens=prompt.budget),
-            trigger="user" if prompt.is_forced else None,
-            calibration=calibration,
-            capabilities=capabilities_of(prompt.model),
-            make_handle=partial(_handle, prompt.raw),
-        )
+def _request(prompt: CallerPrompt, view: View, calibration: Calibration) -> PlanRequest:
+    return PlanRequest(
+        view=view,
+        policy=policy_of(prompt.policy),
+        counter=counter(),
+        budget=Budget(input_tokens=prompt.budget),
+        trigger="user" if prompt.is_forced else None,
+        calibration=calibration,
+        capabilities=capabilities_of(prompt.model),
+        make_handle=partial(_handle, prompt.raw),
     )
 
 
