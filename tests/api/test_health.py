@@ -36,6 +36,7 @@ class TestHealth:
         response = client.get("/readyz")
         assert (response.status_code, response.json()["broker"]) == (503, "unreachable")
 
+    @pytest.mark.slow
     def test_not_ready_if_the_broker_accepts_connections_but_does_not_respond(
         self, db: None, client: Client, monkeypatch: Any
     ) -> None:

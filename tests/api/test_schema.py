@@ -109,6 +109,7 @@ def test_tags_begin_with_sessions_and_are_complete(schema: Any) -> None:
     assert set(listed) == {tag for _, _, operation in operations(schema) for tag in operation["tags"]}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_every_endpoint_rejects_unknown_parameters(schema: Any, project: Project) -> None:
     """A misspelled filter would otherwise return everything."""

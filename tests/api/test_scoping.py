@@ -122,6 +122,7 @@ def test_there_are_endpoints_to_test() -> None:
         assert issubclass(view, Endpoint), f"{param.id} is not dispatched by Endpoint"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["session_id", "external"])
 def test_an_id_of_another_project_is_not_found(
     stranger_api: Api, ids: dict[str, Any], name: str, subtests: pytest.Subtests

@@ -20,6 +20,7 @@ WAITING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("servers")
 def test_tasks_are_taken_by_urgency() -> None:
     with app.connection_for_read() as connection:

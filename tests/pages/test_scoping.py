@@ -97,6 +97,7 @@ def test_a_visitor_is_asked_to_log_in(ids, subtests):
                 assert response.url.startswith("/login/?next=")
 
 
+@pytest.mark.slow
 def test_a_stranger_gets_404(ids, stranger_client, subtests):
     for route, pattern in PAGES:
         with subtests.test(route):

@@ -56,6 +56,7 @@ def sent(url: str) -> int:
     return transport.post(transport.target_of(url), secret="s", body=b"{}", headers={})
 
 
+@pytest.mark.slow
 def test_a_response_that_arrives_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "TIMEOUT", 1.0)
     with ThreadPoolExecutor(1) as pool, dripping(b"HTTP/1.1 200 O", forever=True) as url:
