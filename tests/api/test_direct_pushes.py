@@ -17,6 +17,7 @@ from sessions.api.direct import LARGEST, DirectPushes
 from sessions.models import AgentSession, Compaction, Message, Turn
 from sessions.services.compactions import preparation
 from sessions.services.compactions.preparation import preparations
+from sessions.services.webhooks.subscriptions import webhook_create
 from sessions.store.bodies import unpack
 from tests.api.client import Api
 from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
@@ -202,6 +203,22 @@ def test_pushes_continue_after_the_server_closed_the_connection(server: Server) 
     assert found[-1][0] == 201
     stored = Turn.objects.count() - 3
     assert stored == sum(each is not None and each[0] == 201 for each in found)
+
+
+@pytest.mark.slow
+def test_only_spikes_that_webhooks_wait_for_are_left_to_the_endpoint(api: Api, server: Server) -> None:
+    large = whole_turn(5, lines=200)
+    for name in ("s2", "s3"):
+        api.post("sessions/", {"id": name, "format": "anthropic", "budget": {"input_tokens": 20_000}})
+        for number in range(5):
+            push(api, whole_turn(number, lines=20), session=name)
+    _, _, stored = server.respond({"messages": large}, name="s2")
+    assert stored["output_spike"] is not None
+    assert Turn.objects.get(index=5).output_spike == stored["output_spike"]["tokens"]
+    project = AgentSession.objects.get(external_id="s3").project
+    webhook_create(project=project, url="https://hooks.example.com/ctx", events=["tool_output.spike"])
+    assert server.respond({"messages": large}, name="s3") is None
+    assert push(api, large, session="s3")["output_spike"] == stored["output_spike"]
 
 
 @pytest.mark.slow

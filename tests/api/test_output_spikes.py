@@ -84,6 +84,14 @@ def test_webhooks_and_metrics_report_a_spike(api: Api, client: Client) -> None:
     assert _counted(client) == counted + 1
 
 
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_metrics_count_a_spike_without_webhooks(api: Api, client: Client) -> None:
+    counted = _counted(client)
+    assert pushed_with_spike(api)["output_spike"] is not None
+    assert _counted(client) == counted + 1
+
+
 def _counted(client: Client) -> float:
     lines = client.get("/metrics").text.splitlines()
     counts = [line for line in lines if line.startswith("contextapp_tool_output_spikes_total")]

@@ -27,4 +27,10 @@ def spike_report(turn: NewTurn) -> None:
         "output_spike": turn.spike.to_json(),
     }
     event_emit(project_id=session.project_id, event=WebhookEvent.SPIKE, payload=payload)
-    transaction.on_commit(partial(spike_stored.send, sender=AgentSession))
+    transaction.on_commit(partial(spike_count, turn))
+
+
+def spike_count(turn: NewTurn) -> None:
+    """Count the stored turn's spike, if it has one, for the metrics."""
+    if turn.spike is not None:
+        spike_stored.send(sender=AgentSession)

@@ -135,6 +135,19 @@ _TYPES = {
 
 WRITE = Prepared("push", _WRITE, _TYPES)
 
+_RETURNING = "    RETURNING s.id, s.compaction_count\n"
+
+_NO_WEBHOOK: LiteralString = """NOT EXISTS (
+           SELECT FROM agent_sessions_webhook w WHERE w.project_id = s.project_id AND w.is_active)
+"""
+
+#: Stores a turn with a spike like `WRITE` if no webhook may wait for it.
+WRITE_SPIKE = Prepared(
+    "push_spike",
+    _WRITE.replace(_RETURNING, "       AND " + _NO_WEBHOOK + _RETURNING),
+    _TYPES,
+)
+
 _COMPACTION: LiteralString = """
 ), compaction AS (
     INSERT INTO agent_sessions_compaction (
@@ -171,11 +184,10 @@ WRITE_COMPACTED = Prepared(
        AND NOT EXISTS (
            SELECT FROM agent_sessions_compaction c
             WHERE c.session_id = s.id AND c.state IN ('pending', 'running'))
-       AND (%(reports)s OR NOT EXISTS (
-           SELECT FROM agent_sessions_webhook w WHERE w.project_id = s.project_id AND w.is_active))
     RETURNING s.id, s.compaction_count
 """,
     )
+    .replace(_RETURNING, "       AND (%(reports)s OR " + _NO_WEBHOOK + ")\n" + _RETURNING)
     .replace("\n)\nSELECT pg_current", _COMPACTION + EFFECTS + "SELECT pg_current"),
     {
         **_TYPES,

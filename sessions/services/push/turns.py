@@ -44,12 +44,13 @@ from sessions.services.push.session_cache import (
     state_remember,
 )
 from sessions.services.push.session_rows import row_lock, row_read, state_read, state_reload
-from sessions.services.push.spikes import spike_report
+from sessions.services.push.spikes import spike_count, spike_report
 from sessions.services.push.statements import (
     WRITE,
     WRITE_ANSWER,
     WRITE_COMPACTED,
     WRITE_PREAMBLE,
+    WRITE_SPIKE,
 )
 from sessions.services.push.triggers import Triggered, trigger_evaluate, trigger_possible, triggers_run
 from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
@@ -110,7 +111,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         if state is None or state.has_reports or state.has_recorded or _is_stale(state, push):
             return None
         turn = turn_compute(calibrated(state, push), push)
-        if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
+        if turn.changes_preamble or push.has_provider_compaction:
             return None
         trigger, compacted = trigger_evaluate(turn), None
         if trigger is not None:
@@ -138,7 +139,7 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     if is_external() and any(message.is_large for message in push.messages):
         return None
     turn = turn_compute(state, push)
-    if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
+    if turn.changes_preamble or push.has_provider_compaction:
         return None
     trigger, compacted = trigger_possible(turn), None
     if trigger is not None:
@@ -167,15 +168,20 @@ class _Write:
 
 
 def _write_of(
-    turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None, *, is_new_call: bool = False
+    turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None, *, is_locked: bool = False
 ) -> _Write:
+    """Return the statement for a turn.
+
+    If the session is locked, the caller has checked the ids of the call and reports the turn to webhooks.
+    """
     if compacted is None:
         answer = answer_json(turn, push, shown=turn.shown)
-        parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_new_call)
-        return _Write(statement=WRITE, parameters=parameters, answer=answer, compacted=None)
+        parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_locked)
+        statement = WRITE if turn.spike is None or is_locked else WRITE_SPIKE
+        return _Write(statement=statement, parameters=parameters, answer=answer, compacted=None)
     turn = compacted.turn
     answer = answer_json(turn, push, shown=turn.shown, compactions=[compacted.compaction])
-    parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_new_call)
+    parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_locked)
     parameters |= compacted.parameters
     return _Write(statement=WRITE_COMPACTED, parameters=parameters, answer=answer, compacted=compacted)
 
@@ -192,6 +198,7 @@ def _stored(turn: NewTurn, push: Push, write: _Write, version: str | None) -> by
     if version is None:
         state_forget(session_id)
         return None
+    spike_count(turn)
     if compacted is None:
         state_remember(state_after(turn, push, version=version))
         if turn.plan_turn == turn.index:
@@ -269,7 +276,7 @@ def _is_stale(state: SessionState, push: Push) -> bool:
 
 def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:
     """Write a turn with the session locked. Raises `SessionGone` if the API key has been revoked."""
-    if _written(_write_of(turn, push, target, compacted, is_new_call=True)) is None:
+    if _written(_write_of(turn, push, target, compacted, is_locked=True)) is None:
         raise SessionGone
     if turn.plan_turn == turn.index:
         transaction.on_commit(partial(preparations.request, turn.session.id, turn.index))
