@@ -230,7 +230,7 @@ def _compact(
             "compaction_id": compaction.pk,
             "session_id": compaction.session_id,
             "ordinal": 0,
-            **edit_row(edit, tool=""),
+            **edit_row(edit),
             "referenced_text": "",
             "referenced_how": "",
         }

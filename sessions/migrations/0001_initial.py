@@ -676,6 +676,12 @@ class Migration(migrations.Migration):
                 ("end", models.PositiveIntegerField()),
                 ("part", models.PositiveSmallIntegerField(null=True)),
                 ("text", models.BinaryField(default=b"")),
+                (
+                    "bases",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), null=True, size=None
+                    ),
+                ),
                 ("handle", models.CharField(max_length=64, null=True)),
                 ("reason", models.TextField(blank=True)),
                 ("tokens_before", models.PositiveIntegerField()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 from uuid_utils.compat import uuid7
@@ -110,7 +111,9 @@ class Edit(models.Model):
     end = models.PositiveIntegerField()
     part = models.PositiveSmallIntegerField(null=True)
     # UTF-8 bytes, because content may contain \\u0000, which the text type of Postgres does not accept.
+    # Packed by `sessions/store/edit_texts.py`, after the texts of the edits `bases`, a list of keys.
     text = models.BinaryField(default=b"")
+    bases = ArrayField(models.BigIntegerField(), null=True)
     handle = models.CharField(max_length=64, null=True)
     reason = models.TextField(blank=True)
     tokens_before = models.PositiveIntegerField()

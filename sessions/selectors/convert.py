@@ -11,8 +11,10 @@ from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
 from sessions.models import Edit, Message, Turn
+from sessions.selectors.edit_texts import edit_texts
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
+from sessions.store.edit_texts import Base, text_pack, text_unpack
 from sessions.store.flags import MessageFlag
 
 
@@ -70,7 +72,7 @@ def edit_value(row: Edit) -> EditValue:
         position=row.position,
         end=row.end,
         part=row.part,
-        text=bodies.unpack(row.text).decode(),
+        text=_text(row),
         handle=row.handle,
         reason=row.reason,
         tokens_before=row.tokens_before,
@@ -78,15 +80,22 @@ def edit_value(row: Edit) -> EditValue:
     )
 
 
-def edit_row(value: EditValue, *, tool: str) -> dict[str, Any]:
-    """Return the column values of an edit. `tool` is the tool whose output it changed."""
+def _text(row: Edit) -> str:
+    return edit_texts([row.pk])[row.pk] if row.bases else text_unpack([row.text]).decode()
+
+
+def edit_row(value: EditValue, tool: str = "", base: Base | None = None) -> dict[str, Any]:
+    """Return the column values of an edit.
+
+    `tool` is the tool whose output it changed. `base` is a text that its own repeats.
+    """
     return {
         "strategy": value.strategy,
         "op": value.op.value,
         "position": value.position,
         "end": value.end,
         "part": value.part,
-        "text": bodies.pack(value.text.encode()),
+        "text": text_pack(value.text, base),
         "handle": value.handle,
         "reason": value.reason.replace("\0", "\ufffd"),
         "tokens_before": value.tokens_before,

@@ -12,22 +12,24 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Q
 from psycopg.rows import namedtuple_row
 
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.components import Components
 from compaction.view import apply
-from sessions.models import Compaction, Edit, Message, Preamble, PromptSnapshot, Turn
+from sessions.models import Compaction, Message, Preamble, Turn
 from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
 from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
+from sessions.selectors.prompt_outlines import outline_unpack
 from sessions.selectors.stored_rows import IN_SPANS
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
+from sessions.store.edit_texts import TEXTS
 from sessions.store.postgres import execute, raw_connection, rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline, Span
@@ -86,7 +88,9 @@ class PromptState:
             preamble_version=row.preamble_version,
             system=bodies.unpack(row.system) if row.system is not None else None,
             tools=bodies.unpack(row.tools) if row.tools is not None else None,
-            snapshot=PromptOutline() if row.snapshot is None else _outline(row.snapshot, row.snapshot_text),
+            snapshot=PromptOutline()
+            if row.snapshot is None
+            else outline_unpack(row.snapshot, row.snapshot_texts),
             policy=row.policy,
         )
 
@@ -116,12 +120,12 @@ class PromptState:
         return "-".join([self.id.hex[-12:], *map(str, parts)])
 
 
-_STATE = """
+_STATE: LiteralString = f"""
 SELECT s.id, s.xmin::text AS version, s.format, s.model, s.turn_count, s.message_count,
        s.context_components, s.shown_components, s.snapshot_end, s.context_start, s.needs_repair,
        s.open_calls, s.calibration, s.budget_tokens, s.context_window, s.policy, s.edits_revision,
        s.compaction_count, s.preamble_version,
-       p.system, p.tools, b.data AS snapshot, e.text AS snapshot_text,
+       p.system, p.tools, b.data AS snapshot, {TEXTS} AS snapshot_texts,
        v.turn AS served_turn, v.edits_revision AS served_revision
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
@@ -131,25 +135,12 @@ SELECT s.id, s.xmin::text AS version, s.format, s.model, s.turn_count, s.message
   LEFT JOIN agent_sessions_edit e ON e.id = b.text_edit
   LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
  WHERE s.id = %(session)s AND s.project_id = %(project)s
-"""
+"""  # noqa: S608  a constant is inserted
 
 _ROWS: LiteralString = f"""
 SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
 {IN_SPANS}
 """
-
-
-def _outline(data: bytes | memoryview, text: bytes | memoryview | None) -> PromptOutline:
-    """Return a stored prompt snapshot. `text` is the stored text of its edit."""
-    return PromptOutline.unpack(data, None if text is None else bodies.unpack(text).decode())
-
-
-def snapshot_read(session_id: UUID) -> PromptOutline | None:
-    """Return the prompt snapshot of a session, or None."""
-    texts = Edit.objects.filter(pk=OuterRef("text_edit")).values("text")
-    rows = PromptSnapshot.objects.filter(session=session_id).annotate(text=Subquery(texts))
-    stored = rows.values_list("data", "text").first()
-    return None if stored is None else _outline(*stored)
 
 
 def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptState | None:

@@ -16,13 +16,16 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import BinaryField, QuerySet
+from django.db.models.expressions import RawSQL
 
 from compaction.edits import Edit as EditValue
 from compaction.recap import Recap as RecapValue
 from compaction.recap.parse import recap_parse
-from sessions.models import Compaction, Edit, Recap
+from sessions.models import Compaction, Recap
 from sessions.store import bodies
+from sessions.store.edit_texts import TEXTS, text_unpack
 from sessions.store.recap_bodies import recap_pack, recap_unpack
 
 Line = tuple[str, Sequence[int]]
@@ -71,9 +74,15 @@ def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, An
 
 
 def recaps() -> QuerySet[Recap]:
-    """Select recaps with the text of their edits, which `recap_lines` and `recap_value` need."""
-    edits = Edit.objects.filter(compaction=OuterRef("compaction"), ordinal=OuterRef("edit_ordinal"))
-    return Recap.objects.annotate(shown=Subquery(edits.values("text")))
+    """Select recaps with the stored texts of their edits, which `recap_lines` and `recap_value` need."""
+    return Recap.objects.annotate(texts=RawSQL(_TEXTS, (), ArrayField(BinaryField())))  # noqa: S611
+
+
+_TEXTS = f"""
+SELECT {TEXTS}
+  FROM agent_sessions_edit e
+ WHERE e.compaction_id = agent_sessions_recap.compaction_id AND e.ordinal = agent_sessions_recap.edit_ordinal
+"""  # noqa: S608  a constant is inserted
 
 
 def recaps_of(session_id: UUID) -> QuerySet[Recap]:
@@ -125,4 +134,5 @@ def _keep(body: bytes, text: bytes, recap: RecapValue) -> None:
 
 def _shown(row: Recap) -> bytes:
     """Return the text of the recap's edit, which its columns repeat."""
-    return bodies.unpack(row.shown or b"")  # type: ignore[attr-defined]
+    texts = row.texts  # type: ignore[attr-defined]
+    return text_unpack(texts) if texts is not None else b""

@@ -19,6 +19,7 @@ from sessions.models import AgentSession
 from sessions.selectors.convert import value_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
+from sessions.store.edit_texts import TEXTS, text_unpack
 from sessions.store.postgres import rows_fetch
 
 #: A half-open range of positions.
@@ -46,14 +47,14 @@ SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.
  ORDER BY m.position
 """
 
-_EDITS: LiteralString = """
-SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, e.text, e.handle, e.reason, e.tokens_before,
+_EDITS: LiteralString = f"""
+SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, {TEXTS}, e.handle, e.reason, e.tokens_before,
        e.tokens_after
   FROM agent_sessions_edit e
   JOIN agent_sessions_compaction c ON c.id = e.compaction_id
  WHERE e.id = ANY(%s::bigint[])
  ORDER BY c.number, e.ordinal
-"""
+"""  # noqa: S608  a constant is inserted
 
 
 def spans_of(positions: Iterable[int]) -> list[Span]:
@@ -141,12 +142,12 @@ def edits_load(keys: Iterable[int]) -> list[tuple[int, Edit]]:
                 position=position,
                 end=end,
                 part=part,
-                text=bodies.unpack(text).decode(),
+                text=text_unpack(texts).decode(),
                 handle=handle,
                 reason=reason,
                 tokens_before=before,
                 tokens_after=after,
             ),
         )
-        for key, strategy, op, position, end, part, text, handle, reason, before, after in rows
+        for key, strategy, op, position, end, part, texts, handle, reason, before, after in rows
     ]

@@ -90,7 +90,7 @@ def history(api: Api, *, turns: int, ready: Ready) -> tuple[list[Any], int]:
             row["record"].pop("duration_ms")
     edits = Edit.objects.order_by("compaction__number", "ordinal")
     served += [
-        {name: value for name, value in row.items() if name not in {"id", "compaction_id"}}
+        {name: value for name, value in row.items() if name not in {"id", "compaction_id", "bases"}}
         for row in edits.values()
     ]
     served += map(bytes, Recap.objects.order_by("compaction__number").values_list("lines", flat=True))

@@ -214,3 +214,19 @@ def test_it_works_in_the_openai_format(api: Api) -> None:
 
 def test_a_read_only_key_cannot_edit(api: Api, reader_api: Api, compacted: dict[str, Any]) -> None:
     assert code(reader_api.post(RECAP, {"text": "- x"})) == "missing_scope"
+
+
+@pytest.mark.slow
+def test_the_recaps_of_all_compactions_can_be_read(api: Api) -> None:
+    shown = []
+    for number in range(6):
+        for each in range(8):
+            push(api, chat(8 * number + each))
+        assert api.post("sessions/s1/compact/", {}).json()["recap"]
+        shown.append(prompt(api)["messages"])
+    for number, messages in enumerate(shown, 1):
+        recap = api.get(f"sessions/s1/compactions/{number}/").json()["recap"]
+        assert recap in str(messages).replace("\\n", "\n")
+    for number in range(6, 1, -1):
+        api.post(f"sessions/s1/compactions/{number}/revert/")
+        assert prompt(api)["messages"][:2] == shown[number - 2][:2]

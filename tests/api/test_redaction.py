@@ -10,7 +10,7 @@ import zstandard
 from django.db import connection
 
 from sessions.models import PromptSnapshot
-from sessions.selectors.prompts import snapshot_read
+from sessions.selectors.prompt_outlines import snapshot_read
 from sessions.selectors.recaps import recap_lines, recap_value, recaps
 from sessions.store import bodies
 from sessions.store.bodies import json_bytes

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.edits import Edit as EditValue
 from compaction.messages import Message as MessageValue
 from compaction.view import Entry
-from sessions.models import AgentSession, Edit, Message
+from sessions.models import AgentSession, Message
 from sessions.selectors.convert import message_value
+from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.past_prompts.outline import Outline, RecordedEdit
-from sessions.store import bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ def entry_contents(
     """Return the contents of entries. Two queries."""
     edits = {id(entry): outline.edits_of(entry) for entry in entries}
     changed = [edit.id for entry in entries if not entry.is_generated for edit in edits[id(entry)]]
-    texts = dict(Edit.objects.filter(pk__in=changed).values_list("pk", "text")) if changed else {}
+    texts = edit_texts(changed)
     positions = [entry.first for entry in entries if not entry.is_generated]
     rows = {row.position: row for row in _rows(session, positions)}
     return [_content(session, entry, rows.get(entry.first), edits[id(entry)], texts) for entry in entries]
@@ -58,7 +57,7 @@ def _content(
     entry: Entry,
     row: Message | None,
     edits: Sequence[RecordedEdit],
-    texts: Mapping[int, bytes | memoryview],
+    texts: Mapping[int, str],
 ) -> EntryContent:
     made = entry.is_generated or row is None
     return EntryContent(
@@ -66,9 +65,5 @@ def _content(
         row=None if made else row,
         original=None if made or row is None else message_value(row, session.format),
         edits=edits,
-        texts={edit.id: _text(edit.value, texts.get(edit.id)) for edit in edits},
+        texts={edit.id: texts.get(edit.id, edit.value.text) for edit in edits},
     )
-
-
-def _text(edit: EditValue, packed: bytes | memoryview | None) -> str:
-    return edit.text if packed is None else bodies.unpack(packed).decode()

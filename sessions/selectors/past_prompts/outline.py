@@ -23,10 +23,10 @@ from compaction.messages import Role
 from compaction.view import Entry, apply, in_force
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.client_context import affects, client_start
+from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
 from sessions.selectors.prompts import components_of
-from sessions.store import bodies
 
 #: Number of messages from which a session counts as long.
 LONG = 10_000
@@ -200,11 +200,9 @@ _FIELDS = (
 
 def _with_texts(edits: Sequence[RecordedEdit], *ops: Op) -> list[RecordedEdit]:
     ids = [edit.id for edit in edits if edit.value.op in ops]
-    texts = dict(Edit.objects.filter(pk__in=ids).values_list("pk", "text")) if ids else {}
+    texts = edit_texts(ids)
     return [
-        replace(edit, value=replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()))
-        if edit.id in texts
-        else edit
+        replace(edit, value=replace(edit.value, text=texts[edit.id])) if edit.id in texts else edit
         for edit in edits
     ]
 

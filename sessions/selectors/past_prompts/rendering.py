@@ -10,7 +10,8 @@ from compaction.components import TOOLS, shed_names
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import apply
-from sessions.models import AgentSession, Edit, Preamble
+from sessions.models import AgentSession, Preamble
+from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.stored_rows import Span, messages_load, spans_of
 from sessions.store import bodies
@@ -43,10 +44,9 @@ def _spans(outline: Outline) -> list[Span]:
 
 def _edits(outline: Outline) -> list[EditValue]:
     changed = [edit.id for edit in outline.edits if edit.value.op in (Op.REPLACE, Op.STRIP)]
-    texts = dict(Edit.objects.filter(pk__in=changed).values_list("pk", "text")) if changed else {}
+    texts = edit_texts(changed)
     return [
-        replace(edit.value, text=bodies.unpack(texts[edit.id]).decode()) if edit.id in texts else edit.value
-        for edit in outline.edits
+        replace(edit.value, text=texts[edit.id]) if edit.id in texts else edit.value for edit in outline.edits
     ]
 
 

@@ -137,7 +137,7 @@ def _store_effects(
         "shown": dict(shown.tokens),
         "needs_repair": not after.regular,
         "open_calls": list(after.open_calls),
-        **edit_parameters(plan.edits, loaded.view, loaded.edits, messages),
+        **edit_parameters(plan.edits, loaded.view, loaded.edits, messages, base=loaded.base),
         **recap_parameters(recap, plan.edits, origin),
     }
     with connection.wrap_database_errors:

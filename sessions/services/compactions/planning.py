@@ -35,6 +35,7 @@ from sessions.selectors.recaps import recap_value
 from sessions.selectors.stored_rows import END, edits_load, messages_load, visible_spans
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.compactions.long_histories import history_shorten, with_shortening
+from sessions.store.edit_texts import Base
 from sessions.store.handles import handle_make
 from sessions.store.postgres import rows_fetch
 
@@ -57,7 +58,8 @@ class PlanningFailed(Exception):
 class Loaded:
     """A session's view and its sources: the messages in the prompt, not the whole history.
 
-    `has_memory` states whether a working memory was written. `shortening` are edits that are not stored yet,
+    `has_memory` states whether a working memory was written. `base` is the text of the newest recap.
+    `shortening` are edits that are not stored yet,
     which shortened a very long history.
     """
 
@@ -67,6 +69,7 @@ class Loaded:
     raw: Mapping[int, bytes]
     previous: RecapValue | None
     has_memory: bool
+    base: Base | None
     shortening: tuple[EditValue, ...] = ()
 
 
@@ -95,6 +98,7 @@ def view_load(
         raw={row.position: row.data for row in rows},
         previous=_previous_recap(sources, values),
         has_memory=sources.has_memory,
+        base=sources.base,
         shortening=shortening,
     )
 

@@ -117,7 +117,7 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
         before=(TokenBreakdown.of_view(loaded.view), before),
         after=(TokenBreakdown.of_view(plan.view), after),
         parameters={
-            **edit_parameters(plan.edits, loaded.view, loaded.edits, messages),
+            **edit_parameters(plan.edits, loaded.view, loaded.edits, messages, base=loaded.base),
             **recap_parameters(recap, plan.edits, RecapOrigin()),
         },
     )

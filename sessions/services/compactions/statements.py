@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 from compaction.edits import Edit as EditValue
+from compaction.eviction import SHOWS_RECAP
 from compaction.tools import edited_tools
 from compaction.view import View, in_force
 from sessions.selectors.convert import edit_row
+from sessions.store.edit_texts import Base
 from sessions.store.prepared import Prepared
 from sessions.store.prompt_bytes import PromptMessages
 from sessions.store.prompt_snapshots import PromptOutline
@@ -21,16 +23,17 @@ EFFECTS: LiteralString = """
 edit AS (
     INSERT INTO agent_sessions_edit (
         compaction_id, session_id, ordinal, strategy, op, position, "end", part, text, handle, reason,
-        tokens_before, tokens_after, tool, referenced_text, referenced_how)
+        tokens_before, tokens_after, tool, bases, referenced_text, referenced_how)
     SELECT %(compaction)s, session.id, e.ordinal - 1, e.strategy, e.op, e.first, e.last, e.part, e.text,
-           e.handle, e.reason, e.tokens_before, e.tokens_after, e.tool, '', ''
+           e.handle, e.reason, e.tokens_before, e.tokens_after, e.tool,
+           (SELECT b.bases || b.id FROM agent_sessions_edit b WHERE b.id = e.base), '', ''
       FROM session CROSS JOIN
            unnest(%(strategy)s::text[], %(op)s::text[], %(position)s::int[], %(end)s::int[],
                   %(part)s::smallint[], %(text)b::bytea[], %(handle)s::text[], %(reason)s::text[],
-                  %(tokens_before)s::int[], %(tokens_after)s::int[], %(tool)s::text[])
+                  %(tokens_before)s::int[], %(tokens_after)s::int[], %(tool)s::text[], %(base)s::bigint[])
            WITH ORDINALITY
            AS e (strategy, op, first, last, part, text, handle, reason, tokens_before, tokens_after, tool,
-                 ordinal)
+                 base, ordinal)
     RETURNING id, ordinal
 ), snapshot AS (
     INSERT INTO agent_sessions_promptsnapshot (session_id, compaction_number, data, text_edit, edits)
@@ -82,7 +85,7 @@ EFFECTS_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("position", "end", "tokens_before", "tokens_after", "in_force"), "int4[]"),
     "part": "int2[]",
     "text": "bytea[]",
-    "kept": "int8[]",
+    **dict.fromkeys(("base", "kept"), "int8[]"),
     "text_edit": "int8",
     **dict.fromkeys(("snapshot", "recap_lines", "recap_body"), "bytea"),
     **dict.fromkeys(("recap_author", "recap_model"), "text"),
@@ -129,20 +132,24 @@ def edit_parameters(
     view: View,
     earlier: Sequence[tuple[int, EditValue]],
     messages: PromptMessages,
+    *,
+    base: Base | None,
 ) -> dict[str, Any]:
     """Return the parameters of `EFFECTS` for the edits of a plan, and for the prompt snapshot after them.
 
     `view` is the view before them, `earlier` are the edits in force before them with their keys. `messages`
-    are those of the prompt after them.
+    are those of the prompt after them. `base` is the text of the newest recap.
     """
     tools = edited_tools(edits, view.transcript)
-    rows = [edit_row(edit, tool=tool) for edit, tool in zip(edits, tools, strict=True)]
+    bases = [base if edit.strategy in SHOWS_RECAP and edit.text else None for edit in edits]
+    rows = [edit_row(*row) for row in zip(edits, tools, bases, strict=True)]
     effective = {id(edit) for edit in in_force([*(edit for _, edit in earlier), *edits])}
     kept = {key: edit for key, edit in earlier if id(edit) in effective}
     added = {ordinal: edit for ordinal, edit in enumerate(edits) if id(edit) in effective}
     text, key, ordinal = _longest_text(kept, added)
     return {
         **{name: [row[name] for row in rows] for name in _EDIT_COLUMNS},
+        "base": [each.key if each is not None else None for each in bases],
         "kept": list(kept),
         "in_force": list(added),
         "snapshot": PromptOutline.of(messages).pack(text),

@@ -26,7 +26,7 @@ from compaction.provider_engine import ProviderParams, is_compacted_by_provider
 from compaction.triggers import TriggerState, evaluate
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Compaction, Turn
-from sessions.selectors.prompts import snapshot_read
+from sessions.selectors.prompt_outlines import snapshot_read
 from sessions.selectors.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.stored_rows import messages_load
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
