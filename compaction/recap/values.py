@@ -173,7 +173,7 @@ class Recap:
         return {
             "first_turn": self.first_turn,
             "last_turn": self.last_turn,
-            "reserve": list(map(_mention_json, self.reserve)),
+            "reserve": list(map(list, self.reserve)),
             "handles_left_out": self.handles_left_out,
             **{name: list(map(_item_json, getattr(self, name))) for name in _SECTIONS},
         }
@@ -201,7 +201,7 @@ def _item_json(item: Item) -> dict[str, JSON]:
     return {
         "text": item.text,
         "notes": list(item.notes),
-        "mentions": list(map(_mention_json, item.mentions)),
+        "mentions": list(map(list, item.mentions)),
         "handles": list(item.handles),
         "status": item.status.value if item.status else None,
         "sources": list(item.sources),
@@ -217,10 +217,6 @@ def _item(data: Mapping[str, JSON]) -> Item:
         status=Status(data["status"]) if data["status"] else None,
         sources=tuple(data["sources"]),
     )
-
-
-def _mention_json(mention: Mention) -> list[JSON]:
-    return list(mention)
 
 
 def _mention(data: Sequence[JSON]) -> Mention:

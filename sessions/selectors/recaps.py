@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -59,6 +59,14 @@ class RecapLines:
             ],
         )
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "first_turn": self.first_turn,
+            "last_turn": self.last_turn,
+            "text": self.text,
+            "sections": self.sections,
+        }
+
 
 def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, Any]:
     """Return the columns of a recap. `edits` are those of its compaction, in order."""
@@ -68,7 +76,7 @@ def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, An
     _keep(body, text, recap)
     return {
         "body": body,
-        "lines": bodies.pack_after(bodies.json_bytes(asdict(RecapLines.of(recap))), text),
+        "lines": bodies.pack_after(bodies.json_bytes(RecapLines.of(recap).to_json()), text),
         "edit_ordinal": shown,
     }
 

@@ -29,13 +29,13 @@ def recap_pack(recap: Mapping[str, Any], text: bytes) -> bytes:
         return len(found)
 
     rest = _with_mentions(recap, taken)
-    names = [name for name, *_ in mentions]
+    names = [mention[0] for mention in mentions]
     joined = " ".join(names)
     is_joined = joined.split(" ") == names
     parts = (
         bodies.pack_after(bodies.json_bytes([is_joined, rest]), text),
         bodies.pack_after(joined.encode() if is_joined else bodies.json_bytes(names), text),
-        bodies.pack(bodies.json_bytes([numbers for _, *numbers in mentions])),
+        bodies.pack(bodies.json_bytes([mention[1:] for mention in mentions])),
     )
     return _HEAD.pack(len(parts[0]), len(parts[1])) + b"".join(parts)
 
