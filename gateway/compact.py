@@ -19,7 +19,7 @@ from accounts.models import ApiKey
 from gateway.callers import Caller
 from gateway.calls import Call
 from gateway.providers import PROVIDERS
-from gateway.providers.base import text
+from gateway.providers.base import Identity, text
 from gateway.recording.record import KeyInvalid, caller_id, key_find
 from gateway.recording.sessions import Place, session_find_of
 from redaction import Redaction
@@ -27,7 +27,7 @@ from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import Edits, NotServable, edits_for_request
 from sessions.services.reconcile.splice import Served, SessionParams, edits_apply, parameters_apply
-from sessions.services.reconcile.values import InvalidHistory
+from sessions.services.reconcile.values import InvalidHistory, Sent
 from sessions.store.rawjson import BadJson, RawFields
 
 K = TypeVar("K")
@@ -146,7 +146,8 @@ class Compactor:
         try:
             key = caller.row or key_find(call)
             partition = caller_id(call, key)
-            read = partial(_edits, call, redaction_of(key.project))
+            identity = PROVIDERS[call.provider].identity(call.headers, fields)
+            read = partial(_edits, call, identity, redaction_of(key.project))
             if name and (found := self._found.get((partition, name))) is not None:
                 try:
                     return read(found)
@@ -193,9 +194,15 @@ def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> Sessi
         connection.close()
 
 
-def _edits(call: Call, redaction: Redaction, found: Found) -> Known:
-    field = PROVIDERS[call.provider].history_field(call.endpoint)
-    edits = edits_for_request(found.id, call.body, name=found.name, redaction=redaction, field=field)
+def _edits(call: Call, identity: Identity, redaction: Redaction, found: Found) -> Known:
+    edits = edits_for_request(
+        found.id,
+        call.body,
+        name=found.name,
+        sent=Sent(is_side=identity.is_side, is_compacted=identity.is_compacted),
+        redaction=redaction,
+        field=PROVIDERS[call.provider].history_field(call.endpoint),
+    )
     return Known(edits=edits, redaction=redaction)
 
 

@@ -10,6 +10,7 @@ import pytest
 from sessions.models import AgentSession, Compaction, Message, Turn
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import edits_for_request
+from sessions.services.reconcile.values import Sent
 from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import answer, assert_valid, call, output, push, request, result, whole_turn
@@ -275,7 +276,7 @@ def test_edits_are_found_if_a_call_is_recorded_after_the_session_was_read(api: A
     reconcile(api, history(2))
     body = json.dumps({"messages": history(3)}).encode()
     edits = edits_for_request(
-        before.pk, body, name="s1", redaction=redaction_of(before.project), field="messages"
+        before.pk, body, name="s1", sent=Sent(), redaction=redaction_of(before.project), field="messages"
     )
     assert edits.history.count == len(history(2))
 

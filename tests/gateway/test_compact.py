@@ -26,6 +26,7 @@ from gateway.recording.recorder import StoreUnavailable
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
 from sessions.services.compactions.revert import compaction_revert
+from sessions.services.reconcile.served import NotServable
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
 from tests.gateway.double import Provider, Received, Reply
 from tests.gateway.openai_talk import chat_stream
@@ -205,17 +206,50 @@ def test_thinking_that_followed_a_reverted_compaction_is_not_sent(agent: Agent, 
 
 @pytest.mark.slow
 def test_a_request_without_edits_is_sent_again_without_thinking_that_is_bound_to_them(
-    agent: Agent,
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise NotServable("busy")
+
     for number in range(12):
         agent.work(number, thinking=True)
-    del agent.history[21:]  # a rewind
-    response = agent.work(20, thinking=True)
-    assert response.headers["x-contextapp"] == "passthrough; reason=history; thinking=removed"
+    with monkeypatch.context() as patched:
+        patched.setattr(compact, "edits_for_request", busy)
+        response = agent.work(20, thinking=True)
+    assert response.headers["x-contextapp"] == "passthrough; reason=busy; thinking=removed"
     assert agent.rejected == 1
     for number in range(21, 30):
         agent.work(number, thinking=True)
     assert agent.rejected == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calls", [1, 4, 8])
+def test_a_rewind_is_compacted_like_the_requests_before_it(agent: Agent, calls: int) -> None:
+    """The whole history may exceed the context window of the model."""
+    for number in range(16):
+        agent.work(number, thinking=True)
+    for first in (20, 40):
+        del agent.history[-2 * calls :]
+        for number in range(first, first + calls + 1):
+            response = agent.work(number, thinking=True)
+            assert response.headers["x-contextapp"].startswith("compact; ")
+            assert int(response.headers["x-contextapp"].rpartition("=")[2]) <= BUDGET
+    assert agent.rejected == 0
+    assert AgentSession.objects.exclude(forked_at=None).count() == 2
+
+
+@pytest.mark.slow
+def test_a_message_that_the_client_changed_in_place_is_compacted_too(
+    agent: Agent, provider: Provider
+) -> None:
+    for number in range(16):
+        agent.work(number)
+    agent.history[-4]["content"][0]["content"] = "[cleared]"
+    response = agent.work(16)
+    assert response.headers["x-contextapp"].startswith("compact; ")
+    assert b"[cleared]" in provider.received[-1].body
+    assert AgentSession.objects.count() == 1
 
 
 @pytest.mark.slow

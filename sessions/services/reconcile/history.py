@@ -21,14 +21,13 @@ from compaction.histories import Change
 from compaction.identity import REASONING, history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import RECORDED
-from sessions.selectors.stored_rows import spans_of
 from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
 from sessions.services.push.session_cache import state_forget
 from sessions.services.push.turns import SessionGone, turn_push_locked
 from sessions.services.push.values import Target
-from sessions.services.reconcile.branches import session_fork, side_session_create
+from sessions.services.reconcile.branches import side_session_create
 from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.continued import REFERENCES, history_continued, references_resolved
 from sessions.services.reconcile.known_messages import (
@@ -39,7 +38,8 @@ from sessions.services.reconcile.known_messages import (
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
-from sessions.services.reconcile.stored import hashes_write, history_save, positions
+from sessions.services.reconcile.rewrites import hashes_update, history_fork, spans_kept
+from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
 from sessions.store import bodies
 
@@ -89,7 +89,7 @@ def _store(
         case Change.EXTENDED:
             return _append(target, request, sent, reading, matched, Status.APPENDED)
         case Change.EDITED:
-            _update_hashes(matched)
+            hashes_update(matched)
             return _append(target, request, sent, reading, matched, Status.APPENDED)
         case Change.TRIMMED | Change.COMPACTED:
             return _compacted(target, request, sent, reading, matched)
@@ -101,7 +101,7 @@ def _store(
             aside = replace(matched, session=beside, history=history)
             return _append(target, request, sent, reading, aside, Status.SIDE)
         case Change.DIVERGED:
-            return _append(target, request, sent, reading, _forked(matched), Status.FORKED)
+            return _append(target, request, sent, reading, history_fork(matched), Status.FORKED)
 
 
 def _reading(histories: Sequence[ClientHistory], request: Request) -> Reading:
@@ -199,13 +199,6 @@ def _history_write(
     history_save(history)
 
 
-def _update_hashes(matched: Matched) -> None:
-    """Store the new hashes of messages that the client changed in place."""
-    at = positions(matched.history, matched.session.message_count)
-    pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
-    hashes_write(matched.session, {position: new for position, old, new in pairs if old != new})
-
-
 def _compacted(
     target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched
 ) -> Reconciled:
@@ -215,7 +208,7 @@ def _compacted(
     kept_from = comparison.kept if comparison.change is Change.TRIMMED else len(at)
     before, turn = session.last_prompt_tokens, session.turn_count
     context_remove(session=session, positions=at[comparison.common : kept_from])
-    history.spans = _spans([*at[: comparison.common], *at[kept_from:]], session.message_count)
+    history.spans = spans_kept([*at[: comparison.common], *at[kept_from:]], session.message_count)
     if comparison.change is Change.COMPACTED:
         matched = replace(matched, comparison=replace(comparison, new=comparison.common))
     result = _append(target, request, sent, reading, matched, Status.COMPACTED)
@@ -230,30 +223,5 @@ def _without_reasoning(matched: Matched) -> Matched:
     at = positions(history, session.message_count)
     removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
     context_remove(session=session, positions=removed)
-    history.spans = _spans([each for each in at if each not in set(removed)], session.message_count)
+    history.spans = spans_kept([each for each in at if each not in set(removed)], session.message_count)
     return matched
-
-
-def _spans(kept: Sequence[int], end: int) -> list[list[int | None]]:
-    """Return the spans of the kept positions and of all messages from `end` on."""
-    spans: list[list[int | None]] = [[*span] for span in spans_of(kept)]
-    if spans and spans[-1][1] == end:
-        spans[-1][1] = None
-        return spans
-    return [*spans, [end, None]]
-
-
-def _forked(matched: Matched) -> Matched:
-    """Return the match in a new session that shares the messages before the divergence."""
-    parent, history, common = matched.session, matched.history, matched.comparison.common
-    at = positions(history, parent.message_count)
-    end = at[common - 1] + 1 if common else 0
-    child = session_fork(parent=parent, at=end, context_start=parent.context_start)
-    forked = ClientHistory(
-        session=child,
-        root=history.root,
-        spans=_spans(at[:common], end),
-        digest=b"",
-        preamble_hash=history.preamble_hash,
-    )
-    return replace(matched, session=child, history=forked)

@@ -34,7 +34,9 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.planning import edits_in_force
 from sessions.services.reconcile.matching import histories_unlocked
 from sessions.services.reconcile.reading import Reading, history_read
+from sessions.services.reconcile.rewrites import rewritten_history
 from sessions.services.reconcile.stored import is_current, span_positions
+from sessions.services.reconcile.values import Sent
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_snapshots import Generated
@@ -91,22 +93,27 @@ class Edits:
         return list(self.pieces) == list(range(self.count))
 
 
-def edits_for_request(root_id: UUID, body: bytes, *, name: str, redaction: Redaction, field: str) -> Edits:
+def edits_for_request(
+    root_id: UUID, body: bytes, *, name: str, sent: Sent, redaction: Redaction, field: str
+) -> Edits:
     """Return the edits for a request whose history continues that of a session or a fork of it.
 
-    `name` is the external id of the session with the id `root_id`, and `field` of the body contains the
-    history. Compacts the session if the request would exceed the hard limit, and records that its prompt is
-    served. Raises `NotServable`, `BadJson` or `InvalidHistory`.
+    `name` is the external id of the session with the id `root_id`, `sent` contains what the client declares,
+    and `field` of the body contains the history. Compacts the session if the request would exceed the hard
+    limit, and records that its prompt is served. After a rewind, forks the session if it was compacted before
+    that point. Raises `NotServable`, `BadJson` or `InvalidHistory`.
     """
     for _ in range(_ATTEMPTS):
         try:
-            return _edits_for_request(root_id, body, name=name, redaction=redaction, field=field)
+            return _edits_for_request(root_id, body, name=name, sent=sent, redaction=redaction, field=field)
         except _Changed:
             continue
     raise NotServable("busy")
 
 
-def _edits_for_request(root_id: UUID, body: bytes, *, name: str, redaction: Redaction, field: str) -> Edits:
+def _edits_for_request(
+    root_id: UUID, body: bytes, *, name: str, sent: Sent, redaction: Redaction, field: str
+) -> Edits:
     histories = histories_unlocked(root_id, name=name)
     reading = history_read(body, histories=histories, redaction=redaction, field=field)
     extended = [
@@ -116,9 +123,11 @@ def _edits_for_request(root_id: UUID, body: bytes, *, name: str, redaction: Reda
         and is_current(history, history.session.message_count)
         and reading.digest_at(history.count) == bytes(history.digest)
     ]
-    if not extended:
+    history = max(extended, key=lambda each: each.count, default=None)
+    if history is None:
+        history = rewritten_history(root_id, body, name=name, sent=sent, redaction=redaction, field=field)
+    if history is None:
         raise NotServable("history")
-    history = max(extended, key=lambda each: each.count)
     session = history.session
     if session.policy == NEVER_COMPACTS:
         session.policy = Project.objects.values_list("default_policy", flat=True).get(pk=session.project_id)

@@ -1,0 +1,88 @@
+"""Histories that a client has rewritten: changed in place, or continued from an earlier point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.db import transaction
+
+from compaction.histories import Change
+from redaction import Redaction
+from sessions.models import AgentSession, ClientHistory, Compaction
+from sessions.selectors.stored_rows import spans_of
+from sessions.services.reconcile.branches import session_fork
+from sessions.services.reconcile.matching import Matched, histories_of, history_match
+from sessions.services.reconcile.reading import history_read
+from sessions.services.reconcile.stored import hashes_write, history_save, positions
+from sessions.services.reconcile.values import Sent
+
+
+@transaction.atomic
+def rewritten_history(
+    root_id: UUID, body: bytes, *, name: str, sent: Sent, redaction: Redaction, field: str
+) -> ClientHistory | None:
+    """Return a history that a request extends, although its client has rewritten the recorded one.
+
+    After a rewind, this is the history of a fork, which is created like by the recording of the call. Returns
+    None if no compaction has shortened the prompt of such a history. Raises `BadJson` or `InvalidHistory`.
+    """
+    root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
+    if root is None:
+        return None
+    histories = histories_of(root)
+    reading = history_read(body, histories=histories, redaction=redaction, field=field)
+    matched = history_match(histories, reading, sent)
+    change, count = matched.comparison.change, matched.comparison.new
+    if change not in _REWRITTEN or not _is_compacted(matched, count):
+        return None
+    if change is Change.EDITED:
+        hashes_update(matched)
+    history = history_fork(matched).history if change is Change.DIVERGED else matched.history
+    history.count, history.digest = count, reading.digest_at(count) or b""
+    history_save(history)
+    return history
+
+
+#: The last one has been recorded in the meantime.
+_REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED)
+
+
+def _is_compacted(matched: Matched, count: int) -> bool:
+    """Return whether a compaction has shortened the prompt of the first `count` messages of the history."""
+    at = positions(matched.history, matched.session.message_count)[:count]
+    rows = matched.session.compactions.filter(state=Compaction.State.DONE)
+    return bool(at) and rows.filter(snapshot_position__lte=at[-1] + 1).exists()
+
+
+def hashes_update(matched: Matched) -> None:
+    """Store the new hashes of messages that the client changed in place."""
+    at = positions(matched.history, matched.session.message_count)
+    pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
+    hashes_write(matched.session, {position: new for position, old, new in pairs if old != new})
+
+
+def history_fork(matched: Matched) -> Matched:
+    """Return the match in a new session that shares the messages before the divergence."""
+    parent, history, common = matched.session, matched.history, matched.comparison.common
+    at = positions(history, parent.message_count)
+    end = at[common - 1] + 1 if common else 0
+    child = session_fork(parent=parent, at=end, context_start=parent.context_start)
+    forked = ClientHistory(
+        session=child,
+        root=history.root,
+        spans=spans_kept(at[:common], end),
+        digest=b"",
+        preamble_hash=history.preamble_hash,
+    )
+    return replace(matched, session=child, history=forked)
+
+
+def spans_kept(kept: Sequence[int], end: int) -> list[list[int | None]]:
+    """Return the spans of the kept positions and of all messages from `end` on."""
+    spans: list[list[int | None]] = [[*span] for span in spans_of(kept)]
+    if spans and spans[-1][1] == end:
+        spans[-1][1] = None
+        return spans
+    return [*spans, [end, None]]
