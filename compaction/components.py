@@ -45,17 +45,19 @@ def shed(components: Components, edits: Iterable[Edit]) -> Components:
 def shed_names(edits: Iterable[Edit]) -> tuple[str, ...]:
     """Return the names of the components that are shed after these edits, in order."""
     names: dict[str, None] = {}
+    shed, restore = Op.SHED, Op.RESTORE
     for edit in edits:
-        if edit.op is Op.SHED and edit.text in (MEMORY, TOOLS):
+        if edit.op is shed and edit.text in (MEMORY, TOOLS):
             names[edit.text] = None
-        elif edit.op is Op.RESTORE:
+        elif edit.op is restore:
             names.pop(edit.text, None)
     return tuple(names)
 
 
 def recorded_memory(edits: Sequence[Edit]) -> Edit | None:
     """Return the latest edit that records the working memory, or None if there is none."""
-    return next((edit for edit in reversed(edits) if edit.op is Op.MEMORY), None)
+    memory = Op.MEMORY
+    return next((edit for edit in reversed(edits) if edit.op is memory), None)
 
 
 def shown_memory(edits: Sequence[Edit]) -> Edit | None:

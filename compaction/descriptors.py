@@ -18,7 +18,7 @@ from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
 from compaction.text_cache import once_per_text
-from compaction.text_names import name_counts, names_of
+from compaction.text_names import counted_names
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -54,7 +54,7 @@ def _mentioned(text: str, limit: int, elsewhere: Collection[str]) -> str:
     """Return the identifiers that a text mentions most often, which help to decide whether to retrieve it."""
     if not limit:
         return ""
-    counts, names = name_counts(text), names_of(text)
+    names, counts = counted_names(text)
     new = (i for i, name in enumerate(names) if len(name) <= _MAX_NAME and name not in elsewhere)
     most = sorted(new, key=counts.__getitem__, reverse=True)[:limit]
     return f"mentions {', '.join(names[i] for i in most)}" if most else ""

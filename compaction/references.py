@@ -9,17 +9,17 @@ A path also mentions its file name, and a qualified name its last part, because 
 this way. Line numbers in the margin of a file listing are not mentions. Neither is text that looks like a
 handle: a prompt must not present a handle from an output as a genuine one.
 
-For speed, texts are split into runs of characters in C, and each distinct run is classified once per process.
-Four out of five are plain words, which a single set lookup skips. `compaction.text_names` keeps the results.
+For speed, texts are split into runs of characters in C, and each distinct run is classified once per process
+(`compaction.run_names`). `compaction.text_names` keeps the results.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from itertools import chain, filterfalse, repeat
+from itertools import chain
 
 import orjson
 
@@ -60,8 +60,8 @@ _NAMES = RunNames()
 
 def references(*texts: str) -> frozenset[str]:
     """Return the identifiers that the texts mention. One call is faster than one per text."""
-    found = set(_naming_runs("".join(map(_plain, texts))))
-    return frozenset(chain.from_iterable(map(_NAMES.learn(found).get, found, repeat(()))))
+    found = set(runs("".join(map(_plain, texts))))
+    return frozenset(chain.from_iterable(map(_NAMES.__getitem__, found)))
 
 
 @lru_cache(_REMEMBERED_FORMS)
@@ -76,19 +76,12 @@ def forms(name: str) -> frozenset[str]:
 
 def mentions(text: str) -> Iterator[str]:
     """Yield the identifiers of `text` in order, once per mention."""
-    return next(mentions_of((text,)))
-
-
-def mentions_of(texts: Iterable[str]) -> Iterator[Iterator[str]]:
-    """Yield the `mentions` of each text. One call for many texts is faster."""
-    found = [list(_naming_runs(_plain(text))) for text in texts]
-    names = _NAMES.learn(chain.from_iterable(found)).get
-    return (chain.from_iterable(map(names, naming, repeat(()))) for naming in found)
+    return chain.from_iterable(filter(None, map(_NAMES.__getitem__, runs(_plain(text)))))
 
 
 def forget() -> None:
     """Clear the caches of the process, for benchmarks of a session's first plan."""
-    _NAMES.forget()
+    _NAMES.clear()
     forms.cache_clear()
 
 
@@ -126,11 +119,6 @@ def kind_of(name: str) -> Kind:
 def runs(text: str) -> list[bytes]:
     """Split a text at every ASCII character that identifiers cannot contain. The runs are UTF-8."""
     return text.encode("utf-8", "replace").translate(_RUN_BYTES).split()
-
-
-def _naming_runs(plain: str) -> Iterator[bytes]:
-    """Yield the runs of a text, except those known to mention no identifier."""
-    return filterfalse(_NAMES.plain.__contains__, runs(plain))
 
 
 def _plain(text: str) -> str:

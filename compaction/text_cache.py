@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 
 Fact = TypeVar("Fact")
 
+#: Returned by a lookup of a text that is not cached. An exception would take much longer.
+_UNKNOWN: Any = object()
+
 _caches: list[dict[tuple[int, int], Any]] = []
 
 
@@ -20,19 +23,18 @@ def once_per_text(limit: int) -> Callable[[Callable[[str], Fact]], Callable[[str
     """Return a decorator that caches up to `limit` results of a function of one text."""
 
     def decorate(find: Callable[[str], Fact]) -> Callable[[str], Fact]:
-        known: dict[tuple[int, int], Fact] = {}
+        known: dict[tuple[int, int], Any] = {}
         _caches.append(known)
 
         @wraps(find)
         def found(text: str) -> Fact:
             key = hash(text), len(text)
-            try:
-                return known[key]
-            except KeyError:
+            fact: Fact = known.get(key, _UNKNOWN)
+            if fact is _UNKNOWN:
                 if len(known) >= limit:
                     known.clear()
                 fact = known[key] = find(text)
-                return fact
+            return fact
 
         return found
 

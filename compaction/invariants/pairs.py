@@ -39,7 +39,10 @@ def results_of(message: Message) -> list[ToolResult]:
 
 
 def _has_results(message: Message) -> bool:
-    return any(isinstance(part, ToolResult) and not part.server for part in message.parts)
+    for part in message.parts:  # noqa: SIM110 (twice as fast)
+        if isinstance(part, ToolResult) and not part.server:
+            return True
+    return False
 
 
 #: Maps the message and part index of each result to those of its call.
@@ -113,8 +116,9 @@ def safe_cuts(messages: Sequence[Message], pairs: Pairs | None = None) -> set[in
             reach[call] = max(reach[call], result + 1)
         else:
             reach[result] = max(reach[result], call + 1)
+    assistant = Role.ASSISTANT
     for index in range(len(messages) - 2, -1, -1):
-        if messages[index + 1].role is Role.ASSISTANT and _is_thinking(messages[index]):
+        if messages[index + 1].role is assistant and _is_thinking(messages[index]):
             reach[index] = max(reach[index], _response_end(messages, index))
     cuts, bound = {len(messages)}, 0
     for index, message in enumerate(messages):

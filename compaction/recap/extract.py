@@ -16,7 +16,6 @@ from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, 
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
-from compaction.text_names import learn
 from compaction.tokens import TokenCounter, name_sizes
 
 #: Shares of the cap for the other sections; entities take the rest.
@@ -95,9 +94,7 @@ def _contents(evicted: Sequence[Message], previous: Recap | None) -> Contents:
     contents = Contents()
     if previous:
         contents.fold(previous)
-    evicted = evicted[-_MOST_MESSAGES:]
-    learn(evicted)
-    for message in evicted:
+    for message in evicted[-_MOST_MESSAGES:]:
         contents.observe(message)
     contents.names.count()
     return contents

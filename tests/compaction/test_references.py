@@ -14,7 +14,7 @@ from compaction.references import (
     mentions,
     references,
 )
-from compaction.text_names import argument_names, message_references, name_counts, names_of
+from compaction.text_names import argument_names, counted_names, message_references, names_of
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ TOLD = "read b_1 and src/a.py, then b_1 again"
 
 def test_mentions_are_counted_in_the_order_of_first_mentions() -> None:
     assert names_of(TOLD) == ("b_1", "src/a.py", "a.py")
-    assert name_counts(TOLD) == (2, 1, 1)
+    assert counted_names(TOLD).counts == (2, 1, 1)
 
 
 @given(st.text(max_size=30) | st.text(alphabet="aB_9./:-@ \u00b7\u0301é", min_size=1, max_size=12))
@@ -94,8 +94,7 @@ def test_results_do_not_depend_on_the_caches(monkeypatch: pytest.MonkeyPatch) ->
 def test_many_runs_have_the_same_names_as_each_alone(found: list[str]) -> None:
     runs = {run.encode() for run in (*found, *(f"{run}." for run in found), "src/pool_a.py", "x" * 300)}
     known = run_names.RunNames()
-    known.learn(runs)
-    assert {run: known[run] for run in runs} == {run: run_names.names_of_run(run) for run in runs}
+    assert {run: known[run] for run in runs} == {run: run_names.RunNames()[run] for run in runs}
 
 
 def test_a_text_has_the_same_names_when_the_process_has_forgotten_others(
