@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,8 @@ import httpx2
 from gateway import upstream
 from gateway.http import Receive, Send, disconnected, respond
 from gateway.providers import Provider
+
+log = logging.getLogger(__name__)
 
 #: The response header that says what the gateway did with the request.
 MODE = b"x-contextapp"
@@ -123,6 +126,9 @@ async def _answer(
     if accepted is None or accepted == forward.body:
         return response, _parts(body), forward
     extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]
+    log.warning(
+        "%s rejected thinking for another prompt. It was sent again without thinking.", forward.url.host
+    )
     forward, copy.is_repaired = replace(forward, body=accepted, extra=extra), True
     response = await _sent(http, forward)
     return response, response.aiter_raw(), forward

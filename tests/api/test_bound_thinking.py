@@ -150,6 +150,17 @@ def test_an_edited_recap_removes_thinking_that_followed_the_old_one(agent: Agent
     agent.work(2)
 
 
+def test_a_new_system_prompt_removes_all_thinking(agent: Agent) -> None:
+    push(agent.api, [request("Stay.")], system="Read files.")
+    assert agent.thoughts() == 0
+    agent.work(2)
+    push(agent.api, [request("Stay.")], system="Read files.")
+    assert agent.thoughts() == 2
+    push(agent.api, [request("Write files now.")], system="Write files.")
+    assert agent.thoughts() == 0
+    assert [row.trigger for row in Compaction.objects.all()] == ["thinking", "thinking"]
+
+
 @pytest.mark.parametrize("change", ["compact", "revert", "reapply"])
 def test_a_change_while_the_model_answers_removes_the_thinking_of_that_answer(
     agent: Agent, change: str
@@ -166,7 +177,7 @@ def test_a_change_while_the_model_answers_removes_the_thinking_of_that_answer(
     assert agent.thoughts() >= 2
 
 
-_ACTIONS = st.sampled_from(["work", "compact", "revert", "reapply", "recap", "memory", "force"])
+_ACTIONS = st.sampled_from(["work", "system", "compact", "revert", "reapply", "recap", "memory", "force"])
 
 
 @pytest.mark.slow
@@ -181,7 +192,7 @@ def test_any_order_of_changes(api: Api, actions: list[tuple[str, bool, int]]) ->
     agent.work(5)
     for action, is_meanwhile, number in actions:
         run = _run(agent, action, number)
-        if is_meanwhile and action != "work":
+        if is_meanwhile and action not in {"work", "system"}:
             agent.work(1, meanwhile=run)
         else:
             run()
@@ -192,6 +203,7 @@ def _run(agent: Agent, action: str, number: int) -> Callable[[], object]:
     base = f"sessions/{agent.session}"
     return {
         "work": agent.work,
+        "system": lambda: push(agent.api, [request("Go on.")], session=agent.session, system=f"Be {number}."),
         "compact": lambda: agent.api.post(f"{base}/compact/", {}),
         "revert": lambda: agent.api.post(f"{base}/compactions/{number}/revert/"),
         "reapply": lambda: _reapply_if_possible(agent, number),

@@ -14,7 +14,7 @@ from compaction.capabilities import capabilities_of
 from compaction.messages import Thinking
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.triggers import Trigger, TriggerState, evaluate, soft, thinking
-from sessions.models import AgentSession, Compaction
+from sessions.models import AgentSession, Compaction, TurnSource
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
@@ -98,8 +98,26 @@ def triggers_run(turn: NewTurn, push: Push) -> Triggered:
         )
         if recorded is not None:
             return Triggered(compactions=(recorded,), shown=_shown(turn.session.id))
+    cleared = _cleared_by_preamble(turn, push)
     trigger = trigger_evaluate(turn)
-    return _compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
+    triggered = _compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
+    if cleared is None:
+        return triggered
+    compactions = (cleared, *triggered.compactions)
+    return Triggered(compactions=compactions, shown=_shown(turn.session.id))
+
+
+def _cleared_by_preamble(turn: NewTurn, push: Push) -> Compaction | None:
+    """Remove all thinking if the turn changes the system prompt or the tools, to which it is bound as well.
+
+    A client of the gateway sends them with each call, and its provider has accepted them.
+    """
+    if push.source is TurnSource.GATEWAY or not turn.changes_preamble or turn.index == 0:
+        return None
+    if not capabilities_of(turn.model).bound_thinking:
+        return None
+    stored = AgentSession.objects.get(pk=turn.session.id)
+    return thinking_clear(stored, first=0, reason="the system prompt or the tools changed")
 
 
 def _shown(session_id: UUID) -> TokenBreakdown:
