@@ -24,6 +24,8 @@ def snapshot_read(session_id: UUID) -> PromptOutline | None:
     return outline_unpack(*rows[0]) if rows else None
 
 
-def outline_unpack(data: Packed, texts: Sequence[Packed] | None) -> PromptOutline:
-    """Return a stored prompt snapshot. `texts` are the stored texts of its edit, if it has one."""
+def outline_unpack(data: Packed | None, texts: Sequence[Packed] | None) -> PromptOutline:
+    """Return a stored prompt snapshot, or an empty one. `texts` are the stored texts of its edit, if any."""
+    if data is None:
+        return PromptOutline()
     return PromptOutline.unpack(data, text_unpack(texts).decode() if texts is not None else None)

@@ -6,8 +6,9 @@ and its prompt snapshot, one for the messages after the snapshot. `store.prompt_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -60,7 +61,7 @@ class PromptState:
     preamble_version: int
     system: bytes | None
     tools: bytes | None
-    snapshot: PromptOutline
+    snapshot: Callable[[], PromptOutline]  #: unpacks it
     policy: Mapping[str, Any]
 
     @classmethod
@@ -88,9 +89,7 @@ class PromptState:
             preamble_version=row.preamble_version,
             system=bodies.unpack(row.system) if row.system is not None else None,
             tools=bodies.unpack(row.tools) if row.tools is not None else None,
-            snapshot=PromptOutline()
-            if row.snapshot is None
-            else outline_unpack(row.snapshot, row.snapshot_texts),
+            snapshot=partial(outline_unpack, row.snapshot, row.snapshot_texts),
             policy=row.policy,
         )
 
@@ -176,7 +175,7 @@ def messages_now(state: PromptState, stored: Rows | None = None) -> PromptMessag
 
 def _messages_read(state: PromptState) -> PromptMessages | None:
     """Return the messages of the current prompt like `messages_now`, without the cache."""
-    outline = state.snapshot.append((state.snapshot_end, state.message_count))
+    outline = state.snapshot().append((state.snapshot_end, state.message_count))
     spans = outline.spans
     rows = _rows(state.id, spans)
     return outline.fill(rows) if len(rows) == sum(end - first for first, end in spans) else None
