@@ -254,7 +254,7 @@ class Context:
             self._largest[position] = lengths.index(max(lengths))
         if index != self._largest[position]:
             return part_tokens(parts[index], self.counter)
-        others = sum(self.size(position, i) for i in range(len(parts)) if i != index)
+        others = sum(part_tokens(part, self.counter) for i, part in enumerate(parts) if i != index)
         return max(0, message.tokens - MESSAGE_OVERHEAD - others)
 
     def replace(

@@ -33,12 +33,12 @@ def edited_entry(message: Message, edits: Mapping[int | None, Edit] | None) -> E
     if not edits:
         return Entry(message, message.position, message.position)
     parts: list[Part] = []
-    saved, rule = 0, VERBATIM
+    saved, rule, strip = 0, VERBATIM, Op.STRIP
     for index, part in enumerate(message.parts):
         edit = edits.get(index)
         if edit is None:
             parts.append(part)
-        elif edit.op is not Op.STRIP:
+        elif edit.op is not strip:
             parts.append(with_text(part, edit.text))
     for edit in edits.values():
         saved += edit.tokens_before - edit.tokens_after

@@ -64,11 +64,13 @@ def references(*texts: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_NAMES.__getitem__, found)))
 
 
-@lru_cache(_REMEMBERED_FORMS)
 def forms(name: str) -> frozenset[str]:
     """Return an identifier and its short forms: `src/pool.py` and `pool.py`."""
-    if name.isascii() and name.isidentifier():
-        return frozenset((name,))
+    return frozenset((name,)) if name.isascii() and name.isidentifier() else _several_forms(name)
+
+
+@lru_cache(_REMEMBERED_FORMS)
+def _several_forms(name: str) -> frozenset[str]:
     if name.isascii() and len(found := runs(name)) == 1 and len(found[0]) == len(name):
         return frozenset(_NAMES[found[0]]) | {name}
     return references(name) | {name}
@@ -82,7 +84,7 @@ def mentions(text: str) -> Iterator[str]:
 def forget() -> None:
     """Clear the caches of the process, for benchmarks of a session's first plan."""
     _NAMES.clear()
-    forms.cache_clear()
+    _several_forms.cache_clear()
 
 
 def argument_text(arguments: str) -> str:

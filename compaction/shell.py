@@ -105,7 +105,7 @@ def without_heredocs(text: str) -> str:
     while at < len(lines):
         line = lines[at]
         at += 1
-        ends = [next(filter(None, found)) for found in _HEREDOC.findall(line)]
+        ends = [next(filter(None, found)) for found in _HEREDOC.findall(line)] if "<<" in line else ()
         kept.append(_HEREDOC.sub(" ", line) if ends else line)
         for end in ends:
             at = bare.index(end, at) + 1 if end in bare[at:] else len(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 from compaction.messages import JSON
@@ -104,14 +104,9 @@ _USED, _SEEN, _FIGURES = Group  # faster to read than attributes of the class
 
 def group_of(name: str, own: int) -> Group:
     """Return the group of a name; `own` as in `Mention`."""
-    if _is_figure(name):
+    if name.replace(".", "").isdecimal():
         return _FIGURES
     return _USED if own >= 0 else _SEEN
-
-
-@lru_cache(1 << 15)
-def _is_figure(name: str) -> bool:
-    return name.replace(".", "").isdecimal()
 
 
 _FRAME = (
