@@ -122,6 +122,9 @@ def test_a_revert_removes_thinking_that_followed_the_compaction(agent: Agent) ->
     agent.compact()
     agent.work(2)
     agent.revert(1)
+    cleared = agent.api.get("sessions/s1/compactions/2/").json()
+    assert (cleared["trigger"], cleared["reason"]) == ("thinking", "compaction 1 was reverted")
+    assert [step["name"] for step in cleared["record"]["steps"]] == ["clear_thinking"]
     assert "handler_0_39" in json.dumps(agent.fetch())
     agent.work(2)
     assert agent.thoughts() >= 2

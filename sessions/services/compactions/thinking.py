@@ -13,7 +13,8 @@ from django.db.models import Q
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.pipeline import Plan
-from compaction.record import Change, PlanState, record_of
+from compaction.record import Change, PlanState, StepRecord, record_of
+from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
 from compaction.triggers import client, provider, thinking
 from sessions.models import AgentSession, Compaction
@@ -84,6 +85,13 @@ def _apply(loaded: Loaded, edits: tuple[EditValue, ...], reason: str) -> Compact
         session=session, trigger=TRIGGER.name, state=Compaction.State.RUNNING, policy=policy, reason=reason
     )
     request, view = plan_request(loaded, trigger=TRIGGER.name), loaded.view.with_edits(edits)
-    change = Change(after=view, edits=edits, state=PlanState.DONE, trigger=TRIGGER.name, goal=view.tokens)
+    change = Change(
+        after=view,
+        edits=edits,
+        steps=(StepRecord(name=clear_thinking.NAME, edits=len(edits), tokens_after=view.tokens),),
+        state=PlanState.DONE,
+        trigger=TRIGGER.name,
+        goal=view.tokens,
+    )
     plan = Plan(edits=edits, view=view, record=record_of(request, change), recap=request.previous)
     return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
