@@ -119,7 +119,9 @@ def _shown(pipelines: Sequence[_Placed], depth: int) -> Shown | None:
     for pipeline, folder in pipelines:
         shown = _pipeline_shown(pipeline, depth)
         if shown is not None:
-            found.append(shown._replace(paths=tuple(_within(folder, path) for path in shown.paths)))
+            if folder:
+                shown = shown._replace(paths=tuple(_within(folder, path) for path in shown.paths))
+            found.append(shown)
         elif not _is_quiet(pipeline):
             others = True
         elif not _changes_folder(pipeline):
