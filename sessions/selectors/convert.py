@@ -72,7 +72,7 @@ def edit_value(row: Edit) -> EditValue:
         position=row.position,
         end=row.end,
         part=row.part,
-        text=_text(row),
+        text=edit_text(row),
         handle=row.handle,
         reason=row.reason,
         tokens_before=row.tokens_before,
@@ -80,7 +80,8 @@ def edit_value(row: Edit) -> EditValue:
     )
 
 
-def _text(row: Edit) -> str:
+def edit_text(row: Edit) -> str:
+    """Return the text of an edit."""
     return edit_texts([row.pk])[row.pk] if row.bases else text_unpack([row.text]).decode()
 
 

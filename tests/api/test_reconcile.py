@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from sessions.models import AgentSession, Compaction, Message, Turn
+from accounts.models import Project
+from accounts.services import api_key_create
+from sessions.models import AgentSession, Compaction, Edit, Message, Turn
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import edits_for_request
 from sessions.services.reconcile.values import Sent
@@ -146,6 +148,28 @@ def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
     assert json.dumps(forked["messages"]).startswith(shared)
     handles = api.get(f"sessions/{forked['reconciled']['session']}/compactions/").json()["data"]
     assert len(handles) >= before["compactions"]
+
+
+@pytest.mark.slow
+def test_a_fork_can_be_read_after_its_parent_was_deleted(api: Api, project: Project) -> None:
+    """The text of a recap is stored as what differs from the previous one."""
+    api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 4_000}, "policy": {"tail_share": 0.1}})
+    long: History = []
+    before: dict[str, Any] = {"compactions": 0}
+    while before["compactions"] < 4:
+        words = " ".join(f"Parcel {len(long)}-{n} goes to zone {n % 7}." for n in range(60))
+        long += [request(f"Tell me of batch {len(long)}."), answer(words)]
+        before = reconcile(api, long, "s2")
+    assert Edit.objects.filter(bases__isnull=False).exists()
+    forked = reconcile(api, [*long, request("Go on."), answer("No.")], "s2")
+    forked = reconcile(api, [*long, request("Something else")], "s2")
+    fork = forked["reconciled"]["session"]
+    admin = Api(api_key_create(project=project, name="admin", scopes=["admin"])[1])
+    assert admin.delete("sessions/s2/").status_code == 204
+    assert api.get(f"sessions/{fork}/prompt/").json()["messages"] == forked["messages"]
+    numbers = [row["number"] for row in api.get(f"sessions/{fork}/compactions/").json()["data"]]
+    found = [api.get(f"sessions/{fork}/compactions/{number}/") for number in numbers]
+    assert [response.status_code for response in found] == [200] * len(numbers)
 
 
 def test_a_fork_keeps_the_working_memory_of_that_point(api: Api) -> None:

@@ -13,10 +13,11 @@ from uuid_utils.compat import uuid7
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
-from sessions.selectors.convert import edit_value
+from sessions.selectors.convert import edit_text, edit_value
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.store.edit_texts import text_pack
 from sessions.store.postgres import execute, raw_connection
 
 _INHERITED = (
@@ -136,6 +137,7 @@ def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> boo
         row.awaits_upgrade = False
         row.save(force_insert=True)
         for edit in edits:
+            edit.text, edit.bases = text_pack(edit_text(edit), None), None  # the parent may be deleted
             edit.pk, edit.session, edit.compaction = None, child, row
         for recap in recaps:
             recap.pk, recap.compaction = None, row
