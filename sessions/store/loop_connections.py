@@ -35,16 +35,24 @@ class LoopConnection:
         self._known: set[bytes] = set()
         self._results: list[pq.abc.PGresult] = []
         self._waiting: asyncio.Future[pq.abc.PGresult] | None = None
-        loop.add_reader(self._pgconn.socket, self._read)
+        self._socket = self._pgconn.socket
+        self._is_closed = False
+        loop.add_reader(self._socket, self._read)
 
     @property
     def is_open(self) -> bool:
-        return not self._raw.closed
+        return not self._is_closed
 
     def close(self) -> None:
-        if self.is_open:
-            self._loop.remove_reader(self._pgconn.socket)
-            self._loop.remove_writer(self._pgconn.socket)
+        """Close the connection. Must follow any error at once.
+
+        If the server has gone, libpq has closed the socket already. The event loop must forget it before the
+        next connection gets the same file descriptor, or it would never report that one's results.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
             self._raw.close()
 
     async def fetch_row(self, statement: Prepared, values: list[bytes | None]) -> Row | None:
@@ -73,10 +81,13 @@ class LoopConnection:
 
     def _write(self) -> None:
         """Send what is left of the statement."""
-        if self._pgconn.flush():
-            self._loop.add_writer(self._pgconn.socket, self._write)
-        else:
-            self._loop.remove_writer(self._pgconn.socket)
+        try:
+            if self._pgconn.flush():
+                self._loop.add_writer(self._socket, self._write)
+            else:
+                self._loop.remove_writer(self._socket)
+        except psycopg.Error as error:
+            self._fail(error)
 
     def _read(self) -> None:
         """Receive results. Between two statements, the server sends only that it closes the connection."""
@@ -94,9 +105,12 @@ class LoopConnection:
             if self._pgconn.status == pq.ConnStatus.BAD:
                 raise OperationalError("the connection was closed")
         except psycopg.Error as error:
-            self.close()
-            if self._waiting is not None and not self._waiting.done():
-                self._waiting.set_exception(error)
+            self._fail(error)
+
+    def _fail(self, error: psycopg.Error) -> None:
+        self.close()
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(error)
 
 
 def _checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
