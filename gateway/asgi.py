@@ -34,10 +34,12 @@ def create() -> Gateway:
     from gateway.app import Gateway
     from gateway.callers import Callers
     from gateway.compact import Compactor
+    from gateway.metrics import metrics_reserve
     from gateway.recording.process import RecordingProcess
     from gateway.recording.recorder import Recorder
     from gateway.recording.spool import Spool
 
+    metrics_reserve()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()
     return Gateway(
