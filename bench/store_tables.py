@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from bench.store_texts import Body
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
+from sessions.models import TurnSource
 from sessions.models.fields import PackedJSONField
 from sessions.store import bodies
 from sessions.store.counts import counts_pack
@@ -50,6 +51,7 @@ def turn_row(
         "output_tokens": usage.output_tokens,
         "cost_microusd": cost,
         "billed": True,
+        "source": TurnSource.PUSH.value,
     }
 
 
