@@ -111,7 +111,7 @@ class Compactor:
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         name = f"{identity.session}/{identity.agent}" if identity.session else ""
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, name)
+        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, identity, name)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
@@ -141,24 +141,28 @@ class Compactor:
     def _keep(self, caller: Caller, name: str, known: Known) -> None:
         _put(self._known, (caller.key.prefix, name), known)
 
-    def _load(self, call: Call, caller: Caller, fields: Mapping[str, Any], name: str) -> Known | None:
+    def _load(
+        self, call: Call, caller: Caller, fields: Mapping[str, Any], identity: Identity, name: str
+    ) -> Known | None:
         """Return the edits of the call's session, or None if the session is not recorded yet."""
         try:
             key = caller.row or key_find(call)
             partition = caller_id(call, key)
-            identity = PROVIDERS[call.provider].identity(call.headers, fields)
             read = partial(_edits, call, identity, redaction_of(key.project))
-            if name and (found := self._found.get((partition, name))) is not None:
+            known_as = self._found.get((partition, name)) if name else None
+            if known_as is not None:
                 try:
-                    return read(found)
+                    return read(known_as)
                 except NotServable as error:
                     if str(error) != "history":
                         raise
                     self._found.pop((partition, name), None)  # the name may be that of another session now
-            session = session_find_of(_place(call, key, fields))
+            session = session_find_of(_place(call, key, fields, identity))
             if session is None:
                 return None
             found = Found(id=session.pk, name=session.external_id)
+            if found == known_as:
+                raise NotServable("history")
             known = read(found)
             if name:
                 _put(self._found, (partition, name), found)
@@ -185,7 +189,8 @@ def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> Sessi
     """Return the parameters of the provider's engine for the call's session, or None."""
     try:
         key = caller.row or key_find(call)
-        session = session_find_of(_place(call, key, fields))
+        identity = PROVIDERS[call.provider].identity(call.headers, fields)
+        session = session_find_of(_place(call, key, fields, identity))
         params = session_provider_params(session) if session is not None else None
         if session is None or params is None:
             return None
@@ -206,12 +211,12 @@ def _edits(call: Call, identity: Identity, redaction: Redaction, found: Found) -
     return Known(edits=edits, redaction=redaction)
 
 
-def _place(call: Call, key: ApiKey, fields: Mapping[str, Any]) -> Place:
+def _place(call: Call, key: ApiKey, fields: Mapping[str, Any], identity: Identity) -> Place:
     provider = PROVIDERS[call.provider]
     return Place(
         call=call,
         key=key,
-        identity=provider.identity(call.headers, fields),
+        identity=identity,
         history=provider.history(call.endpoint, call.body, fields),
         fields=fields,
         caller=caller_id(call, key),
