@@ -13,6 +13,7 @@ cannot fit, the record gives the reason.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compaction.components import MEMORY
@@ -30,7 +31,7 @@ from compaction.record import Change, PlanState, Record, StepRecord, record_of
 from compaction.strategies import STRATEGIES, StepResult, clear_thinking
 from compaction.view import View
 
-__all__ = ["Plan", "PlanRequest", "plan"]
+__all__ = ["Plan", "PlanRequest", "plan", "plan_of_edits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,25 @@ def plan(request: PlanRequest) -> Plan:
         recap=(total.recap if evicts else None) or request.previous,
         evicted=total.evicted if record.has_recap else None,
     )
+
+
+def plan_of_edits(
+    request: PlanRequest, edits: Sequence[Edit], *, recap: Recap | None, steps: tuple[StepRecord, ...] = ()
+) -> Plan:
+    """Return the plan that applies these edits, and removes the thinking that they invalidate."""
+    view = request.view.with_edits(edits)
+    if request.capabilities.bound_thinking:
+        cleared = clear_thinking.edits_from(clear_thinking.first_change(edits), view, request.context())
+        edits, view = (*edits, *cleared), request.view.with_edits((*edits, *cleared))
+    change = Change(
+        after=view,
+        edits=tuple(edits),
+        steps=steps,
+        state=PlanState.DONE,
+        trigger=request.trigger or "",
+        goal=view.tokens,
+    )
+    return Plan(edits=change.edits, view=view, record=record_of(request, change), recap=recap)
 
 
 def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progress:

@@ -22,7 +22,7 @@ from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.compactions import compaction_json, compactions_jsonl
-from sessions.selectors.convert import edit_value
+from sessions.selectors.convert import edit_values
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.on_demand import NotReplaceable, SummaryRequested, summary_record
@@ -221,7 +221,7 @@ def edit_json(edit: EditValue) -> dict[str, Any]:
 
 
 def detail_json(row: Compaction) -> dict[str, Any]:
-    edits = [edit_value(edit) for edit in Edit.objects.filter(compaction=row).order_by("ordinal")]
+    edits = edit_values(Edit.objects.filter(compaction=row).order_by("ordinal"))
     return compaction_json(row) | {
         "recap": next((edit.text for edit in edits if edit.strategy == "recap" and edit.text), None),
         "edits": [edit_json(edit) for edit in edits],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compaction import dialects
@@ -65,24 +65,32 @@ def value_of(
     )
 
 
+def edit_values(rows: Iterable[Edit]) -> list[EditValue]:
+    """Return the values of edits. One call reads fewer statements than one per edit."""
+    found = list(rows)
+    repeating = edit_texts(row.pk for row in found if row.bases)
+    return [_edit_value(row, repeating.get(row.pk)) for row in found]
+
+
 def edit_value(row: Edit) -> EditValue:
+    [value] = edit_values([row])
+    return value
+
+
+def _edit_value(row: Edit, text: str | None) -> EditValue:
+    """Return the value of an edit. `text` is its text if that is stored after other texts."""
     return EditValue(
         strategy=row.strategy,
         op=Op(row.op),
         position=row.position,
         end=row.end,
         part=row.part,
-        text=edit_text(row),
+        text=text_unpack([row.text]).decode() if text is None else text,
         handle=row.handle,
         reason=row.reason,
         tokens_before=row.tokens_before,
         tokens_after=row.tokens_after,
     )
-
-
-def edit_text(row: Edit) -> str:
-    """Return the text of an edit."""
-    return edit_texts([row.pk])[row.pk] if row.bases else text_unpack([row.text]).decode()
 
 
 def edit_row(value: EditValue, tool: str = "", base: Base | None = None) -> dict[str, Any]:

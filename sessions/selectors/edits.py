@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import groupby
-from operator import attrgetter
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
@@ -12,7 +11,7 @@ from compaction.components import COMPONENT_OPS
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from sessions.models import Compaction, Edit
-from sessions.selectors.convert import edit_value
+from sessions.selectors.convert import edit_values
 
 
 def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
@@ -22,7 +21,8 @@ def edits_at(*, session_id: UUID, turn: int) -> list[list[EditValue]]:
         .order_by("compaction__number", "ordinal")
         .annotate(number=F("compaction__number"))
     )
-    return [[edit_value(row) for row in batch] for _, batch in groupby(rows, key=attrgetter("number"))]
+    values = zip(rows, edit_values(rows), strict=True)
+    return [[value for _, value in batch] for _, batch in groupby(values, key=lambda pair: pair[0].number)]
 
 
 def edits_not_evicted(edits: QuerySet[Edit]) -> QuerySet[Edit]:

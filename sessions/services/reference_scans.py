@@ -23,7 +23,7 @@ from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with
 from compaction.tools import Kind, action_of
 from compaction.view import View, apply, in_force
 from sessions.models import AgentSession, Compaction, Edit, ReferenceScan
-from sessions.selectors.convert import edit_value
+from sessions.selectors.convert import edit_values
 from sessions.selectors.edits import edits_not_evicted
 from sessions.selectors.stored_rows import Span, edits_load, messages_load, visible_spans
 from sessions.services.claims import claim, is_free, oldest_first, release, revoke, still_own
@@ -193,7 +193,7 @@ def _flag(reference: Reference) -> int:
 def _tracked_edits(compaction: Compaction, messages: _Values) -> list[WatchedEdit]:
     """Return the edits of a compaction with the identifiers and files that they hid."""
     rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
-    values = [edit_value(row) for row in rows]
+    values = edit_values(rows)
     touched = messages.load(_touched(values))
     full = with_references(values, touched, _view_after(compaction, messages))
     effective = {id(edit) for edit in in_force(full)}

@@ -59,8 +59,7 @@ class Loaded:
     """A session's view and its sources: the messages in the prompt, not the whole history.
 
     `has_memory` states whether a working memory was written. `base` is the text of the newest recap.
-    `shortening` are edits that are not stored yet,
-    which shortened a very long history.
+    `shortening` are edits that are not stored yet, which shortened a very long history.
     """
 
     session: AgentSession

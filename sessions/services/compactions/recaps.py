@@ -12,13 +12,11 @@ from compaction.edits import Op
 from compaction.eviction import SHOWS_RECAP
 from compaction.memory_edits import memory_edits
 from compaction.messages import Message as MessageValue
-from compaction.pipeline import Plan
+from compaction.pipeline import Plan, plan_of_edits
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.handles import handles_of
 from compaction.recap.spans import Evicted
-from compaction.record import Change, PlanState, record_of
-from compaction.strategies.clear_thinking import edits_from, first_change
 from compaction.tokens import MESSAGE_OVERHEAD
 from sessions.models import Compaction, Edit, Message, Recap
 from sessions.selectors.convert import edit_value, message_value
@@ -117,10 +115,4 @@ def recap_plan(
         tokens_after=MESSAGE_OVERHEAD + counter().count(text),
     )
     request = plan_request(loaded, trigger=trigger, policy=policy)
-    edits: tuple[EditValue, ...] = (replacement, *memory_edits(request))
-    view = loaded.view.with_edits(edits)
-    if request.capabilities.bound_thinking:
-        edits += edits_from(first_change(edits), view, request.context())
-        view = loaded.view.with_edits(edits)
-    change = Change(after=view, edits=edits, state=PlanState.DONE, trigger=trigger, goal=view.tokens)
-    return Plan(edits=edits, view=view, record=record_of(request, change), recap=recap)
+    return plan_of_edits(request, (replacement, *memory_edits(request)), recap=recap)

@@ -9,12 +9,10 @@ from django.db import transaction
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
-from compaction.pipeline import Plan
-from compaction.record import Change, PlanState, record_of
-from compaction.strategies.clear_thinking import edits_from, first_change
+from compaction.pipeline import Plan, plan_of_edits
 from compaction.triggers import thinking
 from sessions.models import AgentSession, Compaction, WebhookEvent
-from sessions.selectors.convert import edit_value
+from sessions.selectors.convert import edit_values
 from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
@@ -147,16 +145,10 @@ def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYS
 
 
 def _plan_again(reverted: Compaction, loaded: Loaded) -> Plan:
-    edits = tuple(edit_value(row) for row in reverted.edits.order_by("ordinal"))
-    request, after = plan_request(loaded, trigger="user"), loaded.view.with_edits(edits)
-    if request.capabilities.bound_thinking:
-        edits += edits_from(first_change(edits), after, request.context())
-        after = loaded.view.with_edits(edits)
-    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger="user", goal=after.tokens)
+    edits = edit_values(reverted.edits.order_by("ordinal"))
     recap = recap_newest(reverted)
-    return Plan(
-        edits=edits,
-        view=after,
-        record=record_of(request, change),
+    return plan_of_edits(
+        plan_request(loaded, trigger="user"),
+        edits,
         recap=recap_value(recap) if recap is not None else loaded.previous,
     )

@@ -13,7 +13,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit as EditValue
 from compaction.view import View, in_force
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.selectors.convert import edit_value
+from sessions.selectors.stored_rows import edits_load
 from sessions.services.compactions.planning import view_load
 from sessions.services.reference_scans import reference_scan_schedule
 from sessions.store.postgres import execute, raw_connection
@@ -81,8 +81,7 @@ def edits_applied(*, session: AgentSession, without: int | None = None) -> Mappi
     """Return the edits in force by key, computed from all applied compactions but number `without`."""
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
     rows = rows.exclude(compaction__number=without) if without is not None else rows
-    ordered = rows.order_by("compaction__number", "ordinal")
-    return without_covered([(row.pk, edit_value(row)) for row in ordered])
+    return without_covered(edits_load(rows.values_list("pk", flat=True)))
 
 
 def without_covered(edits: Sequence[tuple[int, EditValue]]) -> Mapping[int, EditValue]:

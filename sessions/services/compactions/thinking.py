@@ -12,14 +12,13 @@ from django.db.models import Q
 
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
-from compaction.pipeline import Plan
-from compaction.record import Change, PlanState, StepRecord, record_of
+from compaction.pipeline import plan_of_edits
+from compaction.record import StepRecord
 from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
 from compaction.triggers import client, provider, thinking
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.convert import edit_value
-from sessions.selectors.token_budgets import policy_of
+from sessions.selectors.convert import edit_values
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import (
     compaction_in_progress,
@@ -46,8 +45,8 @@ def edits_after_revert(loaded: Loaded, reverted: Compaction) -> tuple[EditValue,
     """Return edits that remove the thinking after the edits of a compaction, which `loaded` is without."""
     if reverted.trigger in _OTHERS or not capabilities_of(loaded.session.model).bound_thinking:
         return ()
-    first = first_change(map(edit_value, reverted.edits.all()))
-    return _edits_from(first, loaded)
+    first = first_change(edit_values(reverted.edits.all()))
+    return edits_from(first, loaded.view, plan_request(loaded, trigger=TRIGGER.name).context())
 
 
 def thinking_clear_reverted(session: AgentSession, reverted: Compaction) -> None:
@@ -60,38 +59,32 @@ def thinking_clear_reverted(session: AgentSession, reverted: Compaction) -> None
         _apply(loaded, edits_after_revert(loaded, reverted), f"compaction {reverted.number} was reverted")
 
 
-def thinking_clear(session: AgentSession, *, first: int, reason: str) -> Compaction | None:
+def thinking_clear(session_id: UUID, *, first: int, reason: str) -> Compaction | None:
     """Remove all thinking from position `first` on. Returns None if there is none.
 
     Ends a compaction in progress. The caller has locked the session.
     """
-    loaded = view_load(session)
-    return _apply(loaded, _edits_from(first, loaded), reason)
-
-
-def _edits_from(first: int | None, loaded: Loaded) -> tuple[EditValue, ...]:
-    return edits_from(first, loaded.view, plan_request(loaded, trigger=TRIGGER.name).context())
+    loaded = view_load(AgentSession.objects.get(pk=session_id))
+    context = plan_request(loaded, trigger=TRIGGER.name).context()
+    return _apply(loaded, edits_from(first, loaded.view, context), reason)
 
 
 def _apply(loaded: Loaded, edits: tuple[EditValue, ...], reason: str) -> Compaction | None:
     """Apply the edits as a compaction, if there are any."""
     if not edits:
         return None
-    session, policy = loaded.session, policy_of(loaded.session.policy)
+    session, request = loaded.session, plan_request(loaded, trigger=TRIGGER.name)
     other = compaction_in_progress(session)
     if other is not None:
         compaction_skip(compaction=other, reason=f"superseded by the {TRIGGER.name} trigger")
     compaction = compaction_open(
-        session=session, trigger=TRIGGER.name, state=Compaction.State.RUNNING, policy=policy, reason=reason
-    )
-    request, view = plan_request(loaded, trigger=TRIGGER.name), loaded.view.with_edits(edits)
-    change = Change(
-        after=view,
-        edits=edits,
-        steps=(StepRecord(name=clear_thinking.NAME, edits=len(edits), tokens_after=view.tokens),),
-        state=PlanState.DONE,
+        session=session,
         trigger=TRIGGER.name,
-        goal=view.tokens,
+        state=Compaction.State.RUNNING,
+        policy=request.policy,
+        reason=reason,
     )
-    plan = Plan(edits=edits, view=view, record=record_of(request, change), recap=request.previous)
+    tokens = loaded.view.with_edits(edits).tokens
+    step = StepRecord(name=clear_thinking.NAME, edits=len(edits), tokens_after=tokens)
+    plan = plan_of_edits(request, edits, recap=request.previous, steps=(step,))
     return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())

@@ -116,8 +116,7 @@ def _cleared_by_preamble(turn: NewTurn, push: Push) -> Compaction | None:
         return None
     if not capabilities_of(turn.model).bound_thinking:
         return None
-    stored = AgentSession.objects.get(pk=turn.session.id)
-    return thinking_clear(stored, first=0, reason="the system prompt or the tools changed")
+    return thinking_clear(turn.session.id, first=0, reason="the system prompt or the tools changed")
 
 
 def _shown(session_id: UUID) -> TokenBreakdown:
@@ -131,13 +130,11 @@ def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
     if trigger is thinking.TRIGGER:
-        stored = AgentSession.objects.get(pk=turn.session.id)
+        first, reason = turn.first_position, "the prompt changed while the model was answering"
         if turn.has_other_prompt:
-            cleared = thinking_clear(stored, first=0, reason="the gateway forwarded another prompt")
-        else:
-            reason = "the prompt changed while the model was answering"
-            cleared = thinking_clear(stored, first=turn.first_position, reason=reason)
-        return Triggered(compactions=(cleared,) if cleared else (), shown=_shown(stored.pk))
+            first, reason = 0, "the gateway forwarded another prompt"
+        cleared = thinking_clear(turn.session.id, first=first, reason=reason)
+        return Triggered(compactions=(cleared,) if cleared else (), shown=_shown(turn.session.id))
     session = AgentSession(pk=turn.session.id)  # `session_compact` loads the session when it locks it
     compactions = [session_compact(session=session, trigger=trigger.name, supersede=True)]
     if compactions[0].state == Compaction.State.FAILED:

@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
-from sessions.selectors.convert import edit_text, edit_value
+from sessions.selectors.convert import edit_values
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
@@ -109,7 +109,7 @@ def _copy_preambles(parent: AgentSession, child: AgentSession, at: int) -> None:
 def _count(child: AgentSession, messages: int) -> None:
     """Set the counters of a fork from the messages that it shares."""
     removed = Edit.objects.filter(session=child, strategy=CLIENT, compaction__state=Compaction.State.DONE)
-    context = visible_spans(map(edit_value, removed), start=child.context_start, end=messages)
+    context = visible_spans(edit_values(removed), start=child.context_start, end=messages)
     values = [row.value(child.format) for row in messages_load(child.pk, context)]
     preamble = child.preambles.filter(version=child.preamble_version).first()
     sizes = {"system": preamble.system_tokens, "tools": preamble.tools_tokens} if preamble else {}
@@ -136,8 +136,8 @@ def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> boo
         row.pk, row.session, row.upgrades, row.cost_microusd = uuid7(), child, None, None
         row.awaits_upgrade = False
         row.save(force_insert=True)
-        for edit in edits:
-            edit.text, edit.bases = text_pack(edit_text(edit), None), None  # the parent may be deleted
+        for edit, value in zip(edits, edit_values(edits), strict=True):
+            edit.text, edit.bases = text_pack(value.text, None), None  # the parent may be deleted
             edit.pk, edit.session, edit.compaction = None, child, row
         for recap in recaps:
             recap.pk, recap.compaction = None, row
