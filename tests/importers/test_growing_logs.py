@@ -184,6 +184,24 @@ def test_the_etag_changes_with_the_last_answer(project: Project) -> None:
     assert result.session.edits_revision == before.edits_revision + 1
 
 
+def test_estimated_output_tokens_grow_with_the_answer(project: Project, other_project: Project) -> None:
+    """The log's ids of requests are no sign that telemetry has reported the exact output tokens."""
+    log = [
+        user("Explain it", "u1"),
+        block("m1", text("First, the parser. " * 4), "a1", requestId="req_1"),
+        block("m1", text("Then, the compiler. " * 90), "a2", requestId="req_1"),
+        user("Go on", "u2"),
+        block("m2", text("Last, the linker."), "a3", requestId="req_2"),
+    ]
+    for cut in range(2, len(log) + 1):
+        take(project, log[:cut])
+    take(other_project, log)
+    assert rows(project) == rows(other_project)
+    first = project.agent_sessions.get().turns.get(index=0)
+    assert first.output_reported == 1
+    assert (first.output_tokens or 0) > 300
+
+
 def test_another_story_is_a_conflict(project: Project, whole: list[Any]) -> None:
     take(project, LINES)
     other = [LINES[0], LINES[1], user("Something else", "u1"), *LINES[3:]]

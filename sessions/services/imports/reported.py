@@ -155,10 +155,16 @@ def _with_reports(turns: Sequence[PreparedTurn], stored: Sequence[Turn]) -> list
     known = {turn.response_id: turn for turn in stored if turn.response_id and turn.request_id}
     found = []
     for turn in turns:
-        before = known.get(turn.response_id) if turn.response_id else None
-        same = before is not None and turn.usage is not None
-        found.append(_enriched(turn, _prepared(before)) if before is not None and same else turn)
+        before = known.get(turn.response_id) if turn.response_id and turn.usage is not None else None
+        is_joined = before is not None and _has_report(before, turn)
+        found.append(_enriched(turn, _prepared(before)) if before is not None and is_joined else turn)
     return found
+
+
+def _has_report(stored: Turn, turn: PreparedTurn) -> bool:
+    """Return whether a stored turn of a log was joined with telemetry: no log contains latencies."""
+    latencies = (stored.first_token_ms, stored.duration_ms)
+    return turn.request_id is None or any(value is not None for value in latencies)
 
 
 def _timed(turns: Sequence[PreparedTurn]) -> list[tuple[datetime, PreparedTurn]]:
