@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from itertools import chain
 
+from compaction.marks import MARKS
+
 #: A string that looks like a handle (see `contains_handle`).
 HANDLE = re.compile(r"\bh_[a-z0-9]{10}\b")
 EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
@@ -18,9 +20,9 @@ NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
 #: Maximum length of a name. Longer runs are data (base64, minified code).
 MAX_LENGTH = 200
 
-_NOT_ASCII_RUN = re.compile(r"[^\w@~./:-]+")
+_NOT_ASCII_RUN = re.compile(rf"[^\w{MARKS}@~./:-]+")
 _SHAPED = re.compile(r"[^\W_]_+[^\W_]|^_+[^\W_]{2}|\d|[a-z0-9][A-Z]|[A-Z]{2}[a-z]{2}")
-_FILE_NAME = re.compile(r"(?:\.?[\w-]+(?:\.[\w-]+)*)?\.[A-Za-z][A-Za-z0-9]{0,9}")
+_FILE_NAME = re.compile(rf"(?:\.?[\w{MARKS}-]+(?:\.[\w{MARKS}-]+)*)?\.[A-Za-z][A-Za-z0-9]{{0,9}}")
 _GREP_CONTEXT = re.compile(r"\.([A-Za-z]{1,5})-\d+(?:-.*)?$")
 
 #: Maximum number of runs in the cache. A long session has about 20,000.

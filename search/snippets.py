@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from search.query import Query
-from search.terms import fold, words
+from search.terms import RUN, fold, words
 
 #: Maximum characters of a snippet, and characters before the first match.
 LENGTH, BEFORE = 240, 60
 #: Maximum characters of a text to search.
 _READ = 200_000
-
-_RUN = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +89,7 @@ def _runs(text: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
     A word begins with its stem, except for a final `e` or `i`, so most words need no analysis.
     """
     if not (text.isascii() and all(map(str.isascii, terms))):
-        yield from ((match.start(), match[0]) for match in _RUN.finditer(text))
+        yield from ((match.start(), match[0]) for match in RUN.finditer(text))
         return
     beginnings = {term[:-1] if len(term) > 2 and term[-1] in "ei" else term for term in terms}
     if not beginnings:
@@ -106,7 +104,7 @@ def _runs(text: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _ends_of_run(text: str, at: int) -> tuple[int, int]:
-    match = _RUN.match(text, at)
+    match = RUN.match(text, at)
     end = match.end() if match else at
     while at and text[at - 1].isalnum():
         at -= 1

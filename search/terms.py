@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from compaction.marks import MARKS
 from compaction.references import references
 from search.stemming import stem
 
@@ -31,7 +32,8 @@ MAX_TERM = 120
 #: Maximum count of a word.
 MAX_COUNT = 255
 
-_RUN = re.compile(r"[^\W_]+")
+#: A run of letters and digits with their combining marks.
+RUN = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*")
 #: Replaces every ASCII character that is no letter or digit by a space.
 _SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)).ljust(256)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -119,7 +121,7 @@ def _runs(text: str) -> list[str]:
     """Split a text into runs of letters and digits. In ASCII texts, this takes a fraction of the time."""
     if text.isascii():
         return text.encode().translate(_SPACED).decode().split()
-    return _RUN.findall(text)
+    return RUN.findall(text)
 
 
 def joined_form(name: str) -> str | None:
@@ -142,6 +144,7 @@ def _words_of_run(run: str) -> tuple[str, ...]:
     if len(run) > _MAX_RUN:
         return tuple(_unspaced(run))
     if not run.isascii():
+        run = unicodedata.normalize("NFC", run)
         return tuple(_unspaced(run)) or _words_of_folded(fold(run))
     if run.isdigit():
         return (run,) if 2 <= len(run) <= _MAX_DIGITS else ()

@@ -23,6 +23,7 @@ from compaction.text_names import argument_names, counted_names, message_referen
         ("open src/pool.py now", {"src/pool.py", "pool.py"}),
         ("open ./src/pool.py.", {"src/pool.py", "pool.py"}),
         ("in /usr/lib/", {"/usr/lib"}),
+        ("→docs/U\u0308ber.md✓", {"docs/U\u0308ber.md", "U\u0308ber.md"}),  # as macOS writes it
         ("~/notes/.env", {"~/notes/.env", ".env"}),
         ("src/pool.py:120: boom", {"src/pool.py", "pool.py", "120"}),
         ("src/pool.py-12-    def x", {"src/pool.py", "pool.py"}),

@@ -30,6 +30,10 @@ def matched(query: str, text: str) -> set[str]:
         ("HTTPServer", "the http server"),
         ("strasse", "Straße"),
         ("cafe", "Café"),
+        ("Übersicht", "U\u0308bersicht of the parts"),
+        ("U\u0308bersicht.md", "docs/Übersicht.md"),
+        ("ガイド", "カ\u3099イト\u3099"),
+        ("हिन्दी", "हिन्दी में खोज"),
         ("検索", "全文検索の実装"),
         ("поиск", "Поиск по тексту"),
         ("4f2a9c1", "commit 4f2a9c1"),
@@ -44,7 +48,14 @@ def test_a_query_finds_other_forms_of_its_words(query: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("query", "text"),
-    [("what is the", "the answer is this"), ("pool", "tool"), ("a/b", "a b"), ("", "text"), ("_-.", "_-.")],
+    [
+        ("what is the", "the answer is this"),
+        ("pool", "tool"),
+        ("मन", "में"),
+        ("a/b", "a b"),
+        ("", "text"),
+        ("_-.", "_-."),
+    ],
 )
 def test_function_words_and_punctuation_find_nothing(query: str, text: str) -> None:
     assert not matched(query, text)
