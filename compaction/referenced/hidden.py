@@ -64,16 +64,15 @@ def is_distinctive(name: str) -> bool:
             return False
 
 
-def with_references(edits: Sequence[Edit], messages: Sequence[Message], view: View) -> tuple[Edit, ...]:
+def with_references(edits: Sequence[Edit], messages: Mapping[int, Message], view: View) -> tuple[Edit, ...]:
     """Return the edits, each with the identifiers that it removed from the prompt.
 
     Scans every edited text, so do not call it while handling a request. `messages` are those that the edits
-    change, `view` is the view after the edits.
+    change, by position; `view` is the view after the edits.
     """
     prompt = _Prompt(view)
-    by_position = {message.position: message for message in messages}
     return tuple(
-        edit if edit.op in COMPONENT_OPS else replace(edit, references=_hidden(edit, by_position, prompt))
+        edit if edit.op in COMPONENT_OPS else replace(edit, references=_hidden(edit, messages, prompt))
         for edit in edits
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import LiteralString
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
+from compaction.view import in_force
 from sessions.models import AgentSession
 from sessions.selectors.convert import value_of
 from sessions.store import bodies
@@ -47,12 +50,27 @@ SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.
  ORDER BY m.position
 """
 
+#: The columns of an edit `e`, for `_edit`.
+_EDIT: LiteralString = f"""
+e.id, e.strategy, e.op, e.position, e."end", e.part, {TEXTS}, e.handle, e.reason, e.tokens_before,
+e.tokens_after
+"""
+
 _EDITS: LiteralString = f"""
-SELECT e.id, e.strategy, e.op, e.position, e."end", e.part, {TEXTS}, e.handle, e.reason, e.tokens_before,
-       e.tokens_after
+SELECT {_EDIT}
   FROM agent_sessions_edit e
   JOIN agent_sessions_compaction c ON c.id = e.compaction_id
  WHERE e.id = ANY(%s::bigint[])
+ ORDER BY c.number, e.ordinal
+"""  # noqa: S608  a constant is inserted
+
+#: Compactions in order, with one row for each edit, or one row of NULLs.
+_COMPACTIONS: LiteralString = f"""
+SELECT c.number, c.snapshot_position, {_EDIT}
+  FROM agent_sessions_compaction c
+  LEFT JOIN agent_sessions_edit e ON e.compaction_id = c.id
+ WHERE c.session_id = %(session)s AND c.state = 'done' AND c.number > %(after)s
+   AND c.snapshot_position <= %(end)s
  ORDER BY c.number, e.ordinal
 """  # noqa: S608  a constant is inserted
 
@@ -66,6 +84,17 @@ def spans_of(positions: Iterable[int]) -> list[Span]:
         else:
             spans.append((position, position + 1))
     return spans
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Return the union of spans, in order."""
+    found: list[Span] = []
+    for first, end in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((first, end))
+    return found
 
 
 @dataclass(slots=True)
@@ -132,22 +161,52 @@ def message_batches(
 
 def edits_load(keys: Iterable[int]) -> list[tuple[int, Edit]]:
     """Return edits by primary key, each with its key, in the order in which they were made."""
-    rows = rows_fetch(_EDITS, [list(map(Int8, keys))])
+    return [_edit(*row) for row in rows_fetch(_EDITS, [list(map(Int8, keys))])]
+
+
+def without_covered(edits: Sequence[tuple[int, Edit]]) -> Mapping[int, Edit]:
+    """Return the edits that no later one covers, by key and in order."""
+    kept = {id(edit) for edit in in_force([edit for _, edit in edits])}
+    return {key: edit for key, edit in edits if id(edit) in kept}
+
+
+def compactions_load(
+    session_id: UUID, *, after: int, end: int
+) -> list[tuple[int, int, list[tuple[int, Edit]]]]:
+    """Return the applied compactions of a session with numbers after `after`, up to the message `end`.
+
+    Each is its number, the number of messages before it, and its edits with their keys.
+    """
+    rows = rows_fetch(_COMPACTIONS, {"session": session_id, "after": Int4(after), "end": Int4(end)})
     return [
-        (
-            key,
-            Edit(
-                strategy=strategy,
-                op=Op(op),
-                position=position,
-                end=end,
-                part=part,
-                text=text_unpack(texts).decode(),
-                handle=handle,
-                reason=reason,
-                tokens_before=before,
-                tokens_after=after,
-            ),
-        )
-        for key, strategy, op, position, end, part, texts, handle, reason, before, after in rows
+        (number, position, [_edit(*row[2:]) for row in found if row[2] is not None])
+        for (number, position), found in groupby(rows, key=itemgetter(0, 1))
     ]
+
+
+def _edit(
+    key: int,
+    strategy: str,
+    op: str,
+    position: int,
+    end: int,
+    part: int | None,
+    texts: Sequence[bytes],
+    handle: str | None,
+    reason: str,
+    before: int,
+    after: int,
+) -> tuple[int, Edit]:
+    """Return an edit with its key, from the columns `_EDIT`."""
+    return key, Edit(
+        strategy=strategy,
+        op=Op(op),
+        position=position,
+        end=end,
+        part=part,
+        text=text_unpack(texts).decode(),
+        handle=handle,
+        reason=reason,
+        tokens_before=before,
+        tokens_after=after,
+    )

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Event, Thread
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 from django.db import DatabaseError, connection
 from django.db.models import F, Q, QuerySet
@@ -40,6 +40,12 @@ Lease = timedelta | Callable[[int], timedelta]
 
 #: At least the longest lease and pause, except where a service states another value.
 LONGEST = timedelta(minutes=15)
+
+#: `is_free` in direct statements, for the row `r`.
+IS_FREE: LiteralString = """
+(r.lease_until IS NULL OR r.lease_until <= statement_timestamp()
+                       OR r.lease_until > statement_timestamp() + interval '15 minutes')
+"""
 
 
 def is_free(path: str = "", *, longest: timedelta | None = LONGEST) -> Q:

@@ -9,40 +9,66 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import LiteralString, NamedTuple
 from uuid import UUID
 
-from compaction.components import COMPONENT_OPS
-from compaction.edits import Edit as EditValue
-from compaction.edits import Op
-from compaction.messages import Message as MessageValue
-from compaction.messages import ToolCall, ToolResult
-from compaction.referenced import Reference, ReferenceTracker, WatchedEdit, with_references
-from compaction.tools import Kind, action_of
-from compaction.view import View, apply, in_force
-from sessions.models import AgentSession, Compaction, Edit, ReferenceScan
-from sessions.selectors.convert import edit_values
-from sessions.selectors.edits import edits_not_evicted
-from sessions.selectors.stored_rows import Span, edits_load, messages_load, visible_spans
-from sessions.services.claims import claim, is_free, oldest_first, release, revoke, still_own
+from django.db import connection
+
+from compaction.referenced import Reference, ReferenceTracker
+from sessions.models import Edit, ReferenceScan
+from sessions.selectors.scanned_messages import ScannedMessages
+from sessions.selectors.tracked_edits import AppliedCompaction, compactions_applied
+from sessions.services.claims import IS_FREE, release, revoke
 from sessions.store import bodies
+from sessions.store.postgres import execute, raw_connection, rows_fetch
 
 log = logging.getLogger(__name__)
 
 #: Maximum number of messages per scan.
 MESSAGES = 200
-#: Number of removed messages that are read per edit: the newest ones. An eviction covers all those before it.
-REMOVED = 400
-#: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
-CALLS_BEFORE = 16
-#: Number of sessions that a pass loads at a time, and seconds after which a pass ends.
+#: Number of sessions that a pass claims at a time, and seconds after which a pass ends.
 SESSIONS, PASS_SECONDS = 20, 5.0
 #: Time after which an unfinished scan can be repeated.
 LEASE = timedelta(seconds=120)
 #: Seconds until the next scan of a session with new messages, and the longest pause for one without.
 PAUSE, LONGEST_PAUSE = 10, 600
+
+#: Claims free sessions, those that have waited longest first, or the session that is given.
+_CLAIM: LiteralString = f"""
+WITH free AS (
+    SELECT r.session_id FROM agent_sessions_referencescan r
+     WHERE {IS_FREE} AND (%(session)s::uuid IS NULL OR r.session_id = %(session)s)
+     ORDER BY r.lease_until NULLS FIRST LIMIT %(sessions)s
+       FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE agent_sessions_referencescan r
+       SET attempts = r.attempts + 1, lease_until = statement_timestamp() + %(lease)s
+      FROM free WHERE r.session_id = free.session_id
+    RETURNING r.*
+)
+SELECT r.session_id, r.attempts, r.position, r.compaction, r.state, r.pause_seconds, s.format,
+       s.message_count, r.reverted, c.reverted, c.next
+  FROM claimed r
+  JOIN agent_sessions_agentsession s ON s.id = r.session_id
+ CROSS JOIN LATERAL (
+       SELECT count(*) FILTER (WHERE state = 'reverted') AS reverted,
+              min(snapshot_position) FILTER (WHERE state = 'done' AND number > r.compaction) AS next
+         FROM agent_sessions_compaction WHERE session_id = r.session_id) c
+"""  # noqa: S608  a constant is inserted
+
+#: Stores the state of a scan, and releases the row unless a compaction revoked the claim meanwhile: then the
+#: session stays free for the next pass.
+_SAVE: LiteralString = """
+UPDATE agent_sessions_referencescan
+   SET position = %(position)s, compaction = %(compaction)s, state = %(state)b,
+       pause_seconds = CASE attempts WHEN %(attempts)s THEN %(pause)s ELSE pause_seconds END,
+       lease_until = CASE attempts WHEN %(attempts)s
+                     THEN statement_timestamp() + make_interval(secs => %(pause)s) ELSE lease_until END
+ WHERE session_id = %(session)s
+"""
 
 
 def reference_scan_schedule(session_id: UUID) -> None:
@@ -55,132 +81,141 @@ def reference_scans_run() -> int:
     """Scan the pending sessions for a few seconds at most. Returns the number of references found."""
     found, until = 0, time.monotonic() + PASS_SECONDS
     while time.monotonic() < until:
-        pending = oldest_first(ReferenceScan.objects.filter(is_free()))
-        ids = list(pending.values_list("pk", flat=True)[:SESSIONS])
-        if not ids:
+        claimed = _claim()
+        if not claimed:
             break
-        found += sum(map(_scan_safely, ids))
+        found += sum(map(_scan_safely, claimed))
     return found
 
 
-def _scan_safely(session_id: UUID) -> int:
+def session_references_scan(*, session_id: UUID) -> int:
+    """Scan the next messages of a session. Returns the number of references found."""
+    return sum(map(_scan, _claim(session_id)))
+
+
+class _Claimed(NamedTuple):
+    """A claimed scan. `next` is the position after the messages that the next compaction to track had before
+    it, or None if all are tracked. `reverted_now` is the number of reverted compactions.
+    """
+
+    session_id: UUID
+    attempts: int
+    position: int
+    compaction: int
+    state: bytes | None
+    pause_seconds: int
+    format: str | None
+    message_count: int
+    reverted: int
+    reverted_now: int
+    next: int | None
+
+
+def _claim(session_id: UUID | None = None) -> list[_Claimed]:
+    parameters = {"session": session_id, "sessions": SESSIONS, "lease": LEASE}
+    return list(map(_Claimed._make, rows_fetch(_CLAIM, parameters)))
+
+
+def _scan_safely(claimed: _Claimed) -> int:
     try:
-        return session_references_scan(session_id=session_id)
+        return _scan(claimed)
     except Exception:
         # A session that cannot be scanned must not block the others.
-        log.exception("could not scan session %s for references", session_id)
-        release(ReferenceScan.objects.filter(pk=session_id), pause=timedelta(seconds=LONGEST_PAUSE))
+        log.exception("could not scan session %s for references", claimed.session_id)
+        rows = ReferenceScan.objects.filter(pk=claimed.session_id)
+        release(rows, pause=timedelta(seconds=LONGEST_PAUSE))
         return 0
 
 
-def session_references_scan(*, session_id: UUID) -> int:
+def _scan(claimed: _Claimed) -> int:
     """Scan the next messages of a session. Returns the number of references found.
 
     Runs without a transaction, because reading takes time and compactions write to the same row.
     """
-    rows = ReferenceScan.objects.select_related("session").filter(pk=session_id)
-    row = claim(rows, lease=LEASE)
-    if row is None:
-        return 0
-    scan = _Scan(row)
+    if claimed.reverted != claimed.reverted_now:
+        _forget(claimed)
+        return session_references_scan(session_id=claimed.session_id)
+    scan = _Scan(claimed)
     found = scan.run()
     scan.save()
     return found
 
 
-class _Values:
-    """The messages of a session. A scan reads and parses each of them once, although it needs many of them as
-    new messages, in the view after a compaction, and as the content that the next one removes.
-    """
-
-    def __init__(self, session: AgentSession) -> None:
-        self._session = session
-        self._known: dict[int, MessageValue] = {}
-
-    def load(self, spans: Iterable[Span]) -> list[MessageValue]:
-        """Return the messages in these spans, in order. Spans must not overlap."""
-        wanted = [at for first, end in spans for at in range(max(first, 0), end)]
-        missing = [(at, at + 1) for at in wanted if at not in self._known]
-        for row in messages_load(self._session.pk, _joined(missing)) if missing else ():
-            self._known[row.position] = row.value(self._session.format)
-        return [self._known[at] for at in wanted if at in self._known]
+def _forget(claimed: _Claimed) -> None:
+    """Discard the findings, because a compaction was reverted: the content that it hid is visible again."""
+    Edit.objects.filter(session=claimed.session_id, referenced_turn__isnull=False).update(
+        referenced_turn=None, referenced_text="", referenced_how=""
+    )
+    rows = ReferenceScan.objects.filter(pk=claimed.session_id)
+    release(rows, position=0, compaction=0, reverted=claimed.reverted_now, state=None)
 
 
 class _Scan:
     """One scan in progress."""
 
-    def __init__(self, row: ReferenceScan) -> None:
-        self._row, self._session = row, row.session
-        self._start_over_if_reverted()
-        self._tracker = _tracker_of(row)
-        self._values = _Values(self._session)
-        self._pending = list(
-            Compaction.objects.filter(
-                session=self._session, state=Compaction.State.DONE, number__gt=row.compaction
-            ).order_by("number")
-        )
+    def __init__(self, claimed: _Claimed) -> None:
+        self._claimed = claimed
+        # The first scan begins after the first compaction.
+        self._first = self._position = claimed.position or claimed.next or 0
+        self._compaction = claimed.compaction
+        state = {} if claimed.state is None else bodies.json_value(bodies.unpack(claimed.state))
+        self._tracker = ReferenceTracker.from_json(state) if state else ReferenceTracker()
+        #: The keys of the edits in force after the last tracked compaction.
+        self._shown: Sequence[int] = state.get("shown", ())
+        self._messages = ScannedMessages(claimed.session_id, claimed.format)
 
     def run(self) -> int:
         """Process the next messages. Returns the number of references found."""
+        end = self._first + MESSAGES
+        pending = self._pending(end)
+        self._messages.read([(self._first, end), *(span for each in pending for span in each.spans)])
         found = 0
-        for message in self._messages():
-            self._add_compactions(message.position)
-            for reference in self._tracker.add_message(message):
-                found += _flag(reference)
-            self._row.position = message.position + 1
-        self._add_compactions(self._row.position)
+        for position in range(self._first, end):
+            if position in self._messages:
+                self._add_compactions(pending)
+                found += sum(map(_flag, self._tracker.add_message(self._messages[position])))
+                self._position = position + 1
+        self._add_compactions(pending)
         return found
 
     def save(self) -> None:
         """Store the state, and release the row until the next scan.
 
-        The pause is zero if messages are left, and grows while there are no new ones. If a compaction revoked
-        the claim meanwhile, the session stays free for the next pass.
+        The pause is zero if messages are left, and grows while there are no new ones.
         """
-        row = self._row
-        has_more, has_moved = row.position < self._session.message_count, row.position > self._first
-        pause = (
-            0 if has_more else PAUSE if has_moved else min(LONGEST_PAUSE, max(PAUSE, 2 * row.pause_seconds))
-        )
-        state = {
-            "position": row.position,
-            "compaction": row.compaction,
-            "reverted": row.reverted,
-            "state": bodies.pack(bodies.json_bytes(self._tracker.to_json())),
+        claimed, position = self._claimed, self._position
+        if position < claimed.message_count:
+            pause = 0
+        else:
+            longer = min(LONGEST_PAUSE, max(PAUSE, 2 * claimed.pause_seconds))
+            pause = PAUSE if position > self._first else longer
+        state = {**self._tracker.to_json(), "shown": self._shown}
+        parameters = {
+            "session": claimed.session_id,
+            "attempts": claimed.attempts,
+            "position": position,
+            "compaction": self._compaction,
+            "state": bodies.pack(bodies.json_bytes(state)),
+            "pause": pause,
         }
-        if not release(still_own(row), pause=timedelta(seconds=pause), pause_seconds=pause, **state):
-            ReferenceScan.objects.filter(pk=row.pk).update(**state)
+        with connection.wrap_database_errors:
+            execute(raw_connection(), _SAVE, parameters)
 
-    def _messages(self) -> Iterator[MessageValue]:
-        """Yield the messages after the last scan, or after the first compaction if this is the first scan."""
-        if self._row.position == 0 and self._pending:
-            self._row.position = self._pending[0].snapshot_position
-        self._first = self._row.position
-        yield from self._values.load([(self._first, self._first + MESSAGES)])
-
-    def _add_compactions(self, position: int) -> None:
-        """Track the compactions that precede the message at `position`."""
-        while self._pending and self._pending[0].snapshot_position <= position:
-            compaction = self._pending.pop(0)
-            self._tracker.add_edits(_tracked_edits(compaction, self._values))
-            self._row.compaction = compaction.number
-
-    def _start_over_if_reverted(self) -> None:
-        """Discard the findings if a compaction was reverted: the content that it hid is visible again."""
-        reverted = Compaction.objects.filter(session=self._session, state=Compaction.State.REVERTED).count()
-        if reverted == self._row.reverted:
-            return
-        Edit.objects.filter(session=self._session, referenced_turn__isnull=False).update(
-            referenced_turn=None, referenced_text="", referenced_how=""
+    def _pending(self, end: int) -> deque[AppliedCompaction]:
+        """Return the compactions up to the message `end` that are not tracked yet."""
+        claimed = self._claimed
+        if claimed.next is None or claimed.next > end:
+            return deque()
+        return deque(
+            compactions_applied(claimed.session_id, after=claimed.compaction, end=end, shown=self._shown)
         )
-        self._row.position = self._row.compaction = 0
-        self._row.reverted, self._row.state = reverted, None
 
-
-def _tracker_of(row: ReferenceScan) -> ReferenceTracker:
-    if row.state is None:
-        return ReferenceTracker()
-    return ReferenceTracker.from_json(bodies.json_value(bodies.unpack(bytes(row.state))))
+    def _add_compactions(self, pending: deque[AppliedCompaction]) -> None:
+        """Track the compactions that precede the next message."""
+        while pending and pending[0].end <= self._position:
+            compaction = pending.popleft()
+            self._tracker.add_edits(compaction.tracked_edits(self._messages))
+            self._compaction, self._shown = compaction.number, list(compaction.shown)
 
 
 def _flag(reference: Reference) -> int:
@@ -188,73 +223,3 @@ def _flag(reference: Reference) -> int:
     return Edit.objects.filter(pk=reference.key).update(
         referenced_turn=reference.turn, referenced_text=text, referenced_how=reference.how
     )
-
-
-def _tracked_edits(compaction: Compaction, messages: _Values) -> list[WatchedEdit]:
-    """Return the edits of a compaction with the identifiers and files that they hid."""
-    rows = list(Edit.objects.filter(compaction=compaction).order_by("ordinal"))
-    values = edit_values(rows)
-    touched = messages.load(_touched(values))
-    full = with_references(values, touched, _view_after(compaction, messages))
-    effective = {id(edit) for edit in in_force(full)}
-    tracked = []
-    for row, value in zip(rows, full, strict=True):
-        calls = _calls(value, touched)
-        actions = map(action_of, calls)
-        paths = {action.path for action in actions if action.kind is Kind.READ and action.path}
-        if id(value) not in effective:
-            # A later step of the same plan evicted this content with its handle, so that edit hides it.
-            row, value = _cover(row, rows), replace(value, handle=None)
-        tracked.append(WatchedEdit(key=row.pk, edit=value, paths=sorted(paths)))
-    return tracked
-
-
-def _cover(covered: Edit, rows: Sequence[Edit]) -> Edit:
-    """Return the eviction of the same batch that covers the edit, or the edit itself if none does."""
-    evictions = (row for row in rows if row.op == Op.EVICT and row.ordinal > covered.ordinal)
-    return next((e for e in evictions if e.position <= covered.position and covered.end <= e.end), covered)
-
-
-def _touched(edits: Sequence[EditValue]) -> list[Span]:
-    """Return the messages that the edits change, and those before them, which contain the outputs' calls."""
-    return _joined(
-        (max(edit.position, edit.end + 1 - REMOVED) - CALLS_BEFORE, edit.end + 1)
-        for edit in edits
-        if edit.op not in COMPONENT_OPS
-    )
-
-
-def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Return the union of spans, in order."""
-    joined: list[Span] = []
-    for first, end in sorted(spans):
-        if joined and first <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((first, end))
-    return joined
-
-
-def _view_after(compaction: Compaction, messages: _Values) -> View:
-    """Return the session's view right after a compaction."""
-    applied = Edit.objects.filter(
-        session=compaction.session_id,
-        compaction__state=Compaction.State.DONE,
-        compaction__number__lte=compaction.number,
-    )
-    keys = edits_not_evicted(applied).values_list("pk", flat=True)
-    edits = [edit for _, edit in edits_load(keys)]
-    return apply(edits, messages.load(visible_spans(edits, end=compaction.snapshot_position)))
-
-
-def _calls(edit: EditValue, touched: Sequence[MessageValue]) -> list[ToolCall]:
-    """Return the calls in the hidden content; for an edited output, the call that produced it."""
-    near = [m for m in touched if edit.position - CALLS_BEFORE <= m.position <= edit.end]
-    calls = [part for message in near for part in message.parts if isinstance(part, ToolCall)]
-    if edit.op is not Op.REPLACE:
-        return [call for m in near if m.position >= edit.position for call in m.tool_calls]
-    parts = next((m.parts for m in near if m.position == edit.position), ())
-    part = parts[edit.part] if edit.part is not None and edit.part < len(parts) else None
-    if isinstance(part, ToolCall):
-        return [part]
-    return [call for call in calls if isinstance(part, ToolResult) and call.call_id == part.call_id]

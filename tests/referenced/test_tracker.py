@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -37,6 +38,10 @@ def says(position: int, text: str, *calls: tuple[str, dict[str, Any]]) -> Messag
 
 def output(position: int, text: str) -> Message:
     return message(position, {"role": "tool", "tool_call_id": "c0", "content": text})
+
+
+def by_position(messages: Sequence[Message]) -> dict[int, Message]:
+    return {message.position: message for message in messages}
 
 
 def evicted(names: tuple[str, ...] = (PATH, NAME)) -> Edit:
@@ -88,7 +93,7 @@ def test_identifiers_missing_from_the_prompt_are_hidden() -> None:
         says(3, "It is stillShownFunction that matters."),
     ]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2, text="")
-    [full] = with_references([edit], messages[1:3], apply([edit], messages))
+    [full] = with_references([edit], by_position(messages[1:3]), apply([edit], messages))
     assert full.references == (NAME, "neverMentionedAgain")
 
 
@@ -100,7 +105,7 @@ TEXTS = st.lists(WORDS | st.sampled_from([" ", "\n", "\\n", "→", ":", "-", "é
 def test_a_name_is_hidden_if_the_prompt_does_not_contain_it(removed: str, shown: str) -> None:
     messages = [output(1, removed), says(2, shown)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=1)
-    [full] = with_references([edit], messages[:1], apply([edit], messages))
+    [full] = with_references([edit], by_position(messages[:1]), apply([edit], messages))
     assert set(full.references) == {
         name for name in references(removed) if is_distinctive(name) and name not in shown
     }
@@ -110,7 +115,7 @@ def test_the_assistants_names_come_first() -> None:
     many = " ".join(f"some_long_name_{n:03}" for n in range(200))
     messages = [says(1, "I made own_name_of_mine."), output(2, many)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2)
-    [full] = with_references([edit], messages, apply([edit], messages))
+    [full] = with_references([edit], by_position(messages), apply([edit], messages))
     assert len(full.references) == MAX_REFERENCES
     assert full.references[0] == "own_name_of_mine"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import LiteralString
 
 from django.db import connection
@@ -11,9 +11,9 @@ from psycopg.types.numeric import Int4, Int8
 
 from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit as EditValue
-from compaction.view import View, in_force
+from compaction.view import View
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.selectors.stored_rows import edits_load
+from sessions.selectors.stored_rows import edits_load, without_covered
 from sessions.services.compactions.planning import view_load
 from sessions.services.reference_scans import reference_scan_schedule
 from sessions.store.postgres import execute, raw_connection
@@ -82,9 +82,3 @@ def edits_applied(*, session: AgentSession, without: int | None = None) -> Mappi
     rows = Edit.objects.filter(session=session, compaction__state=Compaction.State.DONE)
     rows = rows.exclude(compaction__number=without) if without is not None else rows
     return without_covered(edits_load(rows.values_list("pk", flat=True)))
-
-
-def without_covered(edits: Sequence[tuple[int, EditValue]]) -> Mapping[int, EditValue]:
-    """Return the edits that no later one covers, by key and in order."""
-    kept = {id(edit) for edit in in_force([edit for _, edit in edits])}
-    return {key: edit for key, edit in edits if id(edit) in kept}
