@@ -72,6 +72,15 @@ class TestClaudeCode:
         assert [turn.client_compaction for turn in turns] == [None, marker]
         assert [turn.request_id for turn in turns] == ["req_a", "req_b"]
 
+    def test_compactions_with_the_same_figures_are_counted_separately(self, api_key: str) -> None:
+        for seconds in (5, 25):
+            compaction = event("compaction", seconds, trigger="manual")
+            send(api_key, compaction)
+            send(api_key, compaction, call(f"req_{seconds}", seconds + 5))
+            send(api_key, compaction)
+        marks = [turn.client_compaction is not None for turn in main_session().turns.order_by("index")]
+        assert marks == [True, True]
+
     def test_a_failed_compaction_is_ignored(self, api_key: str) -> None:
         send(api_key, event("compaction", success="false", pre_tokens=9), call("req_a", 1))
         assert main_session().turns.get().client_compaction is None

@@ -146,7 +146,9 @@ class _SessionReports:
         if self._root.message_count:
             return
         marker: Mapping[str, object] = {"trigger": report.trigger, "tokens_before": report.tokens_before}
-        if Turn.objects.filter(session=self._root, client_compaction=marker).exists():
+        # The call that the mark was added to is later than the compaction.
+        marked = Turn.objects.filter(session=self._root, client_compaction=marker, at__gte=report.at)
+        if marked.exists():
             return
         call = ReportedCall(
             at=report.at,
