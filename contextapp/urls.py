@@ -27,6 +27,7 @@ urlpatterns = [
     path("api/schema/", docs.Schema.as_view(), name="schema"),
     path("api/docs/", docs.Docs.as_view(), name="docs"),
     path("mcp", Mcp.as_view(), name="mcp"),
+    path("mcp/", Mcp.as_view()),
     path("mcp/s/<str:session_id>", Mcp.as_view(), name="mcp_session"),
     path("otel/v1/logs", otel.Logs.as_view(), name="otel_logs"),
     path("otel/v1/traces", otel.Traces.as_view(), name="otel_traces"),

@@ -84,7 +84,9 @@ def with_session_route(*, project_id: UUID, name: str, use: Callable[[Route], T 
 
 
 def session_find(*, project_id: UUID, name: str) -> AgentSession | None:
-    """Return the session with this id or external id, or None."""
+    """Return the session with this id or external id, or None. No name contains NUL."""
+    if "\0" in name:
+        return None
     rows = AgentSession.objects.filter(project_id=project_id)
     if (uuid := as_uuid(name)) is not None and (found := rows.filter(pk=uuid).first()):
         return found

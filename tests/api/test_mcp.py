@@ -211,7 +211,7 @@ class TestTools:
     def test_the_newest_session_is_the_default(self, api_key, api, talk):
         api.post("sessions/", {"id": "newer", "format": "anthropic"})
         api.post("sessions/newer/turns/", {"messages": [{"role": "user", "content": "Find the kiwi."}]})
-        assert "in 1 turns" in tool(api_key, "context_status")[0]
+        assert "in 1 turn." in tool(api_key, "context_status")[0]
         assert "in 4 turns" in tool(api_key, "context_status", session="talk")[0]
         assert "in 4 turns" in tool(api_key, "context_status", path="/mcp/s/talk")[0]
 
@@ -252,6 +252,16 @@ class TestTools:
     def test_search_in_an_unknown_scope_is_an_error(self, api_key, talk):
         text, is_error = tool(api_key, "search_history", query="x", scope="everything")
         assert (text, is_error) == ("`scope` must be one of: session, project.", True)
+
+    def test_arguments_with_nul_do_no_harm(self, api_key, talk):
+        operation = {"op": "add", "field": "decisions", "item": "split at \0"}
+        noted = tool(api_key, "update_working_memory", operations=[operation], reason="read \0")
+        assert noted == ("working memory is at revision 1", False)
+        assert tool(api_key, "context_status", session="talk\0")[1]
+        assert not tool(api_key, "request_compaction", instructions="keep \0")[1]
+
+    def test_a_slash_at_the_end_of_the_url_is_accepted(self, api_key, talk):
+        assert post(api_key, request("ping"), path="/mcp/").json()["result"] == {}
 
     def test_errors_are_results_that_the_model_can_read(self, api_key, talk):
         text, is_error = tool(api_key, "expand_clip", handle="h_unknown")

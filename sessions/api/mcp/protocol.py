@@ -168,7 +168,8 @@ def _initialize(message: Message, server: Server) -> dict[str, Any]:
 
 
 def _call(message: Message, server: Server) -> dict[str, Any]:
-    name, arguments = message.params.get("name"), message.params.get("arguments") or {}
+    name, arguments = message.params.get("name"), message.params.get("arguments")
+    arguments = {} if arguments is None else arguments
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise RpcError(INVALID_PARAMS, "`name` must be a string and `arguments` an object")
     return server.call(name, arguments)

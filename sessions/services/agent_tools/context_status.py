@@ -19,7 +19,7 @@ def run(session: AgentSession, _arguments: Arguments) -> str:
     hard = policy_of(session.policy).hard
     lines = [
         f"Prompt: {shown:,} of {budget:,} tokens ({shown / budget:.0%}).",
-        f"Whole transcript: {whole:,} tokens in {session.turn_count:,} turns.",
+        f"Whole transcript: {whole:,} tokens in {session.turn_count:,} turn{'s' if session.turn_count != 1 else ''}.",
         *_compactions(session),
     ]
     if hard:

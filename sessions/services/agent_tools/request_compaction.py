@@ -23,7 +23,7 @@ def run(session: AgentSession, arguments: Arguments) -> str:
         compaction = compaction_request(
             session=session,
             reason="requested by the model",
-            instructions=redact(instructions, redaction=redaction_of(session.project))[0],
+            instructions=redact(instructions.replace("\0", "\ufffd"), redaction=redaction_of(session.project))[0],
             policy=policy_of(session.policy),
         )
     except CompactionInProgress:

@@ -146,7 +146,7 @@ def revision_create(
         number=number,
         turn_index=turn,
         author=writer.author,
-        reason=reason,
+        reason=reason.replace("\0", "\ufffd"),  # which Postgres does not accept
         body=bodies.pack(bodies.json_bytes(notes.memory.to_json())),
         origins=bodies.pack(bodies.json_bytes(notes.to_json())),
         tokens=_tokens(notes),
