@@ -15,6 +15,16 @@ from sessions.api.errors import InvalidRequest
 from sessions.api.serializers import MAX_TOKENS
 
 
+def idempotency_parameter(description: str) -> OpenApiParameter:
+    """Describe the header `Idempotency-Key`."""
+    return OpenApiParameter(
+        "Idempotency-Key",
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]([ -~]*[!-~])?$"},
+        OpenApiParameter.HEADER,
+        description=f"A unique string of up to 200 characters. {description}",
+    )
+
+
 def format_parameter(description: str) -> OpenApiParameter:
     """Return the OpenAPI description of the parameter `format`."""
     return OpenApiParameter("format", str, enum=list(DIALECTS), description=description)

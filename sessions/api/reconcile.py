@@ -16,16 +16,23 @@ from sessions.api.errors import InvalidRequest, sentence
 from sessions.api.ingestion import check_preamble, reject_secret
 from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
-from sessions.api.parameters import format_param, format_parameter
+from sessions.api.parameters import format_param, format_parameter, idempotency_parameter
 from sessions.api.prompt import prompt_json
 from sessions.api.schema import error_responses, operation
-from sessions.api.turns import call_ids, idempotency_key, provider_report, text_field, usage_field
+from sessions.api.turns import (
+    call_ids,
+    idempotency_key,
+    key_reused,
+    provider_report,
+    text_field,
+    usage_field,
+)
 from sessions.selectors.lookups import route_forget, session_route
 from sessions.selectors.prompts import messages_now, prompt_state
 from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
-from sessions.services.push.turns import SessionGone
+from sessions.services.push.turns import KeyReused, SessionGone
 from sessions.services.push.values import Target
 from sessions.services.reconcile.append import Appended, history_append, history_remember
 from sessions.services.reconcile.history import history_reconcile
@@ -54,9 +61,12 @@ class Reconcile(Endpoint):
     @operation(
         operation_id="sessions_reconcile",
         summary="Reconcile a session",
-        parameters=[format_parameter("Format of the prompt's messages. Defaults to the session's format.")],
+        parameters=[
+            format_parameter("Format of the prompt's messages. Defaults to the session's format."),
+            idempotency_parameter("Retrying with the same key and body stores nothing."),
+        ],
         request=serializers.HistorySent,
-        responses={200: serializers.ReconciledPrompt, **error_responses(400, 413, 415)},
+        responses={200: serializers.ReconciledPrompt, **error_responses(400, 413, 415, 422)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Takes the client's whole message list, appends what is new as one turn and returns the prompt, like
@@ -96,6 +106,8 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
             continue
         except InvalidHistory as error:
             raise _invalid(error) from None
+        except KeyReused:
+            raise key_reused() from None
         except UnknownResponse:
             message = "The session has no response with this id."
             raise InvalidRequest("invalid_field", message, param=PREVIOUS_RESPONSE) from None

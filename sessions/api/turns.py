@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter
 
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
@@ -22,7 +21,7 @@ from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secr
 from sessions.api.latency import latency_field, latency_json
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
-from sessions.api.parameters import int_param, int_parameter
+from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.api import session_turns, turn_messages, turns_page
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
@@ -81,12 +80,9 @@ class Turns(Endpoint):
         operation_id="turns_push",
         summary="Push a turn",
         parameters=[
-            OpenApiParameter(
-                "Idempotency-Key",
-                {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]([ -~]*[!-~])?$"},
-                OpenApiParameter.HEADER,
-                description="A unique string of up to 200 characters. Retrying with the same key and body "
-                "returns the original response with the header `Idempotent-Replayed: true`.",
+            idempotency_parameter(
+                "Retrying with the same key and body returns the original response with the header "
+                "`Idempotent-Replayed: true`."
             )
         ],
         request=serializers.TurnPush,
@@ -101,12 +97,7 @@ class Turns(Endpoint):
         except StaleTurn as error:
             raise Conflict("stale_turn", sentence(error), param="expected_turn") from None
         except KeyReused:
-            raise InvalidRequest(
-                "idempotency_mismatch",
-                "This idempotency key was already used with a different body.",
-                status=422,
-                param="Idempotency-Key",
-            ) from None
+            raise key_reused() from None
         if isinstance(stored, Replayed):
             return json_response(stored.answer, status=201, headers={"Idempotent-Replayed": "true"})
         return json_response(stored, status=201)
@@ -249,6 +240,16 @@ def _expected(value: Any) -> int | None:
             "invalid_field", "`expected_turn` must be a non-negative integer.", param="expected_turn"
         )
     return value
+
+
+def key_reused() -> InvalidRequest:
+    """Return the error for an idempotency key that was used with another body."""
+    return InvalidRequest(
+        "idempotency_mismatch",
+        "This idempotency key was already used with a different body.",
+        status=422,
+        param="Idempotency-Key",
+    )
 
 
 def idempotency_key(headers: Mapping[str, Any]) -> str | None:

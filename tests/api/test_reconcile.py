@@ -309,9 +309,15 @@ def test_retries_with_the_same_idempotency_key_are_stored_once(api: Api) -> None
     body = {"messages": history(1)}
     for _ in range(2):
         assert api.post(URL, body, idempotency_key="k1").status_code == 200
-    changed = api.post(URL, {"messages": history(2)}, idempotency_key="k1").json()
-    assert changed["reconciled"]["status"] == "unchanged"
+    changed = api.post(URL, {"messages": history(2)}, idempotency_key="k1")
+    assert (changed.status_code, changed.json()["error"]["code"]) == (422, "idempotency_mismatch")
     assert Turn.objects.count() == 1
+
+
+def test_the_idempotency_key_of_a_push_is_not_that_of_a_history(api: Api) -> None:
+    api.post(f"{URL.removesuffix('reconcile/')}turns/", {"messages": history(1)}, idempotency_key="k1")
+    reused = api.post(URL, {"messages": history(2)}, idempotency_key="k1")
+    assert (reused.status_code, reused.json()["error"]["code"]) == (422, "idempotency_mismatch")
 
 
 @pytest.mark.parametrize(

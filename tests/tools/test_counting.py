@@ -55,6 +55,14 @@ def session(project):
     return made
 
 
+def test_names_and_paths_with_nul_are_counted(project):
+    asked = turn(0, [message("assistant", [call("a", "Re\0ad", file_path="x\0.py")], "a0")])
+    answered = turn(1, [message("user", [result("a", "one")], "u1")])
+    made = make_session(project, [asked, answered])
+    assert session_tools_count(session_id=made.pk) == 2
+    assert [row.tool for row in session_tools(session=made)] == ["Read"]
+
+
 def by_name(session):
     return {row.tool: row for row in session_tools(session=session)}
 

@@ -17,9 +17,10 @@ def run(session: AgentSession, _arguments: Arguments) -> str:
         own=session.budget_tokens, context_window=session.context_window, model=session.model
     )
     hard = policy_of(session.policy).hard
+    turns = "turn" if session.turn_count == 1 else "turns"
     lines = [
         f"Prompt: {shown:,} of {budget:,} tokens ({shown / budget:.0%}).",
-        f"Whole transcript: {whole:,} tokens in {session.turn_count:,} turn{'s' if session.turn_count != 1 else ''}.",
+        f"Whole transcript: {whole:,} tokens in {session.turn_count:,} {turns}.",
         *_compactions(session),
     ]
     if hard:

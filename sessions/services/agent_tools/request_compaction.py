@@ -19,11 +19,12 @@ def run(session: AgentSession, arguments: Arguments) -> str:
     instructions = arguments.get("instructions") or ""
     if not isinstance(instructions, str) or len(instructions) > _MAX_INSTRUCTIONS:
         raise ToolError(f"`instructions` must be a string of at most {_MAX_INSTRUCTIONS:,} characters")
+    instructions = instructions.replace("\0", "\ufffd")  # Postgres does not accept NUL
     try:
         compaction = compaction_request(
             session=session,
             reason="requested by the model",
-            instructions=redact(instructions.replace("\0", "\ufffd"), redaction=redaction_of(session.project))[0],
+            instructions=redact(instructions, redaction=redaction_of(session.project))[0],
             policy=policy_of(session.policy),
         )
     except CompactionInProgress:

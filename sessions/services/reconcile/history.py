@@ -25,7 +25,7 @@ from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
 from sessions.services.push.session_cache import state_forget
-from sessions.services.push.turns import SessionGone, turn_push_locked
+from sessions.services.push.turns import KeyReused, SessionGone, turn_push_locked
 from sessions.services.push.values import Target
 from sessions.services.reconcile.branches import side_session_create
 from sessions.services.reconcile.client_edits import context_remove
@@ -58,8 +58,8 @@ SELECT s.* FROM agent_sessions_agentsession s
 def history_reconcile(target: Target, request: Request) -> Reconciled:
     """Store the new part of a client's history. `target` is the session that the client names.
 
-    Raises `SessionGone`, `InvalidHistory`, `UnknownResponse`, `BadJson` or the errors of `request.read`;
-    nothing is stored then.
+    Raises `SessionGone`, `KeyReused`, `InvalidHistory`, `UnknownResponse`, `BadJson` or the errors of
+    `request.read`; nothing is stored then.
     """
     own = {"key": target.key_id, "session": target.session_id, "project": target.project_id}
     rows = AgentSession.objects.raw(_LOCK, own)
@@ -121,6 +121,9 @@ def _stored_before(histories: Sequence[ClientHistory], request: Request) -> Reco
     turn = Turn.objects.filter(session__in=ids, idempotency_key=request.idempotency_key).first()
     if turn is None:
         return None
+    # The key of a call identifies it; its sources may report it with different bodies.
+    if request.call is None and bytes(turn.body_hash or b"") != request.body_hash:
+        raise KeyReused(request.idempotency_key)
     return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)
 
 

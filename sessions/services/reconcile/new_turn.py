@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 from compaction import dialects
@@ -35,7 +34,7 @@ def push_of(
         latency=sent.latency,
         preamble=preamble,
         idempotency_key=request.idempotency_key,
-        body_hash=hashlib.sha256(request.body).digest() if request.idempotency_key is not None else None,
+        body_hash=request.body_hash if request.idempotency_key is not None else None,
         prices=sent.prices,
         source=sent.source,
         request_id=(call.request_id if call is not None else "") or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -86,7 +87,8 @@ class Request:
     """A request with a client's complete history.
 
     `body` is a JSON object with `messages` and, if the client sent them, `system` and `tools`. `read` returns
-    the other fields; it may raise any error. A request with a stored `idempotency_key` changes nothing.
+    the other fields; it may raise any error. A request with a stored `idempotency_key` changes nothing. It
+    must have the same body, unless it reports a call.
     `call` identifies the model call, if other sources may report it too. `continued` is set if the provider
     stores the messages before those of the body.
     """
@@ -97,6 +99,10 @@ class Request:
     idempotency_key: str | None = None
     call: CallIdentity | None = None
     continued: Continued | None = None
+
+    @property
+    def body_hash(self) -> bytes:
+        return hashlib.sha256(self.body).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

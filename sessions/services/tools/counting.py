@@ -103,7 +103,7 @@ def _count_batch(session: AgentSession, scan: ToolScan) -> bool:
     new = values[len(known) :]
     if not new:
         return False
-    uses = _with_errors(list(tool_uses(new, calls, counter())), rows)
+    uses = _with_errors([*map(_storable, tool_uses(new, calls, counter()))], rows)
     sums = Sums.of(session, scan, new, uses, _turns(session, new), _seen_files(session, uses))
     with transaction.atomic():
         if still_own(scan).select_for_update().first() is None:
@@ -118,6 +118,14 @@ def _count_batch(session: AgentSession, scan: ToolScan) -> bool:
             charged_turn=scan.charged_turn,
         )
     return len(new) == _BATCH
+
+
+def _storable(use: ToolUse) -> ToolUse:
+    """Return the use without NUL, which Postgres does not accept in text."""
+    if not any("\0" in text for text in (use.tool, use.path, use.span)):
+        return use
+    tool, path, span = (text.replace("\0", "") for text in (use.tool, use.path, use.span))
+    return replace(use, tool=tool, path=path, span=span)
 
 
 def _with_errors(uses: Sequence[ToolUse], rows: Sequence[StoredMessage]) -> list[ToolUse]:
