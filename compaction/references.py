@@ -16,7 +16,7 @@ For speed, texts are split into runs of characters in C, and each distinct run i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -53,7 +53,7 @@ _FILE_ENDING = re.compile(
 _MARGIN_WINDOW = 400
 
 #: Number of names whose forms a process remembers.
-_REMEMBERED_FORMS = 1 << 17
+_REMEMBERED_FORMS = 1 << 16
 
 _NAMES = RunNames()
 
@@ -66,14 +66,19 @@ def references(*texts: str) -> frozenset[str]:
 
 def forms(name: str) -> frozenset[str]:
     """Return an identifier and its short forms: `src/pool.py` and `pool.py`."""
-    return frozenset((name,)) if name.isascii() and name.isidentifier() else _several_forms(name)
+    return frozenset((name, *short_forms(name)))
 
 
 @lru_cache(_REMEMBERED_FORMS)
-def _several_forms(name: str) -> frozenset[str]:
+def short_forms(name: str) -> tuple[str, ...]:
+    """Return the short forms of an identifier. Most have none."""
+    if name.isascii() and name.isidentifier():
+        return ()
     if name.isascii() and len(found := runs(name)) == 1 and len(found[0]) == len(name):
-        return frozenset(_NAMES[found[0]]) | {name}
-    return references(name) | {name}
+        found_names: Iterable[str] = _NAMES[found[0]]
+    else:
+        found_names = references(name)
+    return tuple(form for form in found_names if form != name)
 
 
 def mentions(text: str) -> Iterator[str]:
@@ -84,7 +89,7 @@ def mentions(text: str) -> Iterator[str]:
 def forget() -> None:
     """Clear the caches of the process, for benchmarks of a session's first plan."""
     _NAMES.clear()
-    _several_forms.cache_clear()
+    short_forms.cache_clear()
 
 
 def argument_text(arguments: str) -> str:

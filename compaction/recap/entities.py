@@ -9,14 +9,15 @@ that mention the name, with recency, with work on its file, and with the brevity
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import NamedTuple
+from itertools import islice, repeat
+from operator import add
 
 from compaction.recap.contents import Contents
+from compaction.recap.name_tally import NameTally
 from compaction.recap.values import Group, Item, Mention, group_of
-from compaction.references import forms
+from compaction.references import forms, short_forms
 from compaction.tokens import NameSizes
 
 OTHER_NAMES = "other names"
@@ -32,12 +33,12 @@ Count = Callable[[str], int]
 #: The log odds that a name recurs if the assistant has used it.
 _OWN = 1.25
 
-#: How much the price of a name, the logarithm of its tokens, counts against its odds. Many names that only
-#: appeared in outputs compete for the room that the others leave.
-_PRICE_OWN, _PRICE_SEEN = 0.6, 0.9
-
 #: The same for a round number: agents read files from round line numbers on, and set round limits.
 _ROUND = 0.8
+
+#: How much the price of a name, the logarithm of its tokens, counts against its odds. Many names that only
+#: appeared in outputs compete for the room that the others leave.
+_PRICE_SEEN, _PRICE_OWN = _PRICES = 0.9, 0.6
 
 #: Few names take fewer tokens than this, so that no more than `room // _TOKENS_MIN` are counted.
 _TOKENS_MIN = 2
@@ -49,10 +50,11 @@ def rank(contents: Contents, end: int, *, room: int, sizes: NameSizes) -> dict[s
     `end` is the position after the evicted messages. `sizes` are the tokens of names.
     """
     names, log = list(contents.names.newest), math.log
-    needs, prices = _needs(contents, _last_end(contents, end))
-    lengths = map(len, names)
+    needs = _needs(contents, names, _last_end(contents, end))
+    prices = list(map(_PRICES.__getitem__, map(contents.names.own.__contains__, names)))
     scores = [
-        need - price * log(2 + length) for length, need, price in zip(lengths, needs, prices, strict=True)
+        need - price * log(2 + length)
+        for length, need, price in zip(map(len, names), needs, prices, strict=True)
     ]
     order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
@@ -78,34 +80,31 @@ def _last_end(contents: Contents, end: int) -> int:
     return max(end, mentioned, *names.own.values(), *touched, 0)
 
 
-def _needs(contents: Contents, end: int) -> tuple[list[float], list[float]]:
-    """Return for each name the logarithm of the odds that a later message uses it, up to a constant, and how
-    much its price counts against them.
-    """
-    log1p, names, home_of = math.log1p, contents.names, contents.home.get
-    own, own_counts, messages = names.own, names.own_counts, names.messages
+def _needs(contents: Contents, names: Sequence[str], end: int) -> list[float]:
+    """Return for each name the logarithm of the odds that a later message uses it, up to a constant."""
+    log1p, tally, home_of = math.log1p, contents.names, contents.home.get
     ages = {
         path: 0.18 * log1p(end - file.sources[-1]) for path, file in contents.files.items() if file.sources
     }
-    needs, prices = [], []
-    newest = None
-    for name, mentioned in names.newest.items():
-        if mentioned is not newest:  # names of one message often follow each other
-            newest = last, among = mentioned
-            age, crowd = log1p(end - last), 0.5 * log1p(among)
-        home_age = ages.get(home_of(name, ""))
-        if name not in own:
-            odds = log1p(messages[name]) - 0.4 * age - crowd
-            if name[-1] in "05" and name.isdigit():
-                odds += _ROUND
-            needs.append(odds if home_age is None else odds + (1.3 - home_age))
-            prices.append(_PRICE_SEEN)
-        else:
-            odds = 1.35 * log1p(own_counts[name]) - 0.2 * log1p(messages[name])
-            odds -= 0.35 * age + 0.4 * log1p(end - own[name])
-            needs.append((odds if home_age is None else odds + (0.75 - home_age)) + _OWN)
-            prices.append(_PRICE_OWN)
-    return needs, prices
+    # Thousands of names only appeared in outputs. Their odds are sums that are computed in C.
+    mentioned = tally.newest.values()
+    fading = {(last, among): -0.4 * log1p(end - last) - 0.5 * log1p(among) for last, among in set(mentioned)}
+    near = {path: 1.3 - age for path, age in ages.items()}
+    odds = map(add, map(log1p, map(tally.messages.__getitem__, names)), map(fading.__getitem__, mentioned))
+    needs = list(map(add, odds, map(near.get, map(home_of, names, repeat("")), repeat(0.0))))
+    for index, name in enumerate(names):
+        if name in tally.own:
+            needs[index] = _own_need(tally, name, end) + (0.75 - ages.get(home_of(name, ""), 0.75))
+        elif name[-1] in "05" and name.isdigit():
+            needs[index] += _ROUND
+    return needs
+
+
+def _own_need(tally: NameTally, name: str, end: int) -> float:
+    """Return the same for a name that the assistant has used, without regard to its file."""
+    last, _ = tally.newest[name]
+    need = _OWN + 1.35 * math.log1p(tally.own_counts[name]) - 0.2 * math.log1p(tally.messages[name])
+    return need - 0.35 * math.log1p(end - last) - 0.4 * math.log1p(end - tally.own[name])
 
 
 @dataclass(slots=True)
@@ -115,29 +114,16 @@ class _Line:
     file: Item
     known: frozenset[str]  #: the forms of the file's path
     tokens: int  #: of the line without names, or 0 if the recap has it already
+    is_listed: bool = False
     names: dict[str, None] = field(default_factory=dict)  #: an ordered set
     groups: set[Group] = field(default_factory=set)  #: those of its names
-
-
-class _Added(NamedTuple):
-    """A name that was listed: its place in the ranking, and the room that all names so far take."""
-
-    place: int
-    name: str
-    line: _Line
-    forms: frozenset[str]
-    covered: Sequence[str]  #: names that it makes redundant
-    is_shown: bool  #: whether the line shows it as one of its names
-    used: int
 
 
 class Packing:
     """As many names as fit, on the lines of their files, in the order of a ranking.
 
     `ranked` is the result of `rank`, `shown` are names that the prompt shows elsewhere. `count` counts the
-    tokens of a string, `sizes` are those of names. `lines` are the texts of existing items. The tokens of the
-    parts do not add up exactly to those of the whole recap, so `shorten` can reduce the room afterwards: that
-    removes the names that were added last.
+    tokens of a string, `sizes` are those of names. `lines` are the texts of existing items.
     """
 
     def __init__(
@@ -146,130 +132,115 @@ class Packing:
         ranked: Mapping[str, int],
         *,
         shown: Collection[str],
-        room: int,
         count: Count,
         sizes: NameSizes,
         lines: Collection[str] = (),
     ) -> None:
-        self._contents, self._ranked, self._shown = contents, list(ranked), shown
+        self._contents, self._ranked, self._shown = contents, ranked, shown
         self._count, self._sizes, self._existing = count, sizes, lines
+        self._clear()
+
+    def _clear(self) -> None:
         self._listed: dict[str, _Line] = {}  #: by name, the line that contains it
         self._lines: dict[str, _Line] = {}
-        self._added: list[_Added] = []
-        self._passed: list[tuple[int, str]] = []  #: names that the prompt shows elsewhere
+        self._passed: list[str] = []  #: names that the prompt shows elsewhere
         self._next = 0  #: the index of the first name that was not considered
-        self._pack(room)
 
-    def shorten(self, room: int) -> None:
-        """Remove the names that were added last, until the others fit in `room` tokens."""
-        fitting = next((i for i, added in enumerate(self._added) if added.used >= room), None)
-        if fitting is None:
-            return
-        self._next = self._added[fitting].place
-        del self._added[fitting:]
-        self._passed = [passed for passed in self._passed if passed[0] < self._next]
-        for line in self._lines.values():
-            line.names.clear()
-        self._listed, self._lines = {}, {}
-        for added in self._added:
-            self._list(added)
+    def fill(self, room: int) -> None:
+        """List the best names until `room` tokens are used.
+
+        The tokens of the parts do not add up exactly to those of the whole recap. If it exceeds its cap, fill
+        again with less room.
+        """
+        self._clear()
+        listed, used = self._listed, 0
+        for index, name, size, line in self._candidates():
+            shorter = short_forms(name)
+            covered = self._covered(shorter) if shorter else ()
+            for short in covered:
+                used -= self._sizes[short]
+            is_shown = line.is_listed or name not in line.known
+            if is_shown:
+                used += self._tokens(name, size, line)
+            if not line.is_listed:
+                used += line.tokens
+            if used >= room:
+                self._next = index
+                return
+            for short in covered:
+                del listed[short].names[short]
+            if not line.is_listed:
+                line.is_listed = True
+                listed.update(dict.fromkeys(line.known, line))
+            if is_shown:
+                line.names[name] = None
+                listed[name] = line
+                for short in shorter:
+                    listed[short] = line
+
+    def _candidates(self) -> Iterator[tuple[int, str, int, _Line]]:
+        """Yield the names that could be listed, with their index, their tokens or 0, and their line."""
+        listed, shown, own = self._listed, self._shown, self._contents.names.own
+        for index, (name, size) in enumerate(self._ranked.items()):
+            if name in listed:
+                continue
+            line = self._line_of(name)
+            if len(line.names) >= LINE_NAMES and name not in own:
+                continue
+            if name not in shown:
+                yield index, name, size, line
+                continue
+            self._passed.append(name)
+            if len(self._passed) == RESERVE:
+                self._next = index + 1
+                return
+        self._next = len(self._ranked)
+
+    def _tokens(self, name: str, size: int, line: _Line) -> int:
+        """Return the tokens of a name, and of the label of its group if it is the first on its line."""
+        tokens = size or self._sizes[name]
+        group = group_of(name, self._contents.names.own.get(name, -1))
+        if group not in line.groups:
+            line.groups.add(group)
+            tokens += self._count(group.label)
+        return tokens
 
     def items(self) -> tuple[Item, ...]:
         """Return the lines, most recently changed file first."""
         files = self._contents.files
-        order = sorted(
-            self._lines.values(), key=lambda line: (line.file.text in files, line.file.sources), reverse=True
-        )
+        listed = [line for line in self._lines.values() if line.is_listed]
+        order = sorted(listed, key=lambda line: (line.file.text in files, line.file.sources), reverse=True)
         mentions = self._contents.names.mentions([name for line in order for name in line.names])
         return tuple(line.file.with_mentions(tuple(islice(mentions, len(line.names)))) for line in order)
 
     def reserve(self) -> tuple[Mention, ...]:
         """Return the best of the other names, for the next recap."""
-        left = [name for _, name in self._passed]
-        for index in range(self._next, len(self._ranked)):
+        left = list(self._passed)
+        for name in islice(self._ranked, self._next, None):
             if len(left) == RESERVE:
                 break
-            name = self._ranked[index]
             if name in self._listed:
                 continue
-            line = self._lines.get(self._home(name))
-            if line is None or not self._is_full(line, name):
+            line = self._line_of(name)
+            if len(line.names) < LINE_NAMES or name in self._contents.names.own:
                 left.append(name)
         return tuple(self._contents.names.mentions(left))
 
-    def _pack(self, room: int) -> None:
-        listed, lines, shown, passed = self._listed, self._lines, self._shown, self._passed
-        home_of, own = self._home, self._contents.names.own
-        used = 0
-        for index, name in enumerate(self._ranked):
-            if len(passed) == RESERVE:
-                self._next = index
-                return
-            if name in listed:
-                continue
-            home = home_of(name)
-            line = lines.get(home)
-            if line is not None and len(line.names) >= LINE_NAMES and name not in own:
-                continue
-            if name in shown:
-                passed.append((index, name))
-                continue
-            added = self._priced(index, name, line or self._new_line(home), used)
-            if added.used >= room:
-                self._next = index
-                return
-            used = added.used
-            self._added.append(added)
-            self._list(added)
-        self._next = len(self._ranked)
-
-    def _is_full(self, line: _Line, name: str) -> bool:
-        """Whether a line accepts only names that the assistant used."""
-        return len(line.names) >= LINE_NAMES and name not in self._contents.names.own
-
-    def _new_line(self, home: str) -> _Line:
-        file = self._contents.files.get(home) or Item(text=home)
-        tokens = 0 if home in self._existing else self._count(file.render()) + 1
-        return _Line(file, forms(home), tokens)
-
-    def _priced(self, index: int, name: str, line: _Line, used: int) -> _Added:
-        """Return the name with the room that it takes in addition to `used`."""
-        home = line.file.text
-        if home not in self._lines:
-            used += line.tokens
-        own_forms = forms(name)
-        # A name with one form is not listed and therefore includes no listed name.
-        covered = self._covered(own_forms) if len(own_forms) > 1 else ()
-        for short in covered:
-            used -= self._sizes[short]
-        is_shown = name not in line.known
-        if is_shown:
-            used += self._sizes[name]
-            group = group_of(name, self._contents.names.own.get(name, -1))
-            if group not in line.groups:
-                line.groups.add(group)
-                used += self._count(group.label)
-        return _Added(index, name, line, own_forms, covered, is_shown, used)
-
-    def _list(self, added: _Added) -> None:
-        line = added.line
-        for short in added.covered:
-            del self._listed[short].names[short]
-        if line.file.text not in self._lines:
-            self._lines[line.file.text] = line
-            self._listed.update(dict.fromkeys(line.known, line))
-        if added.is_shown:
-            line.names[added.name] = None
-            for form in added.forms:
-                self._listed[form] = line
+    def _line_of(self, name: str) -> _Line:
+        """Return the line that a name belongs to: that of its file, or of `OTHER_NAMES`."""
+        files = self._contents.files
+        home = name if name in files else self._contents.home.get(name, OTHER_NAMES)
+        file = files.get(home)
+        if file is None:
+            home = OTHER_NAMES
+        line = self._lines.get(home)
+        if line is None:
+            file = file or Item(text=home)
+            tokens = 0 if home in self._existing else self._count(file.render()) + 1
+            line = self._lines[home] = _Line(file, forms(home), tokens)
+        return line
 
     def _covered(self, names: Collection[str]) -> list[str]:
         """Return those of the names that are listed: `pool.PoolError` includes `PoolError`."""
         listed = self._listed
         return [name for name in names if name in listed and name in listed[name].names]
-
-    def _home(self, name: str) -> str:
-        """Return the line that a name belongs to: the path of its file, or `OTHER_NAMES`."""
-        files = self._contents.files
-        home = name if name in files else self._contents.home.get(name, "")
-        return home if home in files else OTHER_NAMES

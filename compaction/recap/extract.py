@@ -145,15 +145,15 @@ def _with_entities(
     sizes = name_sizes(counter)
     ranked = rank(contents, end, room=room, sizes=sizes)
     lines = {item.text for item in recap.entities}
-    packing = Packing(contents, ranked, shown=shown, room=room, count=counter.count, sizes=sizes, lines=lines)
+    packing = Packing(contents, ranked, shown=shown, count=counter.count, sizes=sizes, lines=lines)
     while True:
+        packing.fill(room)
         entities = packing.items()
         full = replace(recap, entities=_joined(recap.entities, entities))
         over = full.tokens(counter) - cap_tokens
         if over <= 0 or not entities:
             return replace(full, reserve=packing.reserve())
         room -= over  # the tokens of the parts do not add up exactly to those of the whole
-        packing.shorten(room)
 
 
 def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, repeat
 
 from compaction.recap.values import Mention
+
+#: `Mention._make` without its check of the length, which takes most of its time.
+_mention = partial(tuple.__new__, Mention)
 
 
 @dataclass(slots=True)
@@ -34,10 +38,14 @@ class NameTally:
 
     def fold(self, mentions: Iterable[Mention]) -> None:
         """Add the names of an earlier recap."""
-        for name, last, own, count, messages, among in mentions:
-            self.newest[name] = last, among
-            self.messages[name] = messages
-            self._folded = max(self._folded, last)
+        mentions = list(mentions)
+        if not mentions:
+            return
+        names, lasts, owns, counts, messages, among = zip(*mentions, strict=True)
+        self.newest.update(zip(names, zip(lasts, among, strict=True), strict=True))
+        dict.update(self.messages, zip(names, messages, strict=True))  # `Counter.update` would add
+        self._folded = max(self._folded, *lasts)
+        for name, own, count in zip(names, owns, counts, strict=True):
             if own >= 0:
                 self.own[name] = own
                 self.own_counts[name] = count
@@ -77,4 +85,4 @@ class NameTally:
             [among for _, among in newest],
             strict=True,
         )
-        return map(Mention._make, figures)
+        return map(_mention, figures)
