@@ -206,10 +206,10 @@ def test_a_session_that_cannot_be_indexed_does_not_hold_up_others(
     bad = AgentSession.objects.get(external_id="bad").pk
     original = indexing.messages_to_index
 
-    def fail(*, session_id: Any, position: int) -> Any:
+    def fail(*, session_id: Any, **options: Any) -> Any:
         if session_id == bad:
             raise RuntimeError("damaged")
-        return original(session_id=session_id, position=position)
+        return original(session_id=session_id, **options)
 
     monkeypatch.setattr(indexing, "messages_to_index", fail)
     search_index_run()

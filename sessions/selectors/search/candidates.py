@@ -259,11 +259,14 @@ def _sessions(request: SearchRequest) -> list[UUID] | None:
 def _not_indexed(project_id: UUID, session_id: UUID) -> list[Candidate]:
     """Return the newest messages of a session that no worker has indexed yet as a segment."""
     rows = AgentSession.objects.filter(pk=session_id, project_id=project_id)
-    counts = rows.values_list("message_count", "search_state__position").first()
-    if counts is None or counts[0] <= (indexed := counts[1] or 0):
+    found = rows.values_list("format", "message_count", "search_state__position").first()
+    if found is None:
         return []
-    first = max(indexed, counts[0] - MOST_NOT_INDEXED)
-    batch = messages_to_index(session_id=session_id, position=first)
+    format, count, indexed = found
+    if count <= (indexed or 0):
+        return []
+    first = max(indexed or 0, count - MOST_NOT_INDEXED)
+    batch = messages_to_index(session_id=session_id, format=format, position=first)
     if batch is None:
         return []
     return [

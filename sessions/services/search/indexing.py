@@ -8,47 +8,48 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
-from typing import LiteralString
+from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db import transaction
 
-from compaction.messages import Message
-from search.documents import touched_files
-from search.keys import project_salt, segment_keys
-from search.segments import MOST_MESSAGES, Header, Segment, segment_build
-from sessions.models import AgentSession, SearchBlock, SearchSegment, SearchState, Turn
-from sessions.selectors.recent_activity import sessions_active_since
-from sessions.selectors.search.documents import IndexedMessages, messages_to_index
-from sessions.services.claims import claim, is_free, release, revoke, still_own
+from sessions.models import SearchSegment, SearchState
+from sessions.selectors.search.documents import messages_to_index, segments_to_merge
+from sessions.services.backlog import Backlog
+from sessions.services.claims import release, revoke
 from sessions.services.dispatch import search_index_dispatch
-from sessions.store.postgres import execute, raw_connection, rows_copy
+from sessions.services.search.segments import segment_store
 
 log = logging.getLogger(__name__)
 
 #: Period that the frequent pass covers. The pass over all sessions processes the rest.
 RECENT = timedelta(minutes=10)
-#: Number of sessions per query, and seconds after which a pass ends.
+#: Number of sessions that are claimed at a time, and seconds after which a pass ends.
 SESSIONS, PASS_SECONDS = 50, 20.0
 LEASE = timedelta(seconds=60)
 #: Time until the indexing of a session is retried after a failure.
 PAUSE_AFTER_FAILURE = timedelta(minutes=10)
-#: Maximum number of files stored with a segment.
-_MOST_FILES = 60
 
-#: The keys are thousands of numbers: as text, they take a fraction of the time.
-_INSERT: LiteralString = """
-INSERT INTO agent_sessions_searchsegment (project_id, session_id, first, "end", ended_at, header, keys, files)
-VALUES (%(project)s, %(session)s, %(first)s, %(end)s, %(ended_at)s, %(header)b, %(keys)s::text::int[],
-        %(files)s::text[])
-RETURNING id
-"""
+
+class _Claimed(NamedTuple):
+    """A claimed session, and the position of the next message to index."""
+
+    session_id: UUID
+    attempts: int
+    position: int
+    project_id: UUID
+    format: str | None
+
+
+_BACKLOG = Backlog(
+    "agent_sessions_searchstate",
+    initial={"position": "0"},
+    claimed=_Claimed,
+    result="r.session_id, r.attempts, r.position, s.project_id, s.format",
+    lease=LEASE,
+)
 
 
 def search_index_run(*, everywhere: bool = False) -> int:
@@ -58,10 +59,10 @@ def search_index_run(*, everywhere: bool = False) -> int:
     """
     count, until = 0, time.monotonic() + PASS_SECONDS
     while time.monotonic() < until:
-        pending = _pending(everywhere)
-        if not pending:
+        claimed = _BACKLOG.claim(recent=None if everywhere else RECENT, limit=SESSIONS)
+        if not claimed:
             break
-        count += sum(map(_index_safely, pending))
+        count += sum(map(_index_safely, claimed))
     return count
 
 
@@ -89,101 +90,29 @@ def search_index_rebuild(*, session_id: UUID) -> int:
 
 def session_index(*, session_id: UUID) -> int:
     """Index the new messages of a session. Return their number, or 0 if another worker is indexing it."""
-    if not AgentSession.objects.filter(pk=session_id).exists():
-        return 0
-    SearchState.objects.bulk_create([SearchState(session_id=session_id)], ignore_conflicts=True)
-    row = claim(SearchState.objects.filter(pk=session_id), lease=LEASE)
-    if row is None:
-        return 0
-    begin = row.position
-    while (batch := messages_to_index(session_id=session_id, position=row.position)) is not None:
-        if not _store(row, batch):
-            return row.position - begin
-        row.position = batch.end
-        if batch.is_last:
-            break
-    release(still_own(row))
-    return row.position - begin
+    claimed = _BACKLOG.claim_one(session_id)
+    return 0 if claimed is None else _index(claimed)
 
 
-def _pending(everywhere: bool) -> list[UUID]:
-    begun = is_free("search_state__") & Q(search_state__position__lt=F("message_count"))
-    rows = AgentSession.objects.filter(Q(search_state=None, message_count__gt=0) | begun)
-    if not everywhere:
-        rows = rows.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
-    return list(rows.order_by(F("last_active_at").desc()).values_list("pk", flat=True)[:SESSIONS])
-
-
-def _index_safely(session_id: UUID) -> int:
+def _index_safely(claimed: _Claimed) -> int:
     try:
-        return session_index(session_id=session_id)
+        return _index(claimed)
     except Exception:
         # A session that cannot be indexed must not block the others.
-        log.exception("could not index session %s for the search", session_id)
-        release(SearchState.objects.filter(pk=session_id), pause=PAUSE_AFTER_FAILURE)
+        log.exception("could not index session %s for the search", claimed.session_id)
+        release(SearchState.objects.filter(pk=claimed.session_id), pause=PAUSE_AFTER_FAILURE)
         return 0
 
 
-@transaction.atomic
-def _store(row: SearchState, batch: IndexedMessages) -> bool:
-    """Store a batch and merge it with the segments before it. Return False if the claim was lost."""
-    if still_own(row).select_for_update().first() is None:
-        return False
-    merged = _segments_to_merge(row.session_id, batch)
-    parts = [(Header.unpack(bytes(each.header)), _blocks(each)) for each in merged]
-    new = segment_build(batch.documents, after=parts)
-    files = [*_files(batch.messages), *(name for each in reversed(merged) for name in each.files)]
-    if merged:
-        SearchSegment.objects.filter(pk__in=[each.pk for each in merged]).delete()
-    first = merged[0].first if merged else batch.first
-    _insert(batch, new, first, files)
-    return release(still_own(row), pause=LEASE, position=batch.end)
-
-
-def _segments_to_merge(session_id: UUID, batch: IndexedMessages) -> list[SearchSegment]:
-    """Return the segments before the batch to merge it with, in order."""
-    found: list[SearchSegment] = []
-    size = len(batch.documents)
-    before = SearchSegment.objects.filter(session_id=session_id, end__lte=batch.first).order_by("-first")
-    for segment in before.defer("keys")[:8]:
-        length = segment.end - segment.first
-        if length > 2 * size or size + length > MOST_MESSAGES:
+def _index(claimed: _Claimed) -> int:
+    """Index the new messages of a session and release it. Return their number."""
+    session_id, position = claimed.session_id, claimed.position
+    while batch := messages_to_index(session_id=session_id, format=claimed.format, position=position):
+        merged = segments_to_merge(session_id=session_id, first=batch.first, size=len(batch.documents))
+        if not segment_store(batch, merged, project_id=claimed.project_id, attempts=claimed.attempts):
             break
-        found.insert(0, segment)
-        size += length
-    return found
-
-
-def _files(messages: Sequence[Message]) -> list[str]:
-    """Return the files that the messages' tool calls touch, the most frequent first."""
-    counted: Counter[str] = Counter()
-    for message in messages:
-        counted += touched_files(message)
-    return [name for name, _ in counted.most_common()]
-
-
-def _blocks(segment: SearchSegment) -> list[bytes]:
-    return [bytes(data) for data in segment.blocks.order_by("first_term").values_list("data", flat=True)]
-
-
-def _insert(batch: IndexedMessages, new: Segment, first: int, files: Sequence[str]) -> None:
-    keys = segment_keys(project_salt(batch.project_id), new)
-    parameters = {
-        "project": batch.project_id,
-        "session": batch.session_id,
-        "first": first,
-        "end": batch.end,
-        "ended_at": _time_of(batch),
-        "header": new.header.pack(),
-        "keys": f"{{{','.join(map(str, keys))}}}",
-        "files": list(dict.fromkeys(files))[:_MOST_FILES],
-    }
-    with connection.wrap_database_errors:
-        [id] = execute(raw_connection(), _INSERT, parameters).fetchone() or [None]
-    rows = [{"segment_id": id, "first_term": term, "data": data} for term, data in new.blocks]
-    rows_copy(SearchBlock._meta.db_table, rows)
-
-
-def _time_of(batch: IndexedMessages) -> datetime:
-    turns = Turn.objects.filter(session_id=batch.session_id, index=batch.last_turn)
-    return turns.values_list("at", flat=True).first() or timezone.now()
+        position = batch.end
+        if batch.is_last:
+            return position - claimed.position
+    release(SearchState.objects.filter(pk=session_id, attempts=claimed.attempts))
+    return position - claimed.position

@@ -1,0 +1,89 @@
+"""Sessions with messages that a worker has not processed yet.
+
+A worker that processes the messages of sessions in order, outside of pushes, keeps a row per session with the
+`position` of the next message. A pass claims the rows of several sessions in one statement (`claims.py`
+describes the protocol), and creates those that are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Generic, LiteralString, TypeVar
+from uuid import UUID
+
+from django.utils import timezone
+
+from sessions.selectors.recent_activity import ACTIVE_SESSIONS, active_parameters
+from sessions.services.claims import IS_FREE
+from sessions.store.postgres import rows_fetch
+
+Claimed = TypeVar("Claimed", bound=tuple[Any, ...])
+
+_ONE: LiteralString = "s.id = %(session)s"
+_ALL: LiteralString = "true"
+_RECENT: LiteralString = f"s.id IN ({ACTIVE_SESSIONS})"
+
+#: Rows are inserted in order of their ids, so that concurrent passes cannot block each other.
+_CLAIM: LiteralString = """
+WITH pending AS (
+    SELECT s.id FROM agent_sessions_agentsession s
+      LEFT JOIN {table} r ON r.session_id = s.id
+     WHERE s.message_count > coalesce(r.position, 0) AND (r.session_id IS NULL OR {is_free}) AND {sessions}
+     ORDER BY s.last_active_at DESC LIMIT %(limit)s
+), claimed AS (
+    INSERT INTO {table} AS r (session_id, attempts, lease_until, {columns})
+    SELECT id, 1, statement_timestamp() + %(lease)s, {values} FROM pending ORDER BY id
+        ON CONFLICT (session_id) DO UPDATE
+       SET attempts = r.attempts + 1, lease_until = excluded.lease_until WHERE {is_free}
+    RETURNING r.*
+)
+SELECT {result} FROM claimed r JOIN agent_sessions_agentsession s ON s.id = r.session_id
+ ORDER BY s.last_active_at DESC
+"""
+
+
+class Backlog(Generic[Claimed]):
+    """The sessions whose new messages one kind of worker has not processed.
+
+    `table` contains the rows; `initial` are the values of new ones in SQL. `claimed` is a named tuple;
+    `result` are its columns, of the row `r` and the session `s`.
+    """
+
+    def __init__(
+        self,
+        table: LiteralString,
+        *,
+        initial: Mapping[LiteralString, LiteralString],
+        claimed: type[Claimed],
+        result: LiteralString,
+        lease: timedelta,
+    ) -> None:
+        self._claimed, self._lease = claimed, lease
+        self._one, self._all, self._recent = (
+            _CLAIM.format(
+                table=table,
+                is_free=IS_FREE,
+                sessions=sessions,
+                columns=", ".join(initial),
+                values=", ".join(initial.values()),
+                result=result,
+            )
+            for sessions in (_ONE, _ALL, _RECENT)
+        )
+
+    def claim(self, *, recent: timedelta | None, limit: int) -> list[Claimed]:
+        """Claim sessions with new messages, the most recently active first. `recent` selects those that were
+        active within this time.
+        """
+        if recent is None:
+            return self._fetch(self._all, limit=limit)
+        return self._fetch(self._recent, limit=limit, **active_parameters(timezone.now() - recent))
+
+    def claim_one(self, session_id: UUID) -> Claimed | None:
+        """Claim one session. Returns None if it has no new messages, or if another worker has claimed it."""
+        return next(iter(self._fetch(self._one, limit=1, session=session_id)), None)
+
+    def _fetch(self, statement: LiteralString, **parameters: Any) -> list[Claimed]:
+        rows = rows_fetch(statement, {"lease": self._lease, **parameters})
+        return [self._claimed(*row) for row in rows]
