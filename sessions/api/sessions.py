@@ -237,7 +237,7 @@ def _filter(call: ApiCall) -> SessionFilter:
         metadata=_metadata(call.query.get("metadata")),
         active_from=time_param(call, "active_from"),
         active_to=time_param(call, "active_to"),
-        minimum_peak=int_param(call, "min_peak_tokens", default=0, minimum=0),
+        minimum_peak=int_param(call, "min_peak_tokens", default=0) or None,
         grades=_grades(call),
         sub_agents=True,
     )
