@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
 from bench.store_tables import Row, row_of
 from compaction.tool_usage import ToolUse
-from sessions.models import AgentSession, SessionProfile, ToolRollup, ToolScan
+from sessions.models import AgentSession, SessionProfile, ToolOutputs, ToolRollup, ToolScan
 from sessions.services.sessions.profiles import sparkline
-from sessions.services.tools.write import output_blocks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,10 +37,24 @@ class ToolRows:
             row.largest_tokens, row.largest_position = tokens, position
 
     def outputs(self, session_id: UUID) -> Iterator[Row]:
-        return ({"session_id": session_id, **block} for block in output_blocks(self._uses))
+        return ({"session_id": session_id, **block} for block in _output_blocks(self._uses))
 
     def rollups(self) -> Iterator[Row]:
         return map(row_of, self._sums.values())
+
+
+def _output_blocks(outputs: Sequence[ToolUse]) -> Iterator[Row]:
+    """Yield the columns of `ToolOutputs` for outputs of a session in order, without its id."""
+    for number, block in groupby(outputs, key=lambda use: use.position // ToolOutputs.MESSAGES):
+        uses = list(block)
+        yield {
+            "number": number,
+            "positions": [use.position for use in uses],
+            "turns": [use.turn for use in uses],
+            "tools": [use.tool for use in uses],
+            "tokens": [use.tokens for use in uses],
+            "errors": [use.is_error for use in uses],
+        }
 
 
 def scan_row(session: AgentSession, context: dict[str, int]) -> Row:

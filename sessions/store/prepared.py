@@ -70,6 +70,7 @@ _TYPES: dict[str, tuple[int, Encoder]] = {
     "text": (25, str.encode),
     "uuid": (2950, _uuid),
     "jsonb": (3802, _jsonb),
+    "bool[]": (1000, _array(16, _bool)),
     "bytea[]": (1001, _array(17, bytes)),
     "int2[]": (1005, _array(21, _int2)),
     "int4[]": (1007, _array(23, _int4)),

@@ -214,3 +214,32 @@ def test_a_session_that_cannot_be_indexed_does_not_hold_up_others(
     monkeypatch.setattr(indexing, "messages_to_index", fail)
     search_index_run()
     assert [hit["session"]["external_id"] for hit in found(api, "alpha")] == ["good"]
+
+
+def test_messages_that_are_replaced_meanwhile_are_not_indexed(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_with(api, "s1", "alpha")
+    search_index_run()
+    push(api, [request("beta"), answer("Noted.")])
+    id = AgentSession.objects.get(external_id="s1").pk
+    original = indexing.messages_to_index
+
+    def replaced(**options: Any) -> Any:
+        batch = original(**options)
+        monkeypatch.undo()
+        indexing.search_index_truncate(session_id=id, position=0)
+        return batch
+
+    monkeypatch.setattr(indexing, "messages_to_index", replaced)
+    assert indexing.session_index(session_id=id) == 0
+    assert not SearchSegment.objects.exists()
+    assert indexing.session_index(session_id=id) == 4
+
+
+def test_messages_without_words_are_indexed_once(api: Api) -> None:
+    session_with(api, "s1")
+    for _ in range(2):
+        push(api, [request("..."), answer("!")])
+        assert search_index_run() == 2
+    assert search_index_run() == 0

@@ -13,7 +13,8 @@ from importers.base import ClientCompaction
 from sessions.models import ToolFile, ToolOutputs, ToolRollup
 from sessions.selectors.tools.usage import is_counting, session_tools
 from sessions.services.reconcile.branches import session_fork
-from sessions.services.tools.counting import session_tools_count, tools_count
+from sessions.services.tools import counting
+from sessions.services.tools.counting import session_tools_count, session_tools_reset, tools_count
 from sessions.store import bodies
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
@@ -118,6 +119,23 @@ def test_a_fork_counts_only_its_own_messages(project):
     assert by_name(parent)["Read"].outputs == 3
     assert by_name(child) == {}
     assert not is_counting(session=child)
+
+
+def test_messages_that_are_replaced_meanwhile_are_not_counted(project, monkeypatch):
+    made = make_session(project, working_turns())
+    original = counting.messages_load
+
+    def replaced(*args):
+        rows = original(*args)
+        monkeypatch.undo()
+        session_tools_reset(session_id=made.pk)
+        return rows
+
+    monkeypatch.setattr(counting, "messages_load", replaced)
+    assert session_tools_count(session_id=made.pk) == 0
+    assert not ToolRollup.objects.exists()
+    assert session_tools_count(session_id=made.pk) == made.message_count
+    assert by_name(made)["Read"].outputs == 2
 
 
 class TestPages:

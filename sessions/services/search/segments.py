@@ -36,9 +36,9 @@ WITH own AS (
      WHERE session_id = %(session)s AND attempts = %(attempts)s
     RETURNING session_id
 ), removed_blocks AS (
-    DELETE FROM agent_sessions_searchblock USING own WHERE segment_id = ANY(%(merged)s)
+    DELETE FROM agent_sessions_searchblock USING own WHERE segment_id = ANY(%(merged)s::bigint[])
 ), removed AS (
-    DELETE FROM agent_sessions_searchsegment s USING own WHERE s.id = ANY(%(merged)s)
+    DELETE FROM agent_sessions_searchsegment s USING own WHERE s.id = ANY(%(merged)s::bigint[])
     RETURNING s.id
 ), segment AS (
     INSERT INTO agent_sessions_searchsegment (
@@ -46,13 +46,13 @@ WITH own AS (
     SELECT %(project)s, own.session_id, %(first)s, %(end)s,
            coalesce((SELECT at FROM agent_sessions_turn
                       WHERE session_id = own.session_id AND index = %(last_turn)s), statement_timestamp()),
-           %(header)s, %(keys)s::int[], %(files)s
+           %(header)s, %(keys)s::int[], %(files)s::text[]
       FROM own, (SELECT count(*) FROM removed) AS done
     RETURNING id
 ), blocks AS (
     INSERT INTO agent_sessions_searchblock (segment_id, first_term, data)
     SELECT segment.id, block.term, block.data
-      FROM segment, unnest(%(terms)s, %(blocks)s) AS block (term, data)
+      FROM segment, unnest(%(terms)s::bytea[], %(blocks)s::bytea[]) AS block (term, data)
 )
 SELECT id FROM segment
 """,

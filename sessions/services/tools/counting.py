@@ -10,25 +10,25 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import LiteralString
 from uuid import UUID
 
-from django.db import transaction
-from django.db.models import F, Q
-from django.utils import timezone
-
 from compaction.adapters.tiktoken_counter import counter
-from compaction.messages import Message, ToolCall
+from compaction.messages import ToolCall
 from compaction.tool_usage import ToolUse, tool_uses
-from sessions.models import AgentSession, ToolFile, ToolOutputs, ToolRollup, ToolScan, Turn
-from sessions.selectors.recent_activity import RECENT, sessions_active_since
+from sessions.models import ToolFile, ToolOutputs, ToolRollup, ToolScan
+from sessions.selectors.recent_activity import RECENT
 from sessions.selectors.stored_rows import StoredMessage, messages_load
-from sessions.services.claims import claim, is_free, release, revoke, still_own
-from sessions.services.tools.sums import Sums
+from sessions.selectors.tools.counted_turns import counted_turns
+from sessions.services.backlog import Backlog
+from sessions.services.claims import release, revoke
+from sessions.services.tools.sums import ClaimedScan, Sums
 from sessions.services.tools.write import sums_write
 from sessions.store.flags import MessageFlag
+from sessions.store.postgres import rows_fetch
 
 log = logging.getLogger(__name__)
 
@@ -40,32 +40,39 @@ _LEASE = timedelta(seconds=60)
 #: Time until the counting of a session is retried after a failure.
 _PAUSE_AFTER_FAILURE = timedelta(minutes=10)
 
+_SEEN: LiteralString = """
+SELECT path, span FROM agent_sessions_toolfile
+ WHERE session_id = %(session)s AND path = ANY(%(paths)s::text[])
+"""
+
+
+_BACKLOG = Backlog(
+    "agent_sessions_toolscan",
+    initial={"position": "0", "context": "'{}'::jsonb", "charged_turn": "-1"},
+    claimed=ClaimedScan,
+    result="""
+    r.session_id, r.attempts, r.position, r.context, r.charged_turn,
+    s.project_id, s.format, s.model, s.forked_at
+    """,
+    lease=_LEASE,
+)
+
 
 def tools_count(*, everywhere: bool = False) -> int:
     """Count the new messages of recently active sessions, or of all. Return the number of messages."""
     count, until = 0, time.monotonic() + _PASS_SECONDS
     while time.monotonic() < until:
-        pending = _pending(everywhere)
-        if not pending:
+        claimed = _BACKLOG.claim(recent=None if everywhere else RECENT, limit=_SESSIONS)
+        if not claimed:
             break
-        count += sum(map(_count_safely, pending))
+        count += sum(map(_count_safely, claimed))
     return count
 
 
 def session_tools_count(*, session_id: UUID) -> int:
     """Count the new messages of a session. Return their number, or 0 if another worker is counting."""
-    session = AgentSession.objects.filter(pk=session_id).first()
-    if session is None:
-        return 0
-    ToolScan.objects.bulk_create([ToolScan(session_id=session_id)], ignore_conflicts=True)
-    scan = claim(ToolScan.objects.filter(pk=session_id), lease=_LEASE)
-    if scan is None:
-        return 0
-    begin = scan.position
-    while _count_batch(session, scan):
-        pass
-    release(still_own(scan))
-    return scan.position - begin
+    claimed = _BACKLOG.claim_one(session_id)
+    return 0 if claimed is None else _count(claimed)
 
 
 def session_tools_reset(*, session_id: UUID) -> None:
@@ -75,49 +82,43 @@ def session_tools_reset(*, session_id: UUID) -> None:
     revoke(ToolScan.objects.filter(pk=session_id), position=0, context={}, charged_turn=-1)
 
 
-def _pending(everywhere: bool) -> list[UUID]:
-    begun = is_free("tool_scan__") & Q(tool_scan__position__lt=F("message_count"))
-    rows = AgentSession.objects.filter(Q(tool_scan=None, message_count__gt=0) | begun)
-    if not everywhere:
-        rows = rows.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
-    return list(rows.order_by(F("last_active_at").desc()).values_list("pk", flat=True)[:_SESSIONS])
-
-
-def _count_safely(session_id: UUID) -> int:
+def _count_safely(claimed: ClaimedScan) -> int:
     try:
-        return session_tools_count(session_id=session_id)
+        return _count(claimed)
     except Exception:
         # A session that cannot be counted must not block the others.
-        log.exception("could not count the tools of session %s", session_id)
-        release(ToolScan.objects.filter(pk=session_id), pause=_PAUSE_AFTER_FAILURE)
+        log.exception("could not count the tools of session %s", claimed.session_id)
+        release(ToolScan.objects.filter(pk=claimed.session_id), pause=_PAUSE_AFTER_FAILURE)
         return 0
 
 
-def _count_batch(session: AgentSession, scan: ToolScan) -> bool:
-    """Count the next messages. Return whether there may be more."""
-    rows = messages_load(session.pk, [(max(scan.position - _CALLS_BEFORE, 0), scan.position + _BATCH)])
-    values = [row.value(session.format) for row in rows]
+def _count(claimed: ClaimedScan) -> int:
+    """Count the new messages of a session and release it. Return their number."""
+    scan, is_last = claimed, False
+    while not is_last:
+        scan, is_last = _count_batch(scan)
+    return scan.position - claimed.position
+
+
+def _count_batch(scan: ClaimedScan) -> tuple[ClaimedScan, bool]:
+    """Count the next messages. Return the state after them, and whether they are the last."""
+    rows = messages_load(scan.session_id, [(max(scan.position - _CALLS_BEFORE, 0), scan.position + _BATCH)])
+    values = [row.value(scan.format) for row in rows]
     calls: dict[str, ToolCall] = {}
     known = [value for value in values if value.position < scan.position]
     list(tool_uses(known, calls, counter()))
     new = values[len(known) :]
     if not new:
-        return False
+        release(ToolScan.objects.filter(pk=scan.session_id, attempts=scan.attempts))
+        return scan, True
     uses = _with_errors([*map(_storable, tool_uses(new, calls, counter()))], rows)
-    sums = Sums.of(session, scan, new, uses, _turns(session, new), _seen_files(session, uses))
-    with transaction.atomic():
-        if still_own(scan).select_for_update().first() is None:
-            return False
-        sums_write(session, sums)
-        scan.position, scan.context, scan.charged_turn = new[-1].position + 1, sums.context, sums.charged_turn
-        release(
-            still_own(scan),
-            pause=_LEASE,
-            position=scan.position,
-            context=scan.context,
-            charged_turn=scan.charged_turn,
-        )
-    return len(new) == _BATCH
+    turns = counted_turns(scan.session_id, first=new[0].turn, last=new[-1].turn)
+    sums = Sums.of(scan, new, uses, turns, _seen_files(scan.session_id, uses))
+    position, is_last = new[-1].position + 1, len(new) < _BATCH
+    if not sums_write(scan, sums, position=position, is_last=is_last):
+        return scan, True
+    after = scan._replace(position=position, context=sums.context, charged_turn=sums.charged_turn)
+    return after, is_last
 
 
 def _storable(use: ToolUse) -> ToolUse:
@@ -135,12 +136,7 @@ def _with_errors(uses: Sequence[ToolUse], rows: Sequence[StoredMessage]) -> list
     return [replace(use, is_error=True) if use.is_output and use.position in flagged else use for use in uses]
 
 
-def _turns(session: AgentSession, messages: Sequence[Message]) -> Mapping[int, Turn]:
-    found = session.turns.filter(index__gte=messages[0].turn, index__lte=messages[-1].turn)
-    return {turn.index: turn for turn in found.defer("answer", "body_hash")}
-
-
-def _seen_files(session: AgentSession, uses: Sequence[ToolUse]) -> set[tuple[str, str]]:
+def _seen_files(session_id: UUID, uses: Sequence[ToolUse]) -> set[tuple[str, str]]:
     """Return the files among those of the batch that the session has read before."""
     paths = {use.path[:400] for use in uses if use.path}
-    return set(session.tool_files.filter(path__in=paths).values_list("path", "span")) if paths else set()
+    return set(rows_fetch(_SEEN, {"session": session_id, "paths": list(paths)})) if paths else set()

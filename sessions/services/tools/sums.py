@@ -6,16 +6,30 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date
-from typing import Self
+from typing import NamedTuple, Self
+from uuid import UUID
 
 import pricing
 from compaction.messages import Message, Role, Usage
 from compaction.tool_usage import ToolUse
-from sessions.models import AgentSession, ToolScan, Turn
-from sessions.selectors.convert import usage_of
+from sessions.selectors.tools.counted_turns import CountedTurn
 
 #: The lengths of the columns.
 _PATH, _SPAN, _TOOL = 400, 200, 200
+
+
+class ClaimedScan(NamedTuple):
+    """A claimed session: the state of counting its tools (see `ToolScan`), and what it depends on."""
+
+    session_id: UUID
+    attempts: int
+    position: int
+    context: Mapping[str, int]
+    charged_turn: int
+    project_id: UUID
+    format: str | None
+    model: str
+    forked_at: int | None
 
 
 @dataclass(slots=True)
@@ -67,11 +81,10 @@ class Sums:
     @classmethod
     def of(
         cls,
-        session: AgentSession,
-        scan: ToolScan,
+        scan: ClaimedScan,
         messages: Sequence[Message],
         uses: Sequence[ToolUse],
-        turns: Mapping[int, Turn],
+        turns: Mapping[int, CountedTurn],
         seen: Set[tuple[str, str]],
     ) -> Self:
         """Sum up the messages. A fork counts only its own messages, but the others are in its context."""
@@ -79,18 +92,18 @@ class Sums:
         by_position: defaultdict[int, list[ToolUse]] = defaultdict(list)
         for use in uses:
             by_position[use.position].append(replace(use, tool=use.tool[:_TOOL].replace("\0", "\ufffd")))
-        begin, known = session.forked_at or 0, set(seen)
+        begin, known = scan.forked_at or 0, set(seen)
         for message in messages:
             turn = turns[message.turn]
-            if turn.client_compaction is not None and message.position == turn.first_position:
+            if turn.is_compacted and message.position == turn.first_position:
                 sums.context.clear()
-            if message.role is Role.ASSISTANT and sums.charged_turn < turn.index:
-                sums._charge(session, turn)
+            if message.role is Role.ASSISTANT and sums.charged_turn < turn.number:
+                sums._charge(turn, scan.model)
             for use in by_position[message.position]:
                 sums._add(use, turn, known, is_counted=message.position >= begin)
         return sums
 
-    def _add(self, use: ToolUse, turn: Turn, known: set[tuple[str, str]], *, is_counted: bool) -> None:
+    def _add(self, use: ToolUse, turn: CountedTurn, known: set[tuple[str, str]], *, is_counted: bool) -> None:
         if use.is_output:
             self.context[use.tool] = self.context.get(use.tool, 0) + use.tokens
         if not is_counted:
@@ -108,20 +121,23 @@ class Sums:
                 use.position,
             )
 
-    def _charge(self, session: AgentSession, turn: Turn) -> None:
-        """Divide the input cost of a turn's call among the tools whose outputs it read."""
-        self.charged_turn = turn.index
-        usage, size = usage_of(turn), sum(turn.components.values())
-        total = sum(self.context.values())
-        if usage is None or not turn.cost_microusd or not turn.billed or not size or not total:
+    def _charge(self, turn: CountedTurn, model: str) -> None:
+        """Divide the input cost of a turn's call among the tools whose outputs it read.
+
+        `model` is that of the session.
+        """
+        self.charged_turn = turn.number
+        components, usage, total = turn.components, turn.usage, sum(self.context.values())
+        size = sum(components.values())
+        if usage is None or not turn.cost_microusd or not turn.is_billed or not size or not total:
             return
-        spent = turn.cost_microusd * _input_share(turn.model or session.model, usage)
-        spent *= turn.components.get("tool_outputs", 0) / size
+        spent = turn.cost_microusd * _input_share(turn.model or model, usage)
+        spent *= components.get("tool_outputs", 0) / size
         for tool, tokens in self.context.items():
             self.tools[_day(turn), tool].cost_microusd += round(spent * tokens / total)
 
 
-def _day(turn: Turn) -> date:
+def _day(turn: CountedTurn) -> date:
     return turn.at.astimezone(UTC).date()
 
 

@@ -1,101 +1,122 @@
-"""Write the sums of a batch with one statement each."""
+"""Write the sums of a batch in one statement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from itertools import groupby
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, LiteralString
 
 from django.db import connection
 
-from compaction.tool_usage import ToolUse
-from sessions.models import AgentSession, ToolFile, ToolOutputs, ToolRollup
-from sessions.services.tools.sums import Sums
+from sessions.models import ToolOutputs
+from sessions.services.tools.sums import ClaimedScan, FileSums, Sums, ToolSums
+from sessions.store.postgres import row_fetch
+from sessions.store.prepared import Prepared
 
-_ADDED = (
-    "calls", "call_tokens", "outputs", "output_tokens", "errors", "repeats", "repeat_tokens", "cost_microusd",
-)  # fmt: skip
-_TYPES = {
-    "project_id": "uuid",
-    "session_id": "uuid",
-    "day": "date",
-    "tool": "text",
-    "path": "text",
-    "span": "text",
-}
+#: Seconds until a session can be claimed again after a batch that others follow.
+_LEASE = 60
 
-
-def _insert(table: str, columns: Sequence[str], then: str) -> str:
-    values = ", ".join(f"%({name})s::{_TYPES.get(name, 'bigint')}[]" for name in columns)
-    return f"INSERT INTO {table} AS r ({', '.join(columns)}) SELECT * FROM unnest({values}) {then}"  # noqa: S608
-
-
-_ROLLUP_COLUMNS = ("project_id", "session_id", "day", "tool", *_ADDED, "largest_tokens", "largest_position")
-_ADD_ROLLUPS = _insert(
-    ToolRollup._meta.db_table,
-    _ROLLUP_COLUMNS,
-    f"""
-    ON CONFLICT (session_id, day, tool) DO UPDATE SET
-        {", ".join(f"{name} = r.{name} + excluded.{name}" for name in _ADDED)},
-        largest_tokens = greatest(r.largest_tokens, excluded.largest_tokens),
-        largest_position = CASE WHEN excluded.largest_tokens > r.largest_tokens
-                                THEN excluded.largest_position ELSE r.largest_position END
-    """,
-)
-_FILE_COLUMNS = ("session_id", "path", "span", "reads", "tokens", "last_position")
-_ADD_FILES = _insert(
-    ToolFile._meta.db_table,
-    _FILE_COLUMNS,
-    """
-    ON CONFLICT (session_id, path, span) DO UPDATE SET
-        reads = r.reads + excluded.reads, tokens = r.tokens + excluded.tokens,
-        last_position = excluded.last_position
-    """,
-)
+#: The columns of `ToolRollup` and of `ToolFile`.
+_ROLLUP = tuple(each.name for each in fields(ToolSums))
+_FILE = tuple(each.name for each in fields(FileSums))
 #: The arrays of `ToolOutputs`, and the field of a `ToolUse` that each contains.
-_OUTPUT_ARRAYS = {
+_OUTPUT = {
     "positions": "position",
     "turns": "turn",
     "tools": "tool",
     "tokens": "tokens",
     "errors": "is_error",
 }
-_APPEND_OUTPUTS = f"""
-INSERT INTO {ToolOutputs._meta.db_table} AS o (session_id, number, {", ".join(_OUTPUT_ARRAYS)})
-VALUES (%(session_id)s, %(number)s, {", ".join(f"%({name})s" for name in _OUTPUT_ARRAYS)})
-    ON CONFLICT (session_id, number) DO UPDATE SET
-       {", ".join(f"{name} = o.{name} || excluded.{name}" for name in _OUTPUT_ARRAYS)}
-"""  # noqa: S608
+_ADDED = [name for name in _ROLLUP if not name.startswith("largest_")]
+
+#: Moves the state of a session that is still claimed, and adds to its sums.
+_STATEMENT: LiteralString = f"""
+WITH own AS (
+    UPDATE agent_sessions_toolscan
+       SET position = %(position)s, context = %(context)s, charged_turn = %(charged_turn)s,
+           lease_until = CASE WHEN %(is_last)s THEN NULL
+                              ELSE statement_timestamp() + make_interval(secs => %(lease)s) END
+     WHERE session_id = %(session)s AND attempts = %(attempts)s
+    RETURNING session_id
+), rollups AS (
+    INSERT INTO agent_sessions_toolrollup AS r (project_id, session_id, day, tool, {", ".join(_ROLLUP)})
+    SELECT %(project)s::uuid, own.session_id, new.*
+      FROM own, unnest(%(rollup_days)s::text[]::date[], %(rollup_tools)s::text[],
+                       {", ".join(f"%(rollup_{name})s::bigint[]" for name in _ROLLUP)}) AS new
+        ON CONFLICT (session_id, day, tool) DO UPDATE SET
+           {", ".join(f"{name} = r.{name} + excluded.{name}" for name in _ADDED)},
+           largest_tokens = greatest(r.largest_tokens, excluded.largest_tokens),
+           largest_position = CASE WHEN excluded.largest_tokens > r.largest_tokens
+                                   THEN excluded.largest_position ELSE r.largest_position END
+), files AS (
+    INSERT INTO agent_sessions_toolfile AS f (session_id, path, span, {", ".join(_FILE)})
+    SELECT own.session_id, new.*
+      FROM own, unnest(%(file_paths)s::text[], %(file_spans)s::text[],
+                       {", ".join(f"%(file_{name})s::bigint[]" for name in _FILE)}) AS new
+        ON CONFLICT (session_id, path, span) DO UPDATE SET
+           reads = f.reads + excluded.reads, tokens = f.tokens + excluded.tokens,
+           last_position = excluded.last_position
+), outputs AS (
+    INSERT INTO agent_sessions_tooloutputs AS o (session_id, number, {", ".join(_OUTPUT)})
+    SELECT own.session_id, new.position / {ToolOutputs.MESSAGES},
+           {", ".join(f"array_agg(new.{name} ORDER BY new.place)" for name in _OUTPUT.values())}
+      FROM own, unnest(%(output_positions)s::int[], %(output_turns)s::int[], %(output_tools)s::text[],
+                       %(output_tokens)s::int[], %(output_errors)s::bool[])
+           WITH ORDINALITY AS new ({", ".join(_OUTPUT.values())}, place)
+     GROUP BY 1, 2
+        ON CONFLICT (session_id, number) DO UPDATE SET
+           {", ".join(f"{name} = o.{name} || excluded.{name}" for name in _OUTPUT)}
+)
+SELECT session_id FROM own
+"""  # noqa: S608  names of columns are inserted
+_STORE = Prepared(
+    "tool_sums_write",
+    _STATEMENT,
+    {
+        **dict.fromkeys(("session", "project"), "uuid"),
+        **dict.fromkeys(("position", "charged_turn", "attempts"), "int4"),
+        "context": "jsonb",
+        "is_last": "bool",
+        "lease": "float8",
+        **dict.fromkeys(
+            ("rollup_days", "rollup_tools", "file_paths", "file_spans", "output_tools"), "text[]"
+        ),
+        **{f"rollup_{name}": "int8[]" for name in _ROLLUP},
+        **{f"file_{name}": "int8[]" for name in _FILE},
+        **dict.fromkeys(("output_positions", "output_turns", "output_tokens"), "int4[]"),
+        "output_errors": "bool[]",
+    },
+)
 
 
-def sums_write(session: AgentSession, sums: Sums) -> None:
-    """Add the sums of a batch to those of the session."""
-    ids = {"project_id": session.project_id, "session_id": session.pk}
-    _add(
-        _ADD_ROLLUPS,
-        _ROLLUP_COLUMNS,
-        [{**ids, "day": day, "tool": tool, **asdict(each)} for (day, tool), each in sums.tools.items()],
-    )
-    _add(
-        _ADD_FILES,
-        _FILE_COLUMNS,
-        [{**ids, "path": path, "span": span, **asdict(each)} for (path, span), each in sums.files.items()],
-    )
-    with connection.cursor() as cursor:
-        for block in output_blocks(sums.outputs):
-            cursor.execute(_APPEND_OUTPUTS, {"session_id": session.pk, **block})
+def sums_write(scan: ClaimedScan, sums: Sums, *, position: int, is_last: bool) -> bool:
+    """Add the sums of a batch to those of the session, and release it after the last.
+
+    `position` is that of the next message. Return False if the claim was lost; nothing is stored then.
+    """
+    parameters = {
+        "session": scan.session_id,
+        "project": scan.project_id,
+        "attempts": scan.attempts,
+        "position": position,
+        "context": sums.context,
+        "charged_turn": sums.charged_turn,
+        "is_last": is_last,
+        "lease": _LEASE,
+        "rollup_days": [day.isoformat() for day, _ in sums.tools],
+        "rollup_tools": [tool for _, tool in sums.tools],
+        **_columns("rollup", {name: name for name in _ROLLUP}, sums.tools.values()),
+        "file_paths": [path for path, _ in sums.files],
+        "file_spans": [span for _, span in sums.files],
+        **_columns("file", {name: name for name in _FILE}, sums.files.values()),
+        **_columns("output", _OUTPUT, sums.outputs),
+    }
+    with connection.wrap_database_errors:
+        return row_fetch(_STORE, parameters) is not None
 
 
-def output_blocks(outputs: Iterable[ToolUse]) -> Iterator[dict[str, Any]]:
-    """Yield the columns of `ToolOutputs` for outputs of a session in order, without its id."""
-    for number, block in groupby(outputs, key=lambda use: use.position // ToolOutputs.MESSAGES):
-        values = zip(*map(attrgetter(*_OUTPUT_ARRAYS.values()), block), strict=True)
-        yield {"number": number, **dict(zip(_OUTPUT_ARRAYS, map(list, values), strict=True))}
-
-
-def _add(statement: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {name: [row[name] for row in rows] for name in columns})
+def _columns(prefix: str, names: Mapping[str, str], rows: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return a parameter for each column. `names` maps columns to fields of the rows."""
+    found = list(rows)
+    return {f"{prefix}_{name}": list(map(attrgetter(field), found)) for name, field in names.items()}
