@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import re2
 
@@ -66,12 +67,12 @@ class Contents:
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         self._open = [item.text for item in previous.open_items if item.status is Status.OPEN]
-        self.names.fold(previous.reserve)
+        self.names.fold(
+            [*previous.reserve, *chain.from_iterable(item.mentions for item in previous.entities)]
+        )
         for item in previous.entities:
             if item.notes:
                 self.files[item.text] = replace(item, mentions=(), handles=())
-            self.names.fold(item.mentions)
-            if item.notes:
                 self.home.update((mention.name, item.text) for mention in item.mentions)
 
     @property

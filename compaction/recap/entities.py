@@ -61,7 +61,7 @@ def rank(contents: Contents, end: int, *, room: int, sizes: NameSizes) -> dict[s
     best, others = order[:listed], order[listed:]
     listed_names = [names[index] for index in best]
     sizes.count(listed_names)
-    tokens = [sizes[name] for name in listed_names]
+    tokens = list(map(sizes.__getitem__, listed_names))
     scores = [needs[index] - prices[index] * log(size) for index, size in zip(best, tokens, strict=True)]
     places = sorted(range(len(best)), key=scores.__getitem__, reverse=True)
     ranked = {listed_names[place]: tokens[place] for place in places}

@@ -7,10 +7,10 @@ but a mapping for each figure, which a whole set of names updates at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 
 from compaction.recap.values import Mention
 
@@ -36,19 +36,18 @@ class NameTally:
     _uncounted: list[Collection[str]] = field(default_factory=list)  #: the names of messages, without repeats
     _own_uncounted: list[Collection[str]] = field(default_factory=list)
 
-    def fold(self, mentions: Iterable[Mention]) -> None:
+    def fold(self, mentions: Sequence[Mention]) -> None:
         """Add the names of an earlier recap."""
-        mentions = list(mentions)
         if not mentions:
             return
         names, lasts, owns, counts, messages, among = zip(*mentions, strict=True)
+        is_own = [own >= 0 for own in owns]
         self.newest.update(zip(names, zip(lasts, among, strict=True), strict=True))
-        dict.update(self.messages, zip(names, messages, strict=True))  # `Counter.update` would add
+        self.own.update(compress(zip(names, owns, strict=True), is_own))
+        # `Counter.update` would add.
+        dict.update(self.messages, zip(names, messages, strict=True))
+        dict.update(self.own_counts, compress(zip(names, counts, strict=True), is_own))
         self._folded = max(self._folded, *lasts)
-        for name, own, count in zip(names, owns, counts, strict=True):
-            if own >= 0:
-                self.own[name] = own
-                self.own_counts[name] = count
 
     def add(self, names: Sequence[str], position: int, *, is_own: bool) -> None:
         """Add the distinct names of a part of a message. Messages must be added in chronological order."""
