@@ -8,7 +8,10 @@ from django.urls import reverse
 from compaction.messages import Usage
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
+from sessions.selectors.past_prompts import prompts_around
 from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.recap_edit import recap_edit
+from tests.pages.served import compacted_session
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = pytest.mark.django_db
@@ -46,3 +49,17 @@ def test_the_tab_shows_the_edits_of_a_compaction(member_client, compacted_by_cli
     session_compact(session=compacted_by_client, trigger="user")
     page = prompt_tab(member_client, AgentSession.objects.get(pk=compacted_by_client.pk))
     assert set(page.context["counts"]) > {"verbatim"}
+
+
+def test_compactions_after_a_fetch_change_the_next_prompt(member_client, api_key, client, project):
+    session, headers = compacted_session(project), {"Authorization": f"Bearer {api_key}"}
+    url = f"/api/v1/sessions/{session.external_id}/prompt/"
+    client.get(url, headers=headers)  # the agent is waiting for the model
+    first = recap_edit(session=session, number=1, text="## Decisions\n- the tests stay")
+    second = recap_edit(
+        session=session, number=2, text="## Decisions\n- the tests stay, and the docs as well"
+    )
+    page = prompt_tab(member_client, session)
+    assert page.context["outline"].tokens == client.get(url, headers=headers).json()["tokens"]
+    before, after = prompts_around(session=AgentSession.objects.get(pk=session.pk), row=session.compactions.get(number=3))
+    assert (before.tokens, after.tokens) == (first.tokens_after, second.tokens_after)

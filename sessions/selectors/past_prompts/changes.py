@@ -90,7 +90,7 @@ def prompts_around(*, session: AgentSession, row: Compaction) -> tuple[Outline, 
     if row.first_turn is None:
         return None
     index = min(row.first_turn + 1, session.turn_count)
-    earlier = edits_in_force_after(index - 1) & Q(compaction__number__lt=row.number)
+    earlier = edits_in_force_after(row.first_turn) & Q(compaction__number__lt=row.number)
     before = outline_at(session=session, index=index, applied=earlier)
     after = outline_at(session=session, index=index, applied=earlier | Q(compaction=row))
     return (before, after) if before is not None and after is not None else None

@@ -124,7 +124,9 @@ def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -
     turn = session.turns.filter(index=index).first()
     end = prompt_end(turn) if turn is not None else session.message_count
     start = client_start(session_id=session.pk, context_start=session.context_start, turn=index)
-    selected = edits_in_force_after(index - 1) if applied is None else applied
+    # A compaction after the last prompt was served is part of the next prompt only.
+    in_force_after = index - 1 if turn is not None else index
+    selected = edits_in_force_after(in_force_after) if applied is None else applied
     edits = [edit for edit in _edits(session, selected) if affects(edit.value, start)]
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
