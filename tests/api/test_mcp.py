@@ -253,10 +253,11 @@ class TestTools:
         text, is_error = tool(api_key, "search_history", query="x", scope="everything")
         assert (text, is_error) == ("`scope` must be one of: session, project.", True)
 
-    def test_arguments_with_nul_do_no_harm(self, api_key, talk):
+    def test_arguments_with_nul_do_no_harm(self, api_key, api, talk):
         operation = {"op": "add", "field": "decisions", "item": "split at \0"}
-        noted = tool(api_key, "update_working_memory", operations=[operation], reason="read \0")
+        noted = tool(api_key, "update_working_memory", operations=[operation], reason="read \0" * 1_000)
         assert noted == ("working memory is at revision 1", False)
+        assert len(api.get("sessions/talk/memory/revisions/1/").json()["reason"]) == 500
         assert tool(api_key, "context_status", session="talk\0")[1]
         assert not tool(api_key, "request_compaction", instructions="keep \0")[1]
 

@@ -16,13 +16,16 @@ from sessions.services.memory.revisions import (
     memory_warning,
 )
 
+#: Maximum characters of the reason, as over the API.
+_MAX_REASON = 500
+
 
 def run(session: AgentSession, arguments: Arguments) -> str:
     """Apply the operations as one revision; return its number, and a warning if the memory is too long."""
     items = arguments.get("operations")
     if not isinstance(items, list) or not items:
         raise ToolError("`operations` must be a list with at least one operation")
-    writer = Writer(author=Author.MODEL, via=Via.TOOL, reason=str(arguments.get("reason") or ""))
+    writer = Writer(author=Author.MODEL, via=Via.TOOL, reason=_reason(arguments))
     try:
         operations = [Operation.from_json(item) for item in items]
         revision = memory_operate(session=session, operations=operations, writer=writer)
@@ -31,6 +34,11 @@ def run(session: AgentSession, arguments: Arguments) -> str:
     result = f"working memory is at revision {revision.number if revision else 0}"
     warning = memory_warning(memory_value(revision), revision.tokens) if revision else None
     return f"{result}; {warning}" if warning else result
+
+
+def _reason(arguments: Arguments) -> str:
+    """Return the reason for the change, truncated. An update with a long reason is not rejected."""
+    return str(arguments.get("reason") or "")[:_MAX_REASON]
 
 
 _OPERATION = {
