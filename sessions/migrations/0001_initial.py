@@ -635,6 +635,7 @@ class Migration(migrations.Migration):
                 ),
                 ("starts", models.DateField()),
                 ("share", models.PositiveSmallIntegerField()),
+                ("limit_microusd", models.PositiveBigIntegerField()),
                 ("spent_microusd", models.PositiveBigIntegerField()),
                 ("at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("mail_pending", models.BooleanField(default=False)),
@@ -656,7 +657,9 @@ class Migration(migrations.Migration):
                     )
                 ],
                 "constraints": [
-                    models.UniqueConstraint(fields=("budget", "starts", "share"), name="alert_once")
+                    models.UniqueConstraint(
+                        fields=("budget", "starts", "limit_microusd", "share"), name="alert_once"
+                    )
                 ],
             },
         ),

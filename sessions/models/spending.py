@@ -53,12 +53,16 @@ class CostBudget(models.Model):
 
 
 class BudgetAlert(models.Model):
-    """A share of a budget that was reached in a period. The row ensures that it is reported only once."""
+    """A share of a budget that was reached in a period. The row ensures that it is reported only once.
+
+    Shares of another limit are reported separately: after an alert, people raise the limit.
+    """
 
     budget = models.ForeignKey(CostBudget, on_delete=models.CASCADE, related_name="alerts", db_index=False)
     # The first day of the period, in the budget's time zone.
     starts = models.DateField()
     share = models.PositiveSmallIntegerField()
+    limit_microusd = models.PositiveBigIntegerField()
     spent_microusd = models.PositiveBigIntegerField()
     at = models.DateTimeField(default=timezone.now)
     # A later task sends the e-mails and retries if that fails.
@@ -66,7 +70,9 @@ class BudgetAlert(models.Model):
     mail_attempts = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["budget", "starts", "share"], name="alert_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["budget", "starts", "limit_microusd", "share"], name="alert_once")
+        ]
         indexes = [
             # The scheduler sends pending e-mails.
             models.Index(fields=["at"], condition=models.Q(mail_pending=True), name="alert_mail_pending")

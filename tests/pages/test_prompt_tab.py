@@ -61,5 +61,7 @@ def test_compactions_after_a_fetch_change_the_next_prompt(member_client, api_key
     )
     page = prompt_tab(member_client, session)
     assert page.context["outline"].tokens == client.get(url, headers=headers).json()["tokens"]
-    before, after = prompts_around(session=AgentSession.objects.get(pk=session.pk), row=session.compactions.get(number=3))
+    before, after = prompts_around(
+        session=AgentSession.objects.get(pk=session.pk), row=session.compactions.get(number=3)
+    )
     assert (before.tokens, after.tokens) == (first.tokens_after, second.tokens_after)

@@ -87,6 +87,21 @@ def test_only_the_largest_of_several_reached_shares_is_reported(budget, spend):
     assert set(BudgetAlert.objects.values_list("share", flat=True)) == {50, 80}
 
 
+def test_shares_of_a_raised_limit_are_reported(project, budget, spend):
+    spend(10)
+    assert cost_budgets_check(now=NOW) == 1
+    changed = {"project": project, "period": "month", "emails": ["lead@example.org"]}
+    budget_set(limit_microusd=16_000_000, **changed)
+    assert cost_budgets_check(now=NOW) == 1
+    assert "50%" in mail.outbox[-1].subject
+    assert "$10.00 of its monthly budget of $16.00" in mail.outbox[-1].body
+    spend(3)
+    assert cost_budgets_check(now=NOW) == 1
+    assert "80%" in mail.outbox[-1].subject
+    budget_set(limit_microusd=10_000_000, **changed)
+    assert cost_budgets_check(now=NOW) == 0
+
+
 def test_the_next_period_is_reported_again(budget, spend):
     spend(6)
     cost_budgets_check(now=NOW)

@@ -55,7 +55,7 @@ def budget_set(
 ) -> CostBudget:
     """Create or change the budget of a period, for the project or an agent, model, tag or member of it.
 
-    Alerts already sent in the current period are not repeated. Raises `TooManyBudgets`.
+    Alerts already sent in the current period for the same limit are not repeated. Raises `TooManyBudgets`.
     """
     key: dict[str, Any] = {"project": project, "period": period, "scope": scope, "scope_value": scope_value}
     Project.objects.select_for_update().get(pk=project.pk)
@@ -99,7 +99,8 @@ def _alert(spent: BudgetSpending) -> int:
     # Locking the budget's row serializes concurrent checks.
     if not reached or not CostBudget.objects.select_for_update().filter(pk=spent.budget.pk).first():
         return 0
-    known = BudgetAlert.objects.filter(budget=spent.budget, starts=spent.span.first)
+    limit = spent.budget.limit_microusd
+    known = BudgetAlert.objects.filter(budget=spent.budget, starts=spent.span.first, limit_microusd=limit)
     new = sorted(set(reached) - set(known.values_list("share", flat=True)))
     if not new:
         return 0
@@ -108,6 +109,7 @@ def _alert(spent: BudgetSpending) -> int:
             budget=spent.budget,
             starts=spent.span.first,
             share=share,
+            limit_microusd=limit,
             spent_microusd=spent.microusd,
             mail_pending=bool(spent.budget.emails) and share == new[-1],
         )
@@ -153,7 +155,7 @@ def _mail(alert: BudgetAlert) -> int:
     if not settings.EMAIL_HOST:
         return 0
     budget = alert.budget
-    spent, limit = alert.spent_microusd / 1_000_000, budget.limit_microusd / 1_000_000
+    spent, limit = alert.spent_microusd / 1_000_000, alert.limit_microusd / 1_000_000
     kind = f"{ADJECTIVES[budget.period]} budget{_for_scope(budget)}"
     subject = f"{budget.project.name}: {alert.share}% of the {kind} reached"
     text = (
