@@ -11,15 +11,14 @@ from django.utils import timezone
 
 from compaction.memory import Churn, churn
 from compaction.meter import Verdict
-from compaction.referenced import How
 from sessions.charts.cache import Cause, cost_share, misses
 from sessions.charts.prompt_sizes import PromptSize
-from sessions.models import AgentSession, Compaction, Message, SessionProfile
-from sessions.selectors.charts import chart_points, compactions_by_turn, prompt_slope
+from sessions.models import AgentSession, SessionProfile
+from sessions.selectors.charts import chart_points, prompt_slope
 from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
+from sessions.selectors.health_facts import HealthFacts, health_facts
 from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
-from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.token_budgets import calibration_of, limit_of
 
 #: Points of a sparkline.
@@ -53,33 +52,41 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
     found = AgentSession.objects.filter(outdated)
     if not everywhere:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
-    rows = list(found.order_by("-last_active_at")[:limit])
-    for session in rows:
-        profile_write(session=session)
-    return len(rows)
+    return len(_profiles_write(list(found.order_by("-last_active_at")[:limit])))
 
 
 def profile_write(*, session: AgentSession) -> SessionProfile:
-    """Recompute the profile of one session from small columns of all its turns."""
+    """Recompute the profile of one session."""
+    [profile] = _profiles_write([session])
+    return profile
+
+
+def _profiles_write(sessions: Sequence[AgentSession]) -> list[SessionProfile]:
+    facts = health_facts(session.pk for session in sessions) if sessions else {}
+    profiles = [_profile(session, facts[session.pk]) for session in sessions]
+    columns = [field.name for field in SessionProfile._meta.concrete_fields if not field.primary_key]
+    return SessionProfile.objects.bulk_create(
+        profiles, update_conflicts=True, unique_fields=["session"], update_fields=columns
+    )
+
+
+def _profile(session: AgentSession, facts: HealthFacts) -> SessionProfile:
+    """Compute the profile of a session from small columns of all its turns."""
     points = chart_points(session=session)
     calibration = calibration_of(session.calibration, model=session.model)
     sizes = [point.provider_tokens(calibration) for point in points]
-    signs = _signs(session, points, sizes)
-    health: Health = health_of(signs)
-    profile, _ = SessionProfile.objects.update_or_create(
+    health: Health = health_of(_signs(session, points, sizes, facts))
+    return SessionProfile(
         session=session,
-        defaults={
-            "turn_count": session.turn_count,
-            "edits_revision": session.edits_revision,
-            "lost_references": signs.lost,
-            "sparkline": sparkline(sizes),
-            "grade": health.grade,
-            "score": health.score,
-            "reasons": health.reasons_json(),
-            "updated_at": timezone.now(),
-        },
+        turn_count=session.turn_count,
+        edits_revision=session.edits_revision,
+        lost_references=facts.lost,
+        sparkline=sparkline(sizes),
+        grade=health.grade,
+        score=health.score,
+        reasons=health.reasons_json(),
+        updated_at=timezone.now(),
     )
-    return profile
 
 
 def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
@@ -90,19 +97,16 @@ def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
     return [max(sizes[start:end]) for start, end in pairwise(edges)]
 
 
-def _signs(session: AgentSession, points: Sequence[PromptSize], sizes: Sequence[int]) -> Signs:
+def _signs(
+    session: AgentSession, points: Sequence[PromptSize], sizes: Sequence[int], facts: HealthFacts
+) -> Signs:
     slope = prompt_slope(session=session, points=points)
     found = limit_of(session)
     limit = found.tokens if found is not None else None
-    own = list(
-        session.compactions.filter(state__in=Compaction.APPLIED)
-        .order_by("number")
-        .values_list("turn_index", "snapshot_position")
-    )
     by_client = [point.turn for point in points if point.client_compaction is not None]
-    places = sorted({*by_client, *(turn + 1 for turn, _ in own)})
-    found_misses = misses(points, compactions_by_turn(session=session))
-    avoidable = [miss for miss in found_misses if miss.cause not in _BY_COMPACTION]
+    own = {turn + 1: number for turn, number in zip(facts.turns, facts.numbers, strict=True)}
+    places = sorted({*by_client, *own})
+    avoidable = [miss for miss in misses(points, own) if miss.cause not in _BY_COMPACTION]
     return Signs(
         turns=len(points),
         calls=sum(point.reported is not None for point in points),
@@ -112,31 +116,16 @@ def _signs(session: AgentSession, points: Sequence[PromptSize], sizes: Sequence[
         burst=sum(limit < size for size in sizes) if limit else 0,
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
-        mid_task=_mid_task(session, [position - 1 for _, position in own]),
+        mid_task=facts.mid_task,
         spikes=sum(point.output_spike is not None for point in points),
-        lost=_lost(session),
+        lost=facts.lost,
         failures=session.failures,
-        churning=_is_churning(session),
+        churning=_is_churning(session, facts.revision),
         runaway=slope is not None and slope.verdict is Verdict.WALL,
     )
 
 
-def _lost(session: AgentSession) -> int:
-    """Return how many edits removed content that the model missed later. Expanded content does not count."""
-    edits = session.edits.filter(referenced_turn__isnull=False, compaction__state__in=Compaction.APPLIED)
-    return edits.exclude(referenced_how=How.EXPANDED).exclude(strategy=CLIENT).count()
-
-
-def _mid_task(session: AgentSession, positions: Sequence[int]) -> int:
-    """Return how many compactions happened while the newest message was a call without its result."""
-    if not positions:
-        return 0
-    calls = Message.objects.filter(session=session, position__in=positions, role="assistant")
-    return calls.exclude(tool_name="").count()
-
-
-def _is_churning(session: AgentSession) -> bool:
-    newest = session.memory_revisions.order_by("-number").values_list("number", flat=True).first()
+def _is_churning(session: AgentSession, newest: int | None) -> bool:
     if newest is None:
         return False
     first = max(newest - _REVISIONS, 0)
