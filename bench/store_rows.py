@@ -78,40 +78,13 @@ def session_rows(
     is_imported: bool = False,
 ) -> Made:
     """Return the rows of a session. An imported one has no compactions."""
-    agent, model, budget, _ = random_.choices(AGENTS, weights=[each[-1] for each in AGENTS])[0]
     started = until - timedelta(seconds=max(random_.uniform(0, 90 * 86_400), turns * 80))
-    at, id = started, uuid_of(random_, started)
+    session = _session(random_, project, users, number=number, started=started, is_imported=is_imported)
+    made = Made(session={}, preamble=row_of(_preamble(session)))
     context = _Context(
         raw={"system": SYSTEM, "tools": TOOL_TOKENS}, shown={"system": SYSTEM, "tools": TOOL_TOKENS}
     )
-    session = AgentSession(
-        id=id,
-        project_id=project,
-        external_id=f"run-{number:05d}",
-        title=f"{agent}: {text_of(random_, 40)}",
-        agent=agent,
-        model=model,
-        format="anthropic",
-        origin="claude-code" if is_imported else "api",
-        tags=sorted(random_.sample(TAGS, k=random_.randrange(3))),
-        metadata={"run": number},
-        budget_tokens=budget,
-        context_window=pricing.context_window(model),
-        created_by_id=random_.choices(users, weights=range(len(users), 0, -1))[0],
-        created_at=started,
-        started_at=started,
-        preamble_version=1,
-        preamble_hash=bodies.content_hash(b"generated"),
-    )
-    preamble = Preamble(
-        session_id=id,
-        version=1,
-        from_turn=0,
-        system=bodies.pack(bodies.json_bytes("You are an agent. " + "Be exact. " * 40)),
-        system_tokens=SYSTEM,
-        tools_tokens=TOOL_TOKENS,
-    )
-    made = Made(session={}, preamble=row_of(preamble))
+    id, model, at = session.pk, session.model, started
     first, step = random_.randrange(len(made_of.steps)), made_of.steps
     position, sizes = 0, list[int]()
     for index in range(turns):
@@ -131,9 +104,9 @@ def session_rows(
         position += 2
         _count(session, usage, cost)
         sizes.append(usage.prompt_tokens)
-        is_over = sum(context.shown.values()) > 0.7 * budget and not is_imported
+        is_over = sum(context.shown.values()) > 0.7 * session.budget_tokens and not is_imported
         if is_over and position - context.evicted_to > 12:
-            _compact(random_, made, context, session, index, position, at, budget)
+            _compact(random_, made, context, session, index, position, at)
         at += timedelta(seconds=random_.expovariate(1 / 25) if random_.random() < 0.97 else 1_800)
     session.turn_count, session.message_count = turns, position
     session.last_active_at, session.peak_prompt_tokens = at, max(sizes)
@@ -142,6 +115,48 @@ def session_rows(
     made.session = row_of(session)
     made.scan, made.profile = scan_row(session, {}), profile_row(session, sizes, at)
     return made
+
+
+def _session(
+    random_: random.Random,
+    project: UUID,
+    users: Sequence[int],
+    *,
+    number: int,
+    started: datetime,
+    is_imported: bool,
+) -> AgentSession:
+    agent, model, budget, _ = random_.choices(AGENTS, weights=[each[-1] for each in AGENTS])[0]
+    return AgentSession(
+        id=uuid_of(random_, started),
+        project_id=project,
+        external_id=f"run-{number:05d}",
+        title=f"{agent}: {text_of(random_, 40)}",
+        agent=agent,
+        model=model,
+        format="anthropic",
+        origin="claude-code" if is_imported else "api",
+        tags=sorted(random_.sample(TAGS, k=random_.randrange(3))),
+        metadata={"run": number},
+        budget_tokens=budget,
+        context_window=pricing.context_window(model),
+        created_by_id=random_.choices(users, weights=range(len(users), 0, -1))[0],
+        created_at=started,
+        started_at=started,
+        preamble_version=1,
+        preamble_hash=bodies.content_hash(b"generated"),
+    )
+
+
+def _preamble(session: AgentSession) -> Preamble:
+    return Preamble(
+        session_id=session.pk,
+        version=1,
+        from_turn=0,
+        system=bodies.pack(bodies.json_bytes("You are an agent. " + "Be exact. " * 40)),
+        system_tokens=SYSTEM,
+        tools_tokens=TOOL_TOKENS,
+    )
 
 
 def _usage(random_: random.Random, context: _Context, output: int) -> Usage:
@@ -175,7 +190,6 @@ def _compact(
     index: int,
     position: int,
     at: datetime,
-    budget: int,
 ) -> None:
     """Evict everything but the first message and the last ten, and replace it with a recap."""
     before, end = sum(context.shown.values()), position - 11
@@ -200,7 +214,7 @@ def _compact(
         policy=Policy().to_json(),
         tokens_before=before,
         tokens_after=after,
-        record=_record(before, after, budget, kept + recap_tokens, end, by_model),
+        record=_record(before, after, session.budget_tokens, kept + recap_tokens, end, by_model),
         cost_microusd=random_.randrange(2_000, 40_000) if by_model else 0,
         created_at=at,
         started_at=at,
@@ -225,17 +239,19 @@ def _compact(
         **recap_columns(recap, [edit]),
     )
     made.compactions.append(row_of(compaction))
-    made.edits.append(
-        {
-            "compaction_id": compaction.pk,
-            "session_id": compaction.session_id,
-            "ordinal": 0,
-            **edit_row(edit),
-            "referenced_text": "",
-            "referenced_how": "",
-        }
-    )
+    made.edits.append(_edit_row(compaction, edit))
     made.recaps.append(row_of(stored))
+
+
+def _edit_row(compaction: Compaction, edit: EditValue) -> Row:
+    return {
+        "compaction_id": compaction.pk,
+        "session_id": compaction.session_id,
+        "ordinal": 0,
+        **edit_row(edit),
+        "referenced_text": "",
+        "referenced_how": "",
+    }
 
 
 def _record(before: int, after: int, budget: int, rebilled: int, dropped: int, by_model: bool) -> Row:

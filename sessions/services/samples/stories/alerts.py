@@ -36,6 +36,12 @@ def exploring() -> Iterator[Step]:
 
 def feature() -> Iterator[Step]:
     """Return the session that adds e-mail alerts of spring tides."""
+    yield from _reading_the_alerts()
+    yield from _adding_the_mail()
+    yield from _templates()
+
+
+def _reading_the_alerts() -> Iterator[Step]:
     yield Step(
         user="Harbour masters want an e-mail two days before a spring tide above 4.8 m. Use the existing mailer.",
         text="I'll read the alerts that exist and the mailer.",
@@ -56,6 +62,9 @@ def feature() -> Iterator[Step]:
         text="And the scheduler.", calls=(read("src/tidewater/jobs/nightly.py", 14), grep("@daily", 9))
     )
     yield Step(calls=(bash("sqlite3 data/stations.db .schema", search_hits("CREATE TABLE", 30)),))
+
+
+def _adding_the_mail() -> Iterator[Step]:
     yield Step(
         text="Thresholds are per station and in centimetres. I'll add the alert and its job.",
         calls=(
@@ -101,6 +110,9 @@ def feature() -> Iterator[Step]:
         ),
         compacts="before the templates",
     )
+
+
+def _templates() -> Iterator[Step]:
     yield Step(
         user="Good. The mail needs a plain-text and an HTML version, in English and French.",
         calls=(
