@@ -1,5 +1,6 @@
 """`make run` starts, stops, recovers from a kill, and reports in one line why it cannot start."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,8 +8,10 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from tests.running.instance import START_SECONDS, Instance, alive, children, fre
 
 WORKER = "contextapp.celery worker"
 WEB = "http_server web"
+TOO_LONG_FOR_A_SOCKET = "long-" * 20 + "/Home"
 
 pytestmark = pytest.mark.processes
 #: For tests that wait for a worker. At its usual niceness, it would be starved by other tests.
@@ -25,9 +29,16 @@ NOT_NICE = {"CONTEXTAPP_WORKER_NICE": "0"}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-def count_projects(instance: Instance) -> int:
-    count = "from accounts.models import *; print(Project.objects.count())"
-    return int(instance.manage("shell", "-v0", "-c", count))
+def api(instance: Instance, method: str, path: str, key: str, body: bytes | None = None) -> Any:
+    """Return the JSON of a successful response."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{instance.port}/api/v1/{path}",
+        method=method,
+        data=body,
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=START_SECONDS) as answer:
+        return json.load(answer)
 
 
 @pytest.fixture(scope="module")
@@ -37,72 +48,80 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @linux
-def test_two_instances_run_side_by_side_until_a_signal_stops_them(tmp_path, used):
+def test_two_instances_run_side_by_side_until_they_are_stopped_or_killed(tmp_path, used, subtests):
+    """One start of two instances serves for all that can be seen on them, because a start takes seconds."""
     instruments().compactions.labels("manual", "done")  # creates the file with the counters of this process
     counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
-    first = Instance(tmp_path / "a", tmp_path / "a.out")
-    second = Instance(used, tmp_path / "b.out")
+    first = Instance(tmp_path / TOO_LONG_FOR_A_SOCKET, tmp_path / "first.out")
+    second = Instance(used, tmp_path / "second.out", **NOT_NICE)
     with running(first), running(second):
         assert [first.status(), second.status()] == [200, 200]
         assert [file.exists() for file in counted] == [True]  # the counters of the tests remain
-        for name in ("api-key", "admin-password", "secret-key"):
-            assert stat.S_IMODE((first.home / name).stat().st_mode) == 0o600
-            assert str(first.home / "api-key") in first.printed
-        assert [niceness(first, name) for name in (WEB, WORKER)] == [0, 10]
-        if Path("/proc/self/autogroup").exists():
-            assert [session_niceness(first, name) for name in (WEB, WORKER)] == [0, 10]
-        serving = pids(first, WEB)[1:]
-        assert len(serving) == 2
-        assert all(memory(pid)["Private_Dirty"] * 2 < memory(pid)["Rss"] for pid in serving)  # it is shared
-        commands = "\n".join(children(first.process.pid).values())
-        assert all(
-            part in commands for part in ("postgres", "valkey-server", WEB, "http_server gateway", "celery")
-        )
-        assert f"http://127.0.0.1:{first.gateway_port}/gateway/" in first.printed
+        with subtests.test("files, processes and ports"):
+            check_what_runs(first)
+        with subtests.test("what is taken"):
+            assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance is running in")
+            third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)
+            assert_exits_with(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
+        assert "Traceback" not in first.printed + second.printed
+        with subtests.test("a child that died"):
+            check_restarts(second)
 
-        assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance is running in")
-        third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)
-        assert_exits_with(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
-
-        below = set(children(first.process.pid)) | set(children(second.process.pid))
-        assert first.stop(signal.SIGINT) == 0
-        assert second.stop(signal.SIGTERM) == 0
-    assert alive(below) == set()
-    assert "Traceback" not in first.printed + second.printed
-    assert "database system is shut down" in (first.home / "logs" / "postgres.log").read_text()
+        below = set(children(second.process.pid))
+        assert second.stop(signal.SIGINT) == 0
+        assert alive(below) == set()
+        assert "database system is shut down" in (second.home / "logs" / "postgres.log").read_text()
+        with subtests.test("a kill"):
+            check_kill(first, tmp_path / "again.out")
+    shutil.rmtree(homes.sockets(first.home))
 
 
-@linux
-def test_it_keeps_its_data_after_a_kill_in_a_folder_whose_path_is_too_long_for_a_socket(tmp_path):
-    home = tmp_path / ("long-" * 20) / "Home"
-    with running(Instance(home, tmp_path / "one.out")) as instance:
-        key = (home / "api-key").read_text()
-        make = "from accounts.services import *; project_create(name='Kept', slug='kept')"
-        instance.manage("shell", "-v0", "-c", make)
-        below = set(children(instance.process.pid))
-        instance.kill_group()
-    with running(Instance(home, tmp_path / "two.out")) as again:
-        assert "Traceback" not in again.printed
+def check_what_runs(instance: Instance) -> None:
+    for name in ("api-key", "admin-password", "secret-key"):
+        assert stat.S_IMODE((instance.home / name).stat().st_mode) == 0o600
+        assert str(instance.home / "api-key") in instance.printed
+    assert [niceness(instance, name) for name in (WEB, WORKER)] == [0, 10]
+    if Path("/proc/self/autogroup").exists():
+        assert [session_niceness(instance, name) for name in (WEB, WORKER)] == [0, 10]
+    serving = pids(instance, WEB)[1:]
+    assert len(serving) == 2
+    assert all(memory(pid)["Private_Dirty"] * 2 < memory(pid)["Rss"] for pid in serving)  # it is shared
+    commands = "\n".join(children(instance.process.pid).values())
+    assert all(
+        part in commands for part in ("postgres", "valkey-server", WEB, "http_server gateway", "celery")
+    )
+    assert f"http://127.0.0.1:{instance.gateway_port}/gateway/" in instance.printed
+
+
+def check_restarts(instance: Instance) -> None:
+    """Kill children of the instance one after the other. It restarts each of them."""
+    for name, command in (("Valkey", "valkey-server"), ("The scheduler", "contextapp.scheduler")):
+        [first] = pids(instance, command)
+        os.kill(first, signal.SIGKILL)
+        assert eventually(lambda: pids(instance, command) not in ([], [first]))  # noqa: B023
+        assert f"{name} ended (exit code -9). Restarting it" in instance.printed
+    assert eventually(lambda: len(pids(instance, WORKER)) >= 3)
+    family = pids(instance, WORKER)
+    os.kill(min(family), signal.SIGKILL)
+    assert eventually(lambda: not alive(family))  # including the processes that it started
+    assert eventually(lambda: pids(instance, WORKER))
+
+
+def check_kill(instance: Instance, output: Path) -> None:
+    """Kill an instance. Another one that starts with its data folder has its data, and stops cleanly."""
+    key = (instance.home / "api-key").read_text().strip()
+    kept = api(instance, "POST", "sessions/", key, b'{"id": "kept"}')["id"]
+    below = set(children(instance.process.pid))
+    instance.kill_group()
+    again = Instance(instance.home, output)
+    with running(again):
         assert again.status() == 200
-        assert count_projects(again) == 2
-        assert (home / "api-key").read_text() == key
+        assert [session["id"] for session in api(again, "GET", "sessions/", key)["data"]] == [kept]
+        assert (instance.home / "api-key").read_text().strip() == key
+        below |= set(children(again.process.pid))
+        assert again.stop(signal.SIGTERM) == 0
     assert eventually(lambda: not alive(below))
-    shutil.rmtree(homes.sockets(home))
-
-
-@linux
-def test_it_restarts_a_child_that_died(tmp_path, used):
-    with running(Instance(used, tmp_path / "out", **NOT_NICE)) as instance:
-        for name, command in (("Valkey", "valkey-server"), ("The scheduler", "contextapp.scheduler")):
-            [first] = pids(instance, command)
-            os.kill(first, signal.SIGKILL)
-            assert eventually(lambda: pids(instance, command) not in ([], [first]))  # noqa: B023
-            assert f"{name} ended (exit code -9). Restarting it" in instance.printed
-        assert eventually(lambda: len(pids(instance, WORKER)) >= 3)
-        family = pids(instance, WORKER)
-        os.kill(min(family), signal.SIGKILL)
-        assert eventually(lambda: not alive(family))  # including the processes that it started
-        assert eventually(lambda: pids(instance, WORKER))
+    assert "Traceback" not in again.printed
 
 
 @linux
