@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -17,6 +15,7 @@ from accounts.services import api_key_create
 from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+from tests.asynchronous import run
 from tests.plugins.reused import reused
 
 if TYPE_CHECKING:
@@ -98,9 +97,7 @@ class TestSdk:
             ):
                 return await use(client)
 
-        # In its own thread: Playwright runs an event loop in the thread of the tests.
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(asyncio.run, main()).result()
+        return run(main())
 
     @pytest.mark.processes
     @pytest.mark.django_db(transaction=True)

@@ -6,8 +6,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from contextapp.request_limits import request_limited
 from contextapp.web import Application
 from tests.api.client import Api
 from tests.api.talk import request, whole_turn
+from tests.asynchronous import run
 
 TIMEOUT = 30
 LOG = b'{"messages":[{"role":"user","content":"one"},{"role":"user","content":"two"}]}\n'
@@ -167,12 +167,6 @@ def served(*requests: tuple[Scope, Connection], **options: Any) -> list[tuple[in
 
     run(serve())
     return [(connection.status, connection.content) for _, connection in requests]
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread: the browser tests leave an event loop in the main thread."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, work).result()
 
 
 def error_code(content: bytes) -> str:

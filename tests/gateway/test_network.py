@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gateway.network import Network
+from tests.asynchronous import run
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -98,7 +99,7 @@ def pool(**options: object) -> httpcore2.AsyncConnectionPool:
 
 @pytest.mark.parametrize("size", [0, 1, 3_000_000])
 def test_bodies_of_any_size_arrive_whole_over_tls(certificate: Path, size: int) -> None:
-    async def run() -> None:
+    async def work() -> None:
         body = bytes(number % 251 for number in range(1_000)) * (size // 1_000) or b"x" * size
         async with (
             serving(echo, certificate) as port,
@@ -109,20 +110,20 @@ def test_bodies_of_any_size_arrive_whole_over_tls(certificate: Path, size: int) 
                 assert response.content == body
             assert len(http.connections) == 1
 
-    asyncio.run(run())
+    run(work())
 
 
 def test_a_certificate_of_another_authority_is_refused(certificate: Path) -> None:
-    async def run() -> None:
+    async def work() -> None:
         async with serving(echo, certificate) as port, pool() as http:
             with pytest.raises(httpcore2.ConnectError):
                 await http.request("POST", f"https://127.0.0.1:{port}/", content=b"secret")
 
-    asyncio.run(run())
+    run(work())
 
 
 def test_a_proxy_passes_tls_on(certificate: Path) -> None:
-    async def run() -> None:
+    async def work() -> None:
         async with (
             serving(echo, certificate) as port,
             serving(tunnel) as proxy,
@@ -133,7 +134,7 @@ def test_a_proxy_passes_tls_on(certificate: Path) -> None:
             response = await http.request("POST", f"https://127.0.0.1:{port}/", content=b"hello")
             assert response.content == b"hello"
 
-    asyncio.run(run())
+    run(work())
 
 
 def test_a_response_that_is_reset_is_not_taken_for_complete() -> None:
@@ -146,7 +147,7 @@ def test_a_response_that_is_reset_is_not_taken_for_complete() -> None:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
 
-    async def run() -> None:
+    async def work() -> None:
         async with (
             serving(reset) as port,
             pool() as http,
@@ -156,7 +157,7 @@ def test_a_response_that_is_reset_is_not_taken_for_complete() -> None:
                 async for _ in response.aiter_stream():
                     pass
 
-    asyncio.run(run())
+    run(work())
 
 
 def test_a_connection_that_the_provider_has_closed_is_not_used_again() -> None:
@@ -167,7 +168,7 @@ def test_a_connection_that_the_provider_has_closed_is_not_used_again() -> None:
         writer.close()
         closed.set()
 
-    async def run() -> None:
+    async def work() -> None:
         async with serving(once) as port, pool() as http:
             for _ in range(3):
                 closed.clear()
@@ -178,7 +179,7 @@ def test_a_connection_that_the_provider_has_closed_is_not_used_again() -> None:
                     await asyncio.sleep(0)
 
     closed = asyncio.Event()
-    asyncio.run(run())
+    run(work())
 
 
 def test_a_slow_reader_holds_the_provider_back() -> None:
@@ -193,7 +194,7 @@ def test_a_slow_reader_holds_the_provider_back() -> None:
             sent += 2**18
             await writer.drain()
 
-    async def run() -> None:
+    async def work() -> None:
         async with (
             serving(endless) as port,
             pool() as http,
@@ -211,4 +212,4 @@ def test_a_slow_reader_holds_the_provider_back() -> None:
                     await asyncio.sleep(0)
             assert sent - received < 2**26
 
-    asyncio.run(run())
+    run(work())

@@ -17,6 +17,7 @@ from gateway.recording import recorder as recording
 from gateway.recording.recorder import Recorder, StoreUnavailable
 from gateway.recording.spool import Spool
 from sessions.models import AgentSession
+from tests import asynchronous
 from tests.gateway.anthropic_talk import request, streamed, text
 from tests.gateway.double import Provider
 from tests.gateway.running import Running
@@ -63,7 +64,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(work(), 30))
+    asynchronous.run(asyncio.wait_for(work(), 30))
 
 
 def test_calls_are_recorded_in_their_order(store: Store, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sessions.store.loop_connections import LoopConnections, NotConnected
 from sessions.store.prepared import Prepared
+from tests.asynchronous import run
 from tests.serving import database_url
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -53,7 +54,7 @@ def end(*processes: int) -> None:
 def test_a_connection_that_replaces_a_closed_one_responds(size: int, text: str) -> None:
     """libpq closes the socket, and the next connection gets its file descriptor."""
 
-    async def run() -> None:
+    async def work() -> None:
         connections = LoopConnections(connect, size=size)
         for _ in range(3):
             processes = await asyncio.gather(*(echo(connections, text) for _ in range(size)))
@@ -62,14 +63,14 @@ def test_a_connection_that_replaces_a_closed_one_responds(size: int, text: str) 
             assert not set(found) & set(processes)
         connections.close()
 
-    asyncio.run(run())
+    run(work())
 
 
 @pytest.mark.parametrize("pause", ["SELECT pg_sleep(60), %(text)s", "SELECT %(text)s, pg_sleep(60)"])
 def test_a_statement_whose_server_process_ends_fails(pause: Any) -> None:
     sleep = Prepared("sleep", pause, {"text": "text"})
 
-    async def run() -> None:
+    async def work() -> None:
         connections = LoopConnections(connect, size=1)
         process = await echo(connections, "first")
         sleeping = asyncio.ensure_future(connections.fetch_row(sleep, sleep.encode({"text": "x"})))
@@ -80,4 +81,4 @@ def test_a_statement_whose_server_process_ends_fails(pause: Any) -> None:
         assert await echo(connections, "second") != process
         connections.close()
 
-    asyncio.run(run())
+    run(work())
