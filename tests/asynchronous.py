@@ -9,6 +9,6 @@ Result = TypeVar("Result")
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine in a thread of its own: Playwright runs an event loop in the thread of the tests."""
+    """Run a coroutine in a separate thread: Playwright runs an event loop in the thread of the tests."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()

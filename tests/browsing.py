@@ -3,29 +3,39 @@
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Page, ViewportSize
 
+DESKTOP = ViewportSize(width=1440, height=900)
+PHONE = ViewportSize(width=390, height=800)
 _SERIOUS = {"serious", "critical"}
 _COLOR_RULES = ["color-contrast", "link-in-text-block"]
 # The rules about colors take longest, so they check one of the elements that look the same: they and their
-# ancestors have the same tags, classes and computed styles.
-_COLOR_SAMPLE = """() => {
+# ancestors have the same tags, classes and computed styles. Returns the looks that are not among `known`, as
+# hashes, and keeps an element of each.
+_SAMPLE_COLORS = """([theme, known]) => {
     const properties = ["color", "backgroundColor", "backgroundImage", "opacity", "fontSize", "fontWeight",
         "textDecorationLine", "textShadow", "position", "display", "visibility"];
-    const looks = new Map(), sample = new Map();
+    const hash = text => {
+        let high = 0, low = 0;
+        for (let at = 0; at < text.length; at++) {
+            high = Math.imul(high ^ text.charCodeAt(at), 2654435761);
+            low = Math.imul(low ^ text.charCodeAt(at), 1597334677);
+        }
+        return `${high} ${low}`;
+    };
+    const looks = new Set(known), sample = new Map();
     const visit = (element, parent) => {
         const style = getComputedStyle(element);
         const styles = properties.map(name => style[name]);
-        const key = [parent, element.tagName, element.getAttribute("class"), ...styles].join("|");
-        if (!looks.has(key)) looks.set(key, looks.size);
-        const look = looks.get(key);
+        const look = hash([parent, element.tagName, element.getAttribute("class"), ...styles].join("|"));
         const isText = node => node.nodeType === Node.TEXT_NODE && node.data.trim();
         const hasText = "placeholder" in element || [...element.childNodes].some(isText);
-        if (hasText && !sample.has(look)) sample.set(look, element);
+        if (hasText && !looks.has(look) && !sample.has(look)) sample.set(look, element);
         for (const child of element.children) visit(child, look);
     };
-    visit(document.body, -1);
-    return [...sample.values()];
+    visit(document.documentElement, theme);
+    window.sampled = [...sample.values()];
+    return [...sample.keys()];
 }"""
 
 
@@ -41,17 +51,24 @@ def record_complaints(page: Page, complaints: list[str]) -> None:
     page.on("pageerror", lambda error: complaints.append(str(error)))
 
 
-def barriers(page: Page) -> list[str]:
+def barriers(page: Page, looks: set[str] | None = None) -> list[str]:
     """Return the serious and critical accessibility violations that axe-core finds, one line each.
 
     In dark mode, only rules about colors are checked: the rest of a page does not depend on the theme.
+    Colors are not checked again on elements that look like one that an earlier call with the same `looks` has
+    checked.
     """
+    looks = set() if looks is None else looks
     page.evaluate(Axe().axe_script)
     page.emulate_media(color_scheme="light")
-    found = _violations(page, "() => document", rules={rule: {"enabled": False} for rule in _COLOR_RULES})
+    found = _violations(page, "document", rules={rule: {"enabled": False} for rule in _COLOR_RULES})
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
-        found += [f"{theme}: {line}" for line in _violations(page, _COLOR_SAMPLE, runOnly=_COLOR_RULES)]
+        new = page.evaluate(_SAMPLE_COLORS, [theme, list(looks)])
+        if new:
+            lines = _violations(page, "sampled", runOnly=_COLOR_RULES)
+            found += [f"{theme}: {line}" for line in lines]
+            looks.update(new)
     page.emulate_media(color_scheme="light")
     return found
 
@@ -60,7 +77,7 @@ def _violations(page: Page, context: str, **options: Any) -> list[str]:
     # Without the passed rules, which would double the time on long pages, and without downloading the style
     # sheets again, which only an experimental rule needs.
     options |= {"resultTypes": ["violations"], "preload": False}
-    found = page.evaluate(f"options => axe.run(({context})(), options)", options)
+    found = page.evaluate(f"options => axe.run({context}, options)", options)
     return [
         f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
         for rule in found["violations"]

@@ -13,7 +13,7 @@ from compaction.memory import Author
 from sessions.models import AgentSession
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
-from tests.browsing import barriers, fits_in_width
+from tests.browsing import PHONE, barriers, fits_in_width
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 
@@ -56,11 +56,12 @@ def test_a_stale_item_is_confirmed(page_as: Any, owner: Any, marked: AgentSessio
     page: Page = page_as(owner)
     page.goto(reverse("session_memory", args=[marked.project.slug, marked.pk]))
     expect(page.get_by_text("Stale: unittest is in use since turn 0")).to_be_visible()
-    assert barriers(page) == []
+    looks: set[str] = set()
+    assert barriers(page, looks) == []
     page.get_by_role("button", name="Still true tests run with pytest").press("Enter")
     expect(page.get_by_text("confirmed: tests run with pytest")).to_be_visible()
     expect(page.get_by_role("button", name="Still true")).to_have_count(0)
-    assert barriers(page) == []
+    assert barriers(page, looks) == []
 
 
 def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str]) -> None:
@@ -74,8 +75,9 @@ def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str
 def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str]) -> None:
     page: Page = page_as(owner)
     page.emulate_media(reduced_motion="reduce")
-    page.set_viewport_size({"width": 390, "height": 800})
+    page.set_viewport_size(PHONE)
+    looks: set[str] = set()
     for path in paths:
         page.goto(path)
         assert fits_in_width(page), path
-        assert barriers(page) == [], path
+        assert barriers(page, looks) == [], path

@@ -16,7 +16,7 @@ from compaction.memory import Author
 from sessions.models import AgentSession, SharedFact
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
-from tests.browsing import barriers, fits_in_width
+from tests.browsing import PHONE, barriers, fits_in_width
 from tests.pages.transcripts import make_session
 from tests.plugins.reused import reused
 
@@ -184,7 +184,7 @@ class TestInABrowser:
     ) -> None:
         page: Page = page_as(owner)
         page.emulate_media(reduced_motion="reduce")
-        page.set_viewport_size({"width": 390, "height": 800})
+        page.set_viewport_size(PHONE)
         page.goto(reverse("memory", args=[project.slug]))
         page.get_by_role("button", name="Accept", exact=True).first.click()
         expect(page.locator(".is-decided")).to_have_count(1)

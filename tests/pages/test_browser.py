@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from sessions.selectors.transcript import SHOWN
 from sessions.services.samples.jobs import sample_run
-from tests.browsing import fits_in_width
+from tests.browsing import PHONE, fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
 from tests.pages.transcripts import make_session, message, reading_turn, turn
@@ -69,20 +69,42 @@ def test_log_out(at, page):
     page.wait_for_url("**/login/")
 
 
-def test_the_chart_tooltip_shows_exact_values(at, page, sample):
+def test_the_chart_of_a_session(at, page, sample, subtests):
+    """One load of a page serves for all that its chart shows, because it takes longer than the checks."""
     at(address(sample))
-    last = sample.turns.order_by("index").last()
-    text = tooltip_at(page, 0.999)
-    assert f"Turn {last.index}" in text
-    assert f"{last.prompt_reported or last.prompt_estimate:,} tokens" in text
+    with subtests.test("tooltips show exact values"):
+        last = sample.turns.order_by("index").last()
+        text = tooltip_at(page, 0.999)
+        assert f"Turn {last.index}" in text
+        assert f"{last.prompt_reported or last.prompt_estimate:,} tokens" in text
+    with subtests.test("the tooltip of a compaction shows its trigger"):
+        compacted = sample.turns.exclude(client_compaction=None).first()
+        text = tooltip_at(page, compacted.index / (sample.turn_count - 1))
+        assert compacted.client_compaction["trigger"] in text
+        assert f"{compacted.client_compaction['tokens_before']:,} tokens" in text
+    with subtests.test("the scale switches to log"):
+        before = chart_image(page)
+        page.get_by_role("button", name="Log", exact=True).click()
+        expect(page.get_by_role("button", name="Log", exact=True)).to_have_attribute("aria-pressed", "true")
+        assert before != chart_image(page)
+    with subtests.test("the stack names the components"):
+        page.get_by_role("button", name="By component").click()
+        expect(page.get_by_role("button", name="Linear")).to_be_hidden()
+        text = tooltip_at(page, 0.999)
+        assert "tool outputs" in text
+        assert "assistant" in text
+    with subtests.test("it is also a table"):
+        page.get_by_text("Show data table").click()
+        expect(page.locator(".chart-table .sizes tbody tr")).to_have_count(sample.turn_count)
+    with subtests.test("a printed chart fits the paper"):
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 700, "height": 900})
+        assert fits_in_width(page)
+        assert page.locator(".chart canvas").bounding_box()["width"] <= 700
 
 
-def test_the_tooltip_of_a_compaction_shows_its_trigger(at, page, sample):
-    compacted = sample.turns.exclude(client_compaction=None).first()
-    at(address(sample))
-    text = tooltip_at(page, compacted.index / (sample.turn_count - 1))
-    assert compacted.client_compaction["trigger"] in text
-    assert f"{compacted.client_compaction['tokens_before']:,} tokens" in text
+def chart_image(page: Page) -> str:
+    return chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
 
 
 def test_a_spike_of_tool_output_is_marked(at, page, project):
@@ -93,15 +115,6 @@ def test_a_spike_of_tool_output_is_marked(at, page, project):
     assert spike.index == 8
     assert f"Tool output spike: {spike.output_spike:,} tokens" in tooltip_at(page, 8 / 11)
     expect(page.locator(".chart-legend .key-spike")).to_be_visible()
-
-
-def test_the_scale_switches_to_log(at, page, sample):
-    at(address(sample))
-    before = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
-    page.get_by_role("button", name="Log", exact=True).click()
-    expect(page.get_by_role("button", name="Log", exact=True)).to_have_attribute("aria-pressed", "true")
-    after = chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
-    assert before != after
 
 
 def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
@@ -126,22 +139,6 @@ def test_dragging_zooms_in_and_the_button_resets_the_zoom(at, page, project):
     zoom_out.click()
     expect(zoom_out).to_be_hidden()
     assert "Turn 59" in tooltip_at(page, 0.999)
-
-
-def test_the_stack_names_the_components(at, page, sample):
-    at(address(sample))
-    chart_drawn(page)
-    page.get_by_role("button", name="By component").click()
-    expect(page.get_by_role("button", name="Linear")).to_be_hidden()
-    text = tooltip_at(page, 0.999)
-    assert "tool outputs" in text
-    assert "assistant" in text
-
-
-def test_the_chart_is_also_a_table(at, page, sample):
-    at(address(sample))
-    page.get_by_text("Show data table").click()
-    expect(page.locator(".chart-table .sizes tbody tr")).to_have_count(sample.turn_count)
 
 
 def test_one_turn_has_a_chart_too(at, page, project):
@@ -298,8 +295,7 @@ def test_clicking_a_column_from_the_filter_sends_one_request(at, page, project):
     assert ["sort=turns" in address for address in sent] == [True]
 
 
-@pytest.mark.parametrize("width", [320, 390, 800, 1024, 1280])
-def test_names_are_readable_at_every_width(at, page, project, width):
+def test_names_are_readable_at_every_width(at, page, project, subtests):
     made = make_session(
         project, name="s-1", title="A session with a title", agent="an agent of a long name" * 3
     )
@@ -308,10 +304,12 @@ def test_names_are_readable_at_every_width(at, page, project, width):
     made.peak_prompt_tokens = made.last_prompt_tokens = 123_456
     made.cost_microusd, made.compaction_count = 12_345_678, 12
     made.save()
-    page.set_viewport_size({"width": width, "height": 800})
     at(reverse("sessions", args=[project.slug]))
-    assert fits_in_width(page)
-    assert page.locator("[data-row] .title").bounding_box()["width"] > 120
+    for width in (320, 390, 800, 1024, 1280):
+        with subtests.test(width):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert fits_in_width(page)
+            assert page.locator("[data-row] .title").bounding_box()["width"] > 120
 
 
 def test_the_id_of_a_session_is_copied(at, page, project):
@@ -366,7 +364,7 @@ def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
 
 
 def test_pages_fit_a_phone_screen(at, page, sample, project):
-    page.set_viewport_size({"width": 390, "height": 800})
+    page.set_viewport_size(PHONE)
     compacted = compacted_session(project, name="c" * 200)
     compacted.agent, compacted.model, compacted.tags = "a" * 100, "m" * 200, ["t" * 100]
     compacted.save(update_fields=["agent", "model", "tags"])
@@ -384,12 +382,3 @@ def test_pages_fit_a_phone_screen(at, page, sample, project):
     ):
         at(path)
         assert fits_in_width(page), path
-
-
-def test_a_printed_chart_fits_the_paper(at, sample):
-    page = at(address(sample))
-    expect(page.locator(".chart canvas")).to_be_visible()
-    page.emulate_media(media="print")
-    page.set_viewport_size({"width": 700, "height": 900})
-    assert fits_in_width(page)
-    assert page.locator(".chart canvas").bounding_box()["width"] <= 700

@@ -12,7 +12,7 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests import serving
-from tests.browsing import record_complaints
+from tests.browsing import DESKTOP, record_complaints
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 def _window(browser: Browser, _web_server: str) -> Iterator[BrowserContext]:
     """Return one window for all tests, with a page that stays open: opening a window takes longer than
     most tests."""
-    context = browser.new_context(base_url=_web_server, viewport={"width": 1440, "height": 900})
+    context = browser.new_context(base_url=_web_server, viewport=DESKTOP)
     context.set_default_timeout(30_000)  # slow responses of a busy machine are not failures
     expect.set_options(timeout=30_000)
     context.new_page()
