@@ -9,14 +9,15 @@ often as those that it only read (docs/benchmarks.md), then those mentioned last
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
+from typing import Protocol
 
 from compaction.components import COMPONENT_OPS
 from compaction.edits import MAX_REFERENCES, Edit
-from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
+from compaction.messages import Message, Part, Text, ToolCall, ToolResult
 from compaction.references import Kind, argument_text, kind_of, runs
 from compaction.text_names import names_of
 from compaction.view import View
@@ -43,6 +44,16 @@ _PLACEHOLDER = re.compile(r"example|localhost|127\.0\.0\.1|0\.0\.0\.0")
 _OF_THE_SYSTEM = ("/dev/", "/usr/", "/bin/", "/etc/", "/proc/", "/opt/", "/var/", "/tmp")  # noqa: S108
 
 
+class Messages(Protocol):
+    """Messages by position, which may be parsed when they are read."""
+
+    def __contains__(self, position: object, /) -> bool: ...
+
+    def __getitem__(self, position: int, /) -> Message: ...
+
+    def is_by_assistant(self, position: int, /) -> bool: ...
+
+
 @lru_cache(maxsize=20_000)
 def is_distinctive(name: str) -> bool:
     """Whether a mention of `name` implies knowledge of the content in which it occurred."""
@@ -64,11 +75,11 @@ def is_distinctive(name: str) -> bool:
             return False
 
 
-def with_references(edits: Sequence[Edit], messages: Mapping[int, Message], view: View) -> tuple[Edit, ...]:
+def with_references(edits: Sequence[Edit], messages: Messages, view: View) -> tuple[Edit, ...]:
     """Return the edits, each with the identifiers that it removed from the prompt.
 
     Scans every edited text, so do not call it while handling a request. `messages` are those that the edits
-    change, by position; `view` is the view after the edits.
+    change, by position; only those that are needed are read. `view` is the view after the edits.
     """
     prompt = _Prompt(view)
     return tuple(
@@ -77,11 +88,12 @@ def with_references(edits: Sequence[Edit], messages: Mapping[int, Message], view
     )
 
 
-def _hidden(edit: Edit, messages: Mapping[int, Message], prompt: _Prompt) -> tuple[str, ...]:
-    touched = [messages[at] for at in range(edit.end, edit.position - 1, -1) if at in messages]
-    used = [message for message in touched if message.role is Role.ASSISTANT]
-    seen = [message for message in touched if message.role is not Role.ASSISTANT]
-    return tuple(islice(filter(prompt.lacks, _names(chain(used, seen), edit.part)), MAX_REFERENCES))
+def _hidden(edit: Edit, messages: Messages, prompt: _Prompt) -> tuple[str, ...]:
+    touched = [at for at in range(edit.end, edit.position - 1, -1) if at in messages]
+    used = filter(messages.is_by_assistant, touched)
+    seen = filterfalse(messages.is_by_assistant, touched)
+    names = _names(map(messages.__getitem__, chain(used, seen)), edit.part)
+    return tuple(islice(filter(prompt.lacks, names), MAX_REFERENCES))
 
 
 def _names(messages: Iterable[Message], part: int | None) -> Iterator[str]:

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
 from uuid import UUID
 
-from compaction.messages import Message
+from compaction.messages import Message, Role
 from sessions.selectors.stored_rows import Span, StoredMessage, joined, messages_load
 
 
 class ScannedMessages(Mapping[int, Message]):
-    """Messages of a session by position. Each is read and parsed at most once, although a scan needs many of
-    them as new messages, in the view after a compaction, and as the content that the next one removes.
+    """Messages of a session by position, in order.
+
+    A scan needs many of them several times: as new messages, in the view after a compaction, and as the
+    content that the next one removes. Each is parsed once, when it is needed first.
     """
 
-    def __init__(self, session_id: UUID, format: str | None) -> None:
-        self._session_id, self._format = session_id, format
-        self._rows: dict[int, StoredMessage] = {}
+    def __init__(self, format: str | None, rows: Iterable[StoredMessage]) -> None:
+        self._format = format
+        self._rows = {row.position: row for row in rows}
         self._values: dict[int, Message] = {}
 
-    def read(self, spans: Iterable[Span]) -> None:
-        """Read the messages in these spans, which may overlap, in one statement."""
-        rows = messages_load(self._session_id, joined(spans))
-        self._rows.update((row.position, row) for row in rows)
+    @classmethod
+    def load(cls, session_id: UUID, format: str | None, spans: Iterable[Span]) -> Self:
+        """Read the messages in these spans, which may overlap. `format` is the dialect of the session."""
+        return cls(format, messages_load(session_id, joined(spans)))
+
+    def within(self, spans: Iterable[Span]) -> Self:
+        """Return those of the messages that are in these spans, which must be in order."""
+        rows = self._rows
+        positions = (at for first, end in spans for at in range(first, end) if at in rows)
+        part = type(self)(self._format, map(rows.__getitem__, positions))
+        part._values = self._values
+        return part
+
+    def is_by_assistant(self, position: int) -> bool:
+        """Whether the assistant wrote the message, without parsing it."""
+        return self._rows[position].role == Role.ASSISTANT
 
     def __getitem__(self, position: int) -> Message:
         value = self._values.get(position)

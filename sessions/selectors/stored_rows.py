@@ -45,7 +45,7 @@ IN_SPANS: LiteralString = """
 """
 
 _ROWS: LiteralString = f"""
-SELECT m.position, m.turn_index, m.tokens, m.flags, coalesce(m.body, b.data), b.project_id, b.sha256
+SELECT m.position, m.turn_index, m.role, m.tokens, m.flags, coalesce(m.body, b.data), b.project_id, b.sha256
 {IN_SPANS}
  ORDER BY m.position
 """
@@ -103,6 +103,7 @@ class StoredMessage:
 
     position: int
     turn: int
+    role: str
     tokens: int
     flags: int
     data: bytes
@@ -141,11 +142,12 @@ def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage
         StoredMessage(
             position,
             turn,
+            role,
             tokens,
             flags,
             bodies.unpack(blob_get(project_id, sha256) if data is None else data),
         )
-        for position, turn, tokens, flags, data, project_id, sha256 in rows
+        for position, turn, role, tokens, flags, data, project_id, sha256 in rows
     ]
 
 

@@ -8,10 +8,11 @@ from uuid import UUID
 
 from compaction.components import COMPONENT_OPS
 from compaction.edits import Edit, Op
-from compaction.messages import Message, ToolCall, ToolResult
+from compaction.messages import ToolCall, ToolResult
 from compaction.referenced import WatchedEdit, with_references
 from compaction.tools import Kind, action_of
 from compaction.view import apply, in_force
+from sessions.selectors.scanned_messages import ScannedMessages
 from sessions.selectors.stored_rows import (
     Span,
     compactions_load,
@@ -25,8 +26,6 @@ from sessions.selectors.stored_rows import (
 REMOVED = 400
 #: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
 CALLS_BEFORE = 16
-
-Messages = Mapping[int, Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +45,11 @@ class AppliedCompaction:
         """The messages that `tracked_edits` reads."""
         return joined([*_touched(self.edits.values()), *self._visible()])
 
-    def tracked_edits(self, messages: Messages) -> list[WatchedEdit]:
+    def tracked_edits(self, messages: ScannedMessages) -> list[WatchedEdit]:
         """Return the edits with the identifiers and files that they hid."""
         keys, edits = list(self.edits), list(self.edits.values())
-        view = apply(list(self.shown.values()), _within(self._visible(), messages))
-        touched = {message.position: message for message in _within(_touched(edits), messages)}
+        view = apply(list(self.shown.values()), list(messages.within(self._visible()).values()))
+        touched = messages.within(_touched(edits))
         full = with_references(edits, touched, view)
         effective = {id(edit) for edit in in_force(full)}
         tracked = []
@@ -76,13 +75,9 @@ def compactions_applied(
     """
     known = edits_load(shown) if shown else []
     for number, position, edits in compactions_load(session_id, after=after, end=end):
-        in_force = without_covered([*known, *edits])
-        yield AppliedCompaction(number, position, dict(edits), in_force)
-        known = list(in_force.items())
-
-
-def _within(spans: Sequence[Span], messages: Messages) -> list[Message]:
-    return [messages[at] for first, end in spans for at in range(first, end) if at in messages]
+        current = without_covered([*known, *edits])
+        yield AppliedCompaction(number, position, dict(edits), current)
+        known = list(current.items())
 
 
 def _cover(index: int, edits: Sequence[Edit]) -> int:
@@ -104,16 +99,21 @@ def _touched(edits: Iterable[Edit]) -> list[Span]:
     )
 
 
-def _calls(edit: Edit, messages: Messages) -> Iterator[ToolCall]:
+def _calls(edit: Edit, messages: ScannedMessages) -> Iterator[ToolCall]:
     """Yield the calls in the hidden content; for an edited output, the call that produced it."""
     if edit.op is not Op.REPLACE:
-        for message in _within([(edit.position, edit.end + 1)], messages):
-            yield from message.tool_calls
+        yield from _calls_within(edit.position, edit.end, messages)
         return
     parts = messages[edit.position].parts if edit.position in messages else ()
     part = parts[edit.part] if edit.part is not None and edit.part < len(parts) else None
     if isinstance(part, ToolCall):
         yield part
     elif isinstance(part, ToolResult):
-        near = _within([(edit.position - CALLS_BEFORE, edit.end + 1)], messages)
-        yield from (call for message in near for call in message.tool_calls if call.call_id == part.call_id)
+        near = _calls_within(edit.position - CALLS_BEFORE, edit.end, messages)
+        yield from (call for call in near if call.call_id == part.call_id)
+
+
+def _calls_within(first: int, last: int, messages: ScannedMessages) -> Iterator[ToolCall]:
+    for at in range(first, last + 1):
+        if at in messages and messages.is_by_assistant(at):
+            yield from messages[at].tool_calls

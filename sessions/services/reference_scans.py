@@ -162,20 +162,19 @@ class _Scan:
         self._tracker = ReferenceTracker.from_json(state) if state else ReferenceTracker()
         #: The keys of the edits in force after the last tracked compaction.
         self._shown: Sequence[int] = state.get("shown", ())
-        self._messages = ScannedMessages(claimed.session_id, claimed.format)
 
     def run(self) -> int:
         """Process the next messages. Returns the number of references found."""
         end = self._first + MESSAGES
         pending = self._pending(end)
-        self._messages.read([(self._first, end), *(span for each in pending for span in each.spans)])
+        spans = [(self._first, end), *(span for each in pending for span in each.spans)]
+        messages = ScannedMessages.load(self._claimed.session_id, self._claimed.format, spans)
         found = 0
-        for position in range(self._first, end):
-            if position in self._messages:
-                self._add_compactions(pending)
-                found += sum(map(_flag, self._tracker.add_message(self._messages[position])))
-                self._position = position + 1
-        self._add_compactions(pending)
+        for position, message in messages.within([(self._first, end)]).items():
+            self._add_compactions(pending, messages)
+            found += sum(map(_flag, self._tracker.add_message(message)))
+            self._position = position + 1
+        self._add_compactions(pending, messages)
         return found
 
     def save(self) -> None:
@@ -210,11 +209,11 @@ class _Scan:
             compactions_applied(claimed.session_id, after=claimed.compaction, end=end, shown=self._shown)
         )
 
-    def _add_compactions(self, pending: deque[AppliedCompaction]) -> None:
+    def _add_compactions(self, pending: deque[AppliedCompaction], messages: ScannedMessages) -> None:
         """Track the compactions that precede the next message."""
         while pending and pending[0].end <= self._position:
             compaction = pending.popleft()
-            self._tracker.add_edits(compaction.tracked_edits(self._messages))
+            self._tracker.add_edits(compaction.tracked_edits(messages))
             self._compaction, self._shown = compaction.number, list(compaction.shown)
 
 

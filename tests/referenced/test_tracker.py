@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from compaction.dialects import parse
 from compaction.edits import Edit, Op
-from compaction.messages import Message
+from compaction.messages import Message, Role
 from compaction.referenced import MAX_REFERENCES, How, ReferenceTracker, WatchedEdit, with_references
 from compaction.referenced.hidden import is_distinctive
 from compaction.referenced.tracker import LATER_TURNS, MAX_NAMES
 from compaction.references import references
-from compaction.view import apply
+from compaction.view import View, apply
 
 PATH = "src/pool/evict.py"
 NAME = "evict_idle_connections"
@@ -40,8 +40,14 @@ def output(position: int, text: str) -> Message:
     return message(position, {"role": "tool", "tool_call_id": "c0", "content": text})
 
 
-def by_position(messages: Sequence[Message]) -> dict[int, Message]:
-    return {message.position: message for message in messages}
+class Messages(dict[int, Message]):
+    def is_by_assistant(self, position: int) -> bool:
+        return self[position].role is Role.ASSISTANT
+
+
+def with_hidden(edit: Edit, messages: Sequence[Message], view: View) -> Edit:
+    [full] = with_references([edit], Messages((message.position, message) for message in messages), view)
+    return full
 
 
 def evicted(names: tuple[str, ...] = (PATH, NAME)) -> Edit:
@@ -93,7 +99,7 @@ def test_identifiers_missing_from_the_prompt_are_hidden() -> None:
         says(3, "It is stillShownFunction that matters."),
     ]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2, text="")
-    [full] = with_references([edit], by_position(messages[1:3]), apply([edit], messages))
+    full = with_hidden(edit, messages[1:3], apply([edit], messages))
     assert full.references == (NAME, "neverMentionedAgain")
 
 
@@ -105,7 +111,7 @@ TEXTS = st.lists(WORDS | st.sampled_from([" ", "\n", "\\n", "→", ":", "-", "é
 def test_a_name_is_hidden_if_the_prompt_does_not_contain_it(removed: str, shown: str) -> None:
     messages = [output(1, removed), says(2, shown)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=1)
-    [full] = with_references([edit], by_position(messages[:1]), apply([edit], messages))
+    full = with_hidden(edit, messages[:1], apply([edit], messages))
     assert set(full.references) == {
         name for name in references(removed) if is_distinctive(name) and name not in shown
     }
@@ -115,7 +121,7 @@ def test_the_assistants_names_come_first() -> None:
     many = " ".join(f"some_long_name_{n:03}" for n in range(200))
     messages = [says(1, "I made own_name_of_mine."), output(2, many)]
     edit = Edit(strategy="drop_oldest", op=Op.EVICT, position=1, end=2)
-    [full] = with_references([edit], by_position(messages), apply([edit], messages))
+    full = with_hidden(edit, messages, apply([edit], messages))
     assert len(full.references) == MAX_REFERENCES
     assert full.references[0] == "own_name_of_mine"
 
