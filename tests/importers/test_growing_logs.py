@@ -18,7 +18,9 @@ from sessions.models import AgentSession
 from sessions.selectors.convert import message_bytes
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.store import ImportResult, session_import
+from sessions.services.sessions.pins import message_pin
 from sessions.store import bodies
+from sessions.store.flags import MessageFlag
 from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
 
 pytestmark = pytest.mark.django_db
@@ -200,6 +202,20 @@ def test_estimated_output_tokens_grow_with_the_answer(project: Project, other_pr
     first = project.agent_sessions.get().turns.get(index=0)
     assert first.output_reported == 1
     assert (first.output_tokens or 0) > 300
+
+
+def test_pins_are_kept_when_the_last_turns_are_replaced(project: Project) -> None:
+    take(project, LINES[:10])
+    session = project.agent_sessions.get()
+    pinned = session.messages.get(source_id="u2")
+    for position in (0, pinned.position):
+        message_pin(session=session, position=position, pinned=True)
+    take(project, LINES)
+    found = project.agent_sessions.get(external_id=SESSION)
+    flagged = found.messages.filter(flags__gte=MessageFlag.PINNED)
+    positions = [row.position for row in flagged if row.flags & MessageFlag.PINNED]
+    assert positions == list(found.pins.order_by("position").values_list("position", flat=True))
+    assert positions == [0, found.messages.get(source_id="u2").position]
 
 
 def test_another_story_is_a_conflict(project: Project, whole: list[Any]) -> None:

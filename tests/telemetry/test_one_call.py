@@ -6,6 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from accounts.models import Project
@@ -16,6 +17,7 @@ from sessions.models import AgentSession, Turn
 from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
+from sessions.services.sessions.comments import comment_create
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.gateway.anthropic_talk import USAGE
@@ -375,3 +377,14 @@ def test_spans_of_calls_that_passed_through_the_gateway(sources: Sources) -> Non
         body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
         assert post(sources.key, body, signal="traces").content == b"{}"
     check_once()
+
+
+def test_comments_follow_their_call_when_a_log_adds_calls_before_it(
+    sources: Sources, api_key: str, member: User
+) -> None:
+    send(api_key, call("req_1", 1))
+    comment_create(session=AgentSession.objects.get(), turn=0, text="Expensive", author_id=member.pk)
+    sources.log()
+    session = AgentSession.objects.get()
+    assert [turn.request_id for turn in session.turns.order_by("index")] == ["req_0", "req_1", "req_2"]
+    assert [comment.turn for comment in session.comments.all()] == [1]

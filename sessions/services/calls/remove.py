@@ -10,6 +10,7 @@ from django.db.models import F
 from compaction.messages import USAGE_COUNTS
 from sessions.models import (
     AgentSession,
+    Comment,
     Compaction,
     MemoryExtractionState,
     MemoryRevision,
@@ -52,7 +53,7 @@ def _remove(session: AgentSession, turn: Turn) -> None:
     session.cost_microusd = max(session.cost_microusd - (turn.cost_microusd or 0), 0)
     session.unpriced_turns -= turn.cost_microusd is None and turn.prompt_reported is not None
     if _is_referenced(session):
-        # Compactions and memory refer to turns by number.
+        # Comments, compactions and memory refer to turns by number.
         Turn.objects.filter(session=session, index=turn.index).update(
             **dict.fromkeys(_FIGURES), prompt_estimate=0
         )
@@ -71,7 +72,7 @@ def _delete_if_empty(session: AgentSession) -> None:
 
 def _is_referenced(session: AgentSession) -> bool:
     """Return whether other tables than that of the messages may refer to turns of the session."""
-    numbered = (Compaction, MemoryRevision, MemoryUpdateState, MemoryExtractionState)
+    numbered = (Comment, Compaction, MemoryRevision, MemoryUpdateState, MemoryExtractionState)
     return any(model.objects.filter(session=session).exists() for model in numbered)
 
 

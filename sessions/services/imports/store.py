@@ -14,6 +14,7 @@ from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.session_tree import names_with_ancestors
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.imports.annotations import annotations_of, annotations_restore
 from sessions.services.imports.enrich import is_recorded, session_enrich
 from sessions.services.imports.find import (
     ImportConflictError,
@@ -150,7 +151,8 @@ def _rewrite_end(
     tally = Tally.opening(prepared, at=session.started_at)
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
-    if changed and session.turn_count:
+    annotations = annotations_of(session, first=first) if changed and session.turn_count else None
+    if annotations is not None:
         session.turns.filter(index__gte=first).delete()
         session.messages.filter(turn_index__gte=first).delete()
         search_index_truncate(session_id=session.pk, position=turns[first].first_position)
@@ -159,6 +161,8 @@ def _rewrite_end(
         session_tools_reset(session_id=session.pk)
     if changed:
         turns_write(session, turns[first:])
+    if annotations is not None:
+        annotations_restore(session, annotations, first=first)
     _save(session, prepared, tally)
     return changed
 
