@@ -37,6 +37,7 @@ from sessions.api.errors import (
     error_response,
     sentence,
 )
+from sessions.models import AgentSession
 from sessions.store.bodies import json_bytes
 from sessions.store.rawjson import BadJson, TooDeep, read_object
 
@@ -93,6 +94,8 @@ class Endpoint(APIView):
             return self._handle(request, kwargs)
         except ApiError as error:
             return error.response()
+        except AgentSession.DoesNotExist:
+            return NotFound("not_found", "The session was deleted during the request.").response()
         except OutOfTime:
             return _too_late()
         except (OperationalError, InterfaceError) as error:

@@ -131,7 +131,10 @@ def with_session(
         request: HttpRequest, slug: str, id: UUID, *args: Params.args, **kwargs: Params.kwargs
     ) -> Response:
         viewer = viewer_of(request, slug)
-        return view(request, viewer, session_of(viewer, id), *args, **kwargs)
+        try:
+            return view(request, viewer, session_of(viewer, id), *args, **kwargs)
+        except AgentSession.DoesNotExist:
+            raise Http404("Session not found") from None  # deleted during the request
 
     return wrapper
 

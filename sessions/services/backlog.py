@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
+from django.db import IntegrityError
 from django.utils import timezone
 
 from sessions.selectors.recent_activity import ACTIVE_SESSIONS, active_parameters
@@ -85,5 +86,8 @@ class Backlog(Generic[Claimed]):
         return next(iter(self._fetch(self._one, limit=1, session=session_id)), None)
 
     def _fetch(self, statement: LiteralString, **parameters: Any) -> list[Claimed]:
-        rows = rows_fetch(statement, {"lease": self._lease, **parameters})
+        try:
+            rows = rows_fetch(statement, {"lease": self._lease, **parameters})
+        except IntegrityError:
+            return []  # one of the sessions has just been deleted; the next pass claims the others
         return [self._claimed(*row) for row in rows]

@@ -15,8 +15,10 @@ def message_pin(*, session: AgentSession, position: int, pinned: bool, actor: Ac
     """Pin or unpin a message. Return False if the session has no message at this position.
 
     It affects later compactions; edits of an earlier one remain until that one is reverted. A message that is
-    pinned again keeps its first pin.
+    pinned again keeps its first pin. Raises `AgentSession.DoesNotExist` if the session was deleted.
     """
+    # Locked first, as by other writers, so that they do not wait for each other.
+    AgentSession.objects.select_for_update().get(pk=session.pk)
     rows = Message.objects.filter(session=session, position=position)
     bit = MessageFlag.PINNED.value
     flags = F("flags").bitor(bit) if pinned else F("flags").bitand(~bit)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 
+from django.db import IntegrityError
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -52,7 +53,10 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
     found = AgentSession.objects.filter(outdated)
     if not everywhere:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
-    return len(_profiles_write(list(found.order_by("-last_active_at")[:limit])))
+    try:
+        return len(_profiles_write(list(found.order_by("-last_active_at")[:limit])))
+    except IntegrityError:
+        return 0  # one of the sessions has just been deleted; the next pass writes the others
 
 
 def profile_write(*, session: AgentSession) -> SessionProfile:
