@@ -101,7 +101,8 @@ class ReferenceTracker:
         return found
 
     def _used(self, message: Message, mentioned: frozenset[str]) -> Iterator[Reference]:
-        for name in sorted(mentioned & self.names.keys(), key=len, reverse=True):
+        # The longest name first. Names of the same length are in order, so that every process finds the same.
+        for name in sorted(mentioned & self.names.keys(), key=lambda name: (-len(name), name)):
             key = self.names[name]
             if key not in self.flagged:
                 reference = Reference(key=key, turn=message.turn, name=name, how=_how(message, name))
