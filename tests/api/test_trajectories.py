@@ -51,8 +51,8 @@ POLICY = {"soft": 0}  # pushes do not run background compactions
 
 #: Folders, and the number of their sessions in the sample: of those with LEAST turns, the first MOST.
 SAMPLE = {
-    "entire-claude-code": 2,
-    "mini-swe-agent": 2,
+    "entire-claude-code": 1,
+    "mini-swe-agent": 1,
     "openhands-completions": 1,
     "pi-coding-agent": 1,
     "tau-bench": 1,

@@ -24,6 +24,7 @@ from sessions.store.postgres import rows_copy
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.importers.logs import SESSION, block, jsonl, text, user
+from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
@@ -57,9 +58,9 @@ def resting(project: Project, number: int) -> AgentSession:
     )
 
 
-@pytest.fixture
-def many(project: Project) -> list[AgentSession]:
-    """Create idle sessions with all derived data."""
+@reused
+def idle(project: Project) -> AgentSession:
+    """Create many idle sessions with all derived data, and return one of them."""
     made = [resting(project, number) for number in range(3_000)]
     derived = [
         *(RollupCursor(session=session, turns=1) for session in made),
@@ -72,7 +73,7 @@ def many(project: Project) -> list[AgentSession]:
         rows_copy(table, [values(row) for row in rows])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return made
+    return made[7]
 
 
 def values(row: Model) -> dict[str, Any]:
@@ -91,8 +92,8 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("derive", [profiles_refresh, rollups_fill])
-def test_a_pass_reads_no_idle_session(derive: Callable[[], int], many: list[AgentSession]) -> None:
-    AgentSession.objects.filter(pk=many[7].pk).update(last_active_at=timezone.now(), turn_count=2)
+def test_a_pass_reads_no_idle_session(derive: Callable[[], int], idle: AgentSession) -> None:
+    AgentSession.objects.filter(pk=idle.pk).update(last_active_at=timezone.now(), turn_count=2)
     with CaptureQueriesContext(connection) as queries:
         assert derive() == 1
     [statement] = [query["sql"] for query in queries if "agent_sessions_compaction" in query["sql"]][:1]
@@ -110,8 +111,8 @@ def test_a_pass_reads_no_idle_session(derive: Callable[[], int], many: list[Agen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("derive", [profiles_refresh, rollups_fill])
-def test_a_full_pass_finds_untimed_changes(derive: Callable[..., int], many: list[AgentSession]) -> None:
-    AgentSession.objects.filter(pk=many[7].pk).update(turn_count=2)
+def test_a_full_pass_finds_untimed_changes(derive: Callable[..., int], idle: AgentSession) -> None:
+    AgentSession.objects.filter(pk=idle.pk).update(turn_count=2)
     assert derive() == 0
     assert derive(everywhere=True) == 1
     assert derive(everywhere=True) == 0

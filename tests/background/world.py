@@ -45,6 +45,8 @@ SETTINGS = {
 
 #: Maximum seconds for any operation.
 PATIENCE = 120.0
+#: Seconds between two looks at what a test waits for: looking takes the time of the servers.
+PAUSE = 0.3
 
 #: An external broker to run these tests on; "" for the embedded one.
 OTHER_BROKER = os.environ.get("CONTEXTAPP_TEST_BROKER_URL", "")
@@ -56,7 +58,7 @@ def eventually(holds: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + PATIENCE
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {PATIENCE:g} s"
-        time.sleep(0.1)
+        time.sleep(PAUSE)
     return found
 
 

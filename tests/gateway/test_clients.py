@@ -348,7 +348,7 @@ class TestAgents:
 
 
 #: Calls of a session, and its budget in tokens. Claude Code's own tools take most of it.
-CALLS, BUDGET = 60, 30_000
+CALLS, BUDGET = 40, 30_000
 
 
 def token_count(body: bytes) -> int:

@@ -142,7 +142,7 @@ def test_importing_in_several_parts_equals_importing_at_once(
     project: Project, whole: list[Any], cuts: list[int]
 ) -> None:
     choice = random.Random(7)
-    for _ in range(20):
+    for _ in range(10):
         way = sorted(choice.sample(cuts, choice.randint(2, 5)))
         for cut in [*way, len(LINES)]:
             take(project, LINES[:cut])

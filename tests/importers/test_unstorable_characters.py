@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -56,11 +56,10 @@ def test_a_log_with_unstorable_characters_is_imported(
 
 
 @pytest.mark.trajectories
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-@pytest.mark.parametrize("folder", KNOWN)
+@pytest.mark.parametrize(("folder", "place"), list(zip(KNOWN, cycle(ODD))))
 def test_real_logs_with_unstorable_characters_are_imported(
-    trajectories: Path, project: Project, api: Api, folder: str, odd: bytes
+    trajectories: Path, project: Project, api: Api, folder: str, place: str
 ) -> None:
     found = [source.read() for source in log_sources([trajectories / folder])]
     middle = sorted(found, key=lambda log: len(log.data))[len(found) // 2]
-    assert_imported_and_compacted(project, api, middle, odd)
+    assert_imported_and_compacted(project, api, middle, ODD[place])
