@@ -1,6 +1,6 @@
 """Measure contextapp, compared with bare Django REST framework views on the same Postgres.
 
-    python -m bench                       # about five minutes on two idle cores
+    python -m bench                       # up to 15 minutes on two busy cores
     python -m bench --json figures.json   # also write the figures of each round
     python -m bench --quick               # a minute, less precise
     python -m bench --stores              # also compare the stores of agent frameworks
@@ -46,7 +46,8 @@ def main() -> None:
     report(rows, options.json, **more)
 
 
-_PARTS = ("idle", "push", "throughput", "fetch", "read", "stored")
+#: Fetches come before the parts that push much, which the worker indexes for some time.
+_PARTS = ("idle", "push", "fetch", "throughput", "read", "stored")
 
 
 def _measure(part: str, instance: Any, rounds: int, scale: float) -> list[Row]:
@@ -55,10 +56,10 @@ def _measure(part: str, instance: Any, rounds: int, scale: float) -> list[Row]:
             return footprint.idle(instance, rounds, 20 * scale)
         case "push":
             return pushes.latency(instance, rounds, int(300 * scale))
-        case "throughput":
-            return pushes.throughput(instance, rounds, int(960 * scale))
         case "fetch":
             return reads.fetches(instance, rounds, int(1_000 * scale))
+        case "throughput":
+            return pushes.throughput(instance, rounds, int(960 * scale))
         case "read":
             turns = int(10_000 * scale)
             return [*reads.long_session(instance, turns), *reads.reads(instance, rounds, turns)]

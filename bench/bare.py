@@ -36,6 +36,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from bench.bare_table import row
 from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 
@@ -46,10 +47,7 @@ class Push(APIView):
     def post(self, request: Request, session: str) -> Response:
         if self.counts:
             dialects.parse(request.data["messages"], format="anthropic", counter=counter())
-        rows = [
-            (session, message["role"], zlib.compress(json.dumps(message).encode(), 1))
-            for message in request.data["messages"]
-        ]
+        rows = [row(session, message) for message in request.data["messages"]]
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO bench_bare (session, role, body) VALUES (%s, %s, %s)", rows)
         return Response({"stored": len(rows)}, status=201)

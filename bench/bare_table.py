@@ -1,5 +1,11 @@
 """The tables of `bench/bare.py`, in their own module because importing that one configures Django."""
 
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
 CREATE = """
 CREATE TABLE IF NOT EXISTS bench_bare (
     session text NOT NULL, position bigserial, role text NOT NULL, body bytea NOT NULL,
@@ -22,3 +28,10 @@ SELECT id, external_id, title, agent, model, format, origin, tags, metadata, pol
        cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, unpriced_turns
   FROM agent_sessions_agentsession
 """
+
+COPY_MESSAGES = "COPY bench_bare (session, role, body) FROM STDIN"
+
+
+def row(session: str, message: dict[str, Any]) -> tuple[str, str, bytes]:
+    """Return session, role and body of a message, as the bare view stores it."""
+    return session, message["role"], zlib.compress(json.dumps(message).encode(), 1)

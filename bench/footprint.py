@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from bench.instance import Instance
-from bench.load import bytes_pushed, create_session, push_concurrently
+from bench.load import create_session, messages_pushed, push_concurrently
 from bench.pushes import BUDGET
 from bench.table import Row
 
@@ -63,7 +64,6 @@ def stored(instance: Instance, turns: int) -> list[Row]:
     present = Row("bytes stored per byte pushed, before VACUUM FULL", "", target=0.60)
     vacuumed = Row("bytes stored per byte pushed, after VACUUM FULL", "", target=0.45)
     sessions = 16
-    pushed = bytes_pushed(sessions, turns // sessions)
     with psycopg.connect(instance.database, autocommit=True) as connection:
         connection.execute("VACUUM FULL")
         before = _sizes(connection)
@@ -74,6 +74,7 @@ def stored(instance: Instance, turns: int) -> list[Row]:
         grown = _sizes(connection)
         connection.execute("VACUUM FULL")
         compact = _sizes(connection)
+    pushed = sum(len(json.dumps(message)) for message in messages_pushed(paths, turns // sessions))
     for name in before:
         shares = [(sizes[name] - before[name]) / pushed for sizes in (grown, compact)]
         print(f"| {name} | {shares[0]:.2f} | {shares[1]:.2f} |")

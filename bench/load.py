@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,12 @@ from bench.http import Http, timed_answer
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def _texts(folder: Path) -> Iterator[Path]:
-    return (file for file in folder.rglob("*") if file.suffix in {".py", ".md"})
+@cache
+def _text() -> str:
+    """Return the files of this project, one after the other."""
+    folders = [ROOT / name for name in ("compaction", "sessions", "docs")]
+    files = sorted(file for folder in folders for file in folder.rglob("*") if file.suffix in {".py", ".md"})
+    return "\n".join(file.read_text() for file in files)
 
 
 class Load:
@@ -30,10 +34,7 @@ class Load:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        files = sorted(
-            file for folder in ("compaction", "sessions", "docs") for file in _texts(ROOT / folder)
-        )
-        self.text = "\n".join(file.read_text() for file in files)
+        self.text = _text()
         self.number = 0
         self.prompt_tokens = 20
 
@@ -92,12 +93,9 @@ def push(http: Http, path: str, load: Load, body: bytes) -> float:
 
 def push_concurrently(port: int, key: str, paths: Sequence[str], turns: int, *, is_ours: bool) -> float:
     """Push `turns` turns to each path, from two processes with a thread per path. Return turns per second."""
-    halves = [half for half in (paths[::2], paths[1::2]) if half]
+    halves = [half for half in _halves(paths) if half]
     context = get_context("fork")
-    workers = [
-        context.Process(target=_write_all, args=(port, key, half, turns, seed, is_ours))
-        for seed, half in enumerate(halves)
-    ]
+    workers = [context.Process(target=_write_all, args=(port, key, half, turns, is_ours)) for half in halves]
     began = time.perf_counter()
     for worker in workers:
         worker.start()
@@ -108,24 +106,32 @@ def push_concurrently(port: int, key: str, paths: Sequence[str], turns: int, *, 
     return turns * len(paths) / (time.perf_counter() - began)
 
 
-def _write_all(port: int, key: str, paths: Sequence[str], turns: int, seed: int, is_ours: bool) -> None:
-    def write(path: str, number: int) -> None:
-        http, load = Http(port, key), Load(seed * 1_000 + number)
+def _halves(paths: Sequence[str]) -> list[list[tuple[str, Load]]]:
+    """Return the paths and what to push to them, for each of two processes."""
+    return [
+        [(path, Load(seed * 1_000 + number)) for number, path in enumerate(paths[seed::2])] for seed in (0, 1)
+    ]
+
+
+def _write_all(port: int, key: str, sessions: Sequence[tuple[str, Load]], turns: int, is_ours: bool) -> None:
+    def write(path: str, load: Load) -> None:
+        http = Http(port, key)
         for _ in range(turns):
             if is_ours:
                 push(http, path, load, load.turn())
             else:
                 timed_answer(partial(http.request, "POST", path, load.turn()), 201)
 
-    threads = [threading.Thread(target=write, args=(path, n)) for n, path in enumerate(paths)]
+    threads = [threading.Thread(target=write, args=each) for each in sessions]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def bytes_pushed(paths: int, turns: int) -> int:
-    """Return the bytes that `push_concurrently` sends as messages."""
-    halves = [len(range(0, paths, 2)), len(range(1, paths, 2))]
-    loads = [Load(seed * 1_000 + number) for seed, half in enumerate(halves) for number in range(half)]
-    return sum(len(json.dumps(load.messages())) for load in loads for _ in range(turns))
+def messages_pushed(paths: Sequence[str], turns: int) -> Iterator[dict[str, Any]]:
+    """Yield the messages that `push_concurrently` pushes."""
+    for half in _halves(paths):
+        for _, load in half:
+            for _ in range(turns):
+                yield from load.messages()

@@ -10,34 +10,47 @@ from functools import partial
 
 import psycopg
 
-from bench.bare_table import COPY_SESSIONS
+from bench.bare_table import COPY_MESSAGES, COPY_SESSIONS, row
 from bench.http import Http, timed
 from bench.instance import Instance
-from bench.load import Load, create_session, push
+from bench.load import Load, create_session, messages_pushed, push, push_concurrently
 from bench.pushes import BUDGET
 from bench.table import Row
 
 #: Messages per page of the whole history; a turn of the load has two.
 _PAGE = 400
+#: Pushes whose median is compared, at the start of the long session and at its end.
+_COMPARED = 200
 
 
 def long_session(instance: Instance, turns: int) -> list[Row]:
-    """Push a session of `turns` turns, and as many to the bare view; compare early and late pushes."""
-    ours, bare, load = instance.ours(), instance.bare(), Load(1)
-    path = create_session(ours, "long", None)
-    early: list[float] = []
-    late: list[float] = []
-    for number in range(turns):
-        body = load.turn()
-        took = push(ours, path, load, body)
-        if 100 <= number < 300:
-            early.append(took)
-        elif number >= turns - 200:
-            late.append(took)
-        timed(partial(bare.request, "POST", "/long/", body), 201)
+    """Push a session of `turns` turns, and as many to the bare view; compare early and late pushes.
+
+    Two clients at once push what is in between. The bare view's table gets the same messages directly.
+    """
+    load = Load(1)
+    path = create_session(instance.ours(), "long", None)
+    _push_in_turn(instance, path, load, 100)
+    early = _push_in_turn(instance, path, load, _COMPARED)
+    between = turns - 100 - 2 * _COMPARED
+    push_concurrently(instance.port, instance.key, [path] * 2, between // 2, is_ours=True)
+    with psycopg.connect(instance.database) as connection, connection.cursor().copy(COPY_MESSAGES) as copy:
+        for message in messages_pushed([path] * 2, between // 2):
+            copy.write_row(row("long", message))
+    late = _push_in_turn(instance, path, load, _COMPARED)
     growth = Row(f"push at turn {turns:,} / at turn 100, p50", "", target=1.2)
-    growth.ours.append(statistics.median(late) / statistics.median(early))
+    growth.ours.append(late / early)
     return [growth]
+
+
+def _push_in_turn(instance: Instance, path: str, load: Load, turns: int) -> float:
+    """Push each turn to contextapp, then to the bare view. Return the median milliseconds of contextapp."""
+    ours, bare, took = instance.ours(), instance.bare(), []
+    for _ in range(turns):
+        body = load.turn()
+        took.append(push(ours, path, load, body))
+        timed(partial(bare.request, "POST", "/long/", body), 201)
+    return statistics.median(took)
 
 
 def reads(instance: Instance, rounds: int, turns: int) -> list[Row]:
