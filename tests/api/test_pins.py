@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from sessions.models import AgentSession
+from sessions.selectors.pins import pinned_messages
+from sessions.services.reconcile.branches import session_fork
 from tests.api.client import Api, code
 from tests.api.talk import push, request, whole_turn
 from tests.plugins.reused import reused
@@ -58,3 +61,11 @@ def test_a_position_without_a_message_is_named(api: Api, position: int) -> None:
 def test_it_requires_the_push_scope(reader_api: Api) -> None:
     response = reader_api.call("PUT", "sessions/s1/messages/0/pin/")
     assert (response.status_code, code(response)) == (403, "missing_scope")
+
+
+def test_a_fork_has_the_pins_of_the_messages_that_it_shares(api: Api) -> None:
+    for position in (FIRST_RESULT, 40):
+        api.call("PUT", f"sessions/s1/messages/{position}/pin/")
+    parent = AgentSession.objects.get(external_id="s1", project__slug="alpha")
+    fork = session_fork(parent=parent, at=20, context_start=0)
+    assert [each.pin.position for each in pinned_messages(fork)] == [FIRST_RESULT]

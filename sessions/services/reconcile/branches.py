@@ -32,6 +32,12 @@ SELECT %(child)s, position, turn_index, role, tokens, flags, tool_name, body, bl
   FROM agent_sessions_message WHERE session_id = %(parent)s AND position < %(end)s
 """
 
+_COPY_PINS: LiteralString = """
+INSERT INTO agent_sessions_pin (session_id, position, user_id, api_key_id, at)
+SELECT %(child)s, position, user_id, api_key_id, at
+  FROM agent_sessions_pin WHERE session_id = %(parent)s AND position < %(end)s
+"""
+
 #: The last turn may be cut. Its response and usage remain in the parent.
 _COPY_TURNS: LiteralString = """
 INSERT INTO agent_sessions_turn (
@@ -59,8 +65,9 @@ SELECT %(child)s, number, turn_index, author, reason, body, origins, tokens, cre
 def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentSession:
     """Return a new session with the first `at` messages of the locked `parent`.
 
-    It has the compactions and the working memory that the parent had at that point. The calls of the shared
-    turns remain billed to the parent. Takes time in proportion to the shared messages.
+    It has the pins of the shared messages, and the compactions and the working memory that the parent had at
+    that point. The calls of the shared turns remain billed to the parent. Takes time in proportion to the
+    shared messages.
     """
     child = _child(parent, forked_at=at, title=parent.title)
     child.context_start = min(context_start, at)
@@ -69,6 +76,7 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
     shared = {"child": child.pk, "parent": parent.pk, "end": Int4(at)}
     with connection.wrap_database_errors:
         execute(raw_connection(), _COPY_MESSAGES, shared)
+        execute(raw_connection(), _COPY_PINS, shared)
         execute(raw_connection(), _COPY_TURNS, shared)
         execute(raw_connection(), _COPY_MEMORY, {"child": child.pk, "parent": parent.pk})
     compacted = _copy_compactions(parent, child, at)
