@@ -15,9 +15,11 @@ from gateway.recording.record import _record
 from importers.base import LogFile
 from sessions.models import AgentSession, Turn
 from sessions.selectors.redaction import redaction_of
+from sessions.selectors.tools.usage import is_counting
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from sessions.services.sessions.comments import comment_create
+from sessions.services.tools.counting import tools_count
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.gateway.anthropic_talk import USAGE
@@ -392,3 +394,14 @@ def test_comments_follow_their_call_when_a_log_adds_calls_before_it(
     session = AgentSession.objects.get()
     assert [turn.request_id for turn in session.turns.order_by("index")] == ["req_0", "req_1", "req_2"]
     assert [comment.turn for comment in session.comments.all()] == [1]
+
+
+def test_tools_are_counted_again_when_turns_move(sources: Sources, api_key: str) -> None:
+    sources.gateway_call(0)
+    send(api_key, call("req_1", 1))
+    sources.gateway_call(2)
+    tools_count(everywhere=True)
+    session = AgentSession.objects.get()
+    assert not is_counting(session=session)
+    sources.gateway_call(1)
+    assert is_counting(session=session)

@@ -21,6 +21,7 @@ from sessions.models.session import TELEMETRY
 from sessions.services.calls.match import turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.spending.rollups import rollups_invalidate
+from sessions.services.tools.counting import session_tools_reset
 
 _FIGURES = ("prompt_reported", "cost_microusd", *USAGE_COUNTS)
 
@@ -79,7 +80,9 @@ def _is_referenced(session: AgentSession) -> bool:
 def _delete(session: AgentSession, turn: Turn) -> None:
     """Delete the turn, and move the turns after it up by one."""
     Turn.objects.filter(session=session, index=turn.index).delete()
-    Turn.objects.filter(session=session, index__gt=turn.index).update(index=F("index") + _APART)
+    moved = Turn.objects.filter(session=session, index__gt=turn.index).update(index=F("index") + _APART)
+    if moved:
+        session_tools_reset(session_id=session.pk)  # its counts refer to turns by number
     Turn.objects.filter(session=session, index__gt=_APART).update(index=F("index") - _APART - 1)
     session.messages.filter(turn_index__gt=turn.index).update(turn_index=F("turn_index") - 1)
     session.turn_count -= 1
