@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 #: Period that the frequent pass covers. The pass over all sessions processes the rest.
 RECENT = timedelta(minutes=10)
 #: Number of sessions that are claimed at a time, and seconds after which a pass ends.
-SESSIONS, PASS_SECONDS = 50, 20.0
+SESSIONS, PASS_SECONDS = 20, 20.0
 LEASE = timedelta(seconds=60)
 #: Time until the indexing of a session is retried after a failure.
 PAUSE_AFTER_FAILURE = timedelta(minutes=10)

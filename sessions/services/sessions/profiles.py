@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
+from operator import attrgetter
 
 from django.db import IntegrityError
 from django.db.models import F, Q
@@ -67,7 +68,8 @@ def profile_write(*, session: AgentSession) -> SessionProfile:
 
 def _profiles_write(sessions: Sequence[AgentSession]) -> list[SessionProfile]:
     facts = health_facts(session.pk for session in sessions) if sessions else {}
-    profiles = [_profile(session, facts[session.pk]) for session in sessions]
+    # In one order, so that concurrent passes cannot block each other.
+    profiles = [_profile(session, facts[session.pk]) for session in sorted(sessions, key=attrgetter("pk"))]
     columns = [field.name for field in SessionProfile._meta.concrete_fields if not field.primary_key]
     return SessionProfile.objects.bulk_create(
         profiles, update_conflicts=True, unique_fields=["session"], update_fields=columns

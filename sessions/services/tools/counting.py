@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 
 #: Messages per batch, and messages before it in which its calls are looked up.
 _BATCH, _CALLS_BEFORE = 500, 16
-#: Number of sessions per query, and seconds after which a pass ends.
-_SESSIONS, _PASS_SECONDS = 50, 20.0
+#: Number of sessions that are claimed at a time, and seconds after which a pass ends.
+_SESSIONS, _PASS_SECONDS = 20, 20.0
 _LEASE = timedelta(seconds=60)
 #: Time until the counting of a session is retried after a failure.
 _PAUSE_AFTER_FAILURE = timedelta(minutes=10)
