@@ -100,7 +100,7 @@ def test_claude_code_calls_the_tools(
         )
     }
     status, found, _, memory = model.results
-    assert "in 1 turns" in status
+    assert "in 1 turn." in status
     assert "Mind the walrus index." in found
     assert "Skip the walrus index" in memory
     assert MemoryRevision.objects.filter(session=AgentSession.objects.get()).exists()
