@@ -16,7 +16,7 @@ For speed, texts are split into runs of characters in C, and each distinct run i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -66,19 +66,17 @@ def references(*texts: str) -> frozenset[str]:
 
 def forms(name: str) -> frozenset[str]:
     """Return an identifier and its short forms: `src/pool.py` and `pool.py`."""
-    return frozenset((name, *short_forms(name)))
+    return short_forms(name) | {name}
 
 
 @lru_cache(_REMEMBERED_FORMS)
-def short_forms(name: str) -> tuple[str, ...]:
+def short_forms(name: str) -> frozenset[str]:
     """Return the short forms of an identifier. Most have none."""
     if name.isascii() and name.isidentifier():
-        return ()
+        return frozenset()
     if name.isascii() and len(found := runs(name)) == 1 and len(found[0]) == len(name):
-        found_names: Iterable[str] = _NAMES[found[0]]
-    else:
-        found_names = references(name)
-    return tuple(form for form in found_names if form != name)
+        return frozenset(_NAMES[found[0]]) - {name}
+    return references(name) - {name}
 
 
 def mentions(text: str) -> Iterator[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from compaction import dialects
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
-from sessions.models import Edit, Message, Turn
+from sessions.models import Edit, Message
 from sessions.selectors.edit_texts import edit_texts
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
@@ -113,7 +113,22 @@ def edit_row(value: EditValue, tool: str = "", base: Base | None = None) -> dict
     }
 
 
-def usage_of(turn: Turn) -> Usage | None:
+class ReportedUsage(Protocol):
+    """The columns of a turn with the usage of its call."""
+
+    @property
+    def prompt_reported(self) -> int | None: ...
+    @property
+    def uncached_tokens(self) -> int | None: ...
+    @property
+    def cache_read_tokens(self) -> int | None: ...
+    @property
+    def cache_write_tokens(self) -> int | None: ...
+    @property
+    def output_tokens(self) -> int | None: ...
+
+
+def usage_of(turn: ReportedUsage) -> Usage | None:
     """Return the usage that the provider reported for the turn's call, or None."""
     if turn.prompt_reported is None:
         return None

@@ -34,6 +34,9 @@ _BATCH = 200
 #: A position after every possible message.
 END = 2**31 - 1
 
+#: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
+CALLS_BEFORE = 16
+
 #: The messages `m` of a session in some spans, and the blobs `b` that contain their bodies.
 #: `OFFSET 0` makes every plan read the spans only: a hash or merge join would read the whole session.
 IN_SPANS: LiteralString = """

@@ -14,6 +14,7 @@ from compaction.tools import Kind, action_of
 from compaction.view import apply, in_force
 from sessions.selectors.scanned_messages import ScannedMessages
 from sessions.selectors.stored_rows import (
+    CALLS_BEFORE,
     Span,
     compactions_load,
     edits_load,
@@ -24,8 +25,6 @@ from sessions.selectors.stored_rows import (
 
 #: Number of removed messages that are read per edit: the newest ones. An eviction covers all those before it.
 REMOVED = 400
-#: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
-CALLS_BEFORE = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,37 @@ describes the protocol), and creates those that are missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Generic, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError
 from django.utils import timezone
 
+from sessions.models import Claimable
 from sessions.selectors.recent_activity import ACTIVE_SESSIONS, active_parameters
-from sessions.services.claims import IS_FREE
+from sessions.services.claims import IS_FREE, release
 from sessions.store.postgres import rows_fetch
 
-Claimed = TypeVar("Claimed", bound=tuple[Any, ...])
+log = logging.getLogger(__name__)
+
+#: Time for which a session is claimed.
+LEASE = timedelta(seconds=60)
+#: Number of sessions that are claimed at a time, and seconds after which a pass ends.
+_SESSIONS, _PASS_SECONDS = 20, 20.0
+#: Time until a session is processed again after a failure.
+_PAUSE_AFTER_FAILURE = timedelta(minutes=10)
+
+
+class _HasSession(Protocol):
+    @property
+    def session_id(self) -> UUID: ...
+
+
+Claimed = TypeVar("Claimed", bound=_HasSession)
 
 _ONE: LiteralString = "s.id = %(session)s"
 _ALL: LiteralString = "true"
@@ -47,23 +65,23 @@ SELECT {result} FROM claimed r JOIN agent_sessions_agentsession s ON s.id = r.se
 class Backlog(Generic[Claimed]):
     """The sessions whose new messages one kind of worker has not processed.
 
-    `table` contains the rows; `initial` are the values of new ones in SQL. `claimed` is a named tuple;
-    `result` are its columns, of the row `r` and the session `s`.
+    `name` says what it derives. `state` is the model of the rows, `initial` the values of new ones in SQL.
+    `claimed` is a named tuple; `result` are its columns, of the row `r` and the session `s`.
     """
 
     def __init__(
         self,
-        table: LiteralString,
+        name: str,
+        state: type[Claimable],
         *,
         initial: Mapping[LiteralString, LiteralString],
-        claimed: type[Claimed],
+        claimed: Callable[..., Claimed],
         result: LiteralString,
-        lease: timedelta,
     ) -> None:
-        self._claimed, self._lease = claimed, lease
+        self._name, self._state, self._claimed = name, state, claimed
         self._one, self._all, self._recent = (
             _CLAIM.format(
-                table=table,
+                table=state._meta.db_table,
                 is_free=IS_FREE,
                 sessions=sessions,
                 columns=", ".join(initial),
@@ -73,13 +91,32 @@ class Backlog(Generic[Claimed]):
             for sessions in (_ONE, _ALL, _RECENT)
         )
 
-    def claim(self, *, recent: timedelta | None, limit: int) -> list[Claimed]:
-        """Claim sessions with new messages, the most recently active first. `recent` selects those that were
-        active within this time.
+    def run(self, process: Callable[[Claimed], int], *, recent: timedelta | None) -> int:
+        """Process claimed sessions for a few seconds at most, the most recently active first.
+
+        `recent` selects those that were active within this time. Return the sum of the results.
         """
+        count, until = 0, time.monotonic() + _PASS_SECONDS
+        while time.monotonic() < until:
+            claimed = self._claim(recent)
+            if not claimed:
+                break
+            count += sum(self._process_safely(process, each) for each in claimed)
+        return count
+
+    def _process_safely(self, process: Callable[[Claimed], int], claimed: Claimed) -> int:
+        try:
+            return process(claimed)
+        except Exception:
+            # A session that cannot be processed must not block the others.
+            log.exception("could not update the %s of session %s", self._name, claimed.session_id)
+            release(self._state._default_manager.filter(pk=claimed.session_id), pause=_PAUSE_AFTER_FAILURE)
+            return 0
+
+    def _claim(self, recent: timedelta | None) -> list[Claimed]:
         if recent is None:
-            return self._fetch(self._all, limit=limit)
-        return self._fetch(self._recent, limit=limit, **active_parameters(timezone.now() - recent))
+            return self._fetch(self._all, limit=_SESSIONS)
+        return self._fetch(self._recent, limit=_SESSIONS, **active_parameters(timezone.now() - recent))
 
     def claim_one(self, session_id: UUID) -> Claimed | None:
         """Claim one session. Returns None if it has no new messages, or if another worker has claimed it."""
@@ -87,7 +124,7 @@ class Backlog(Generic[Claimed]):
 
     def _fetch(self, statement: LiteralString, **parameters: Any) -> list[Claimed]:
         try:
-            rows = rows_fetch(statement, {"lease": self._lease, **parameters})
+            rows = rows_fetch(statement, {"lease": LEASE, **parameters})
         except IntegrityError:
             return []  # one of the sessions has just been deleted; the next pass claims the others
         return [self._claimed(*row) for row in rows]

@@ -14,12 +14,9 @@ from psycopg.types.numeric import Int4, Int8
 from compaction.messages import Message
 from search.documents import document_of
 from search.segments import MOST_MESSAGES, Document
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.stored_rows import CALLS_BEFORE, messages_load
 from sessions.store.flags import MessageFlag
 from sessions.store.postgres import rows_fetch
-
-#: Maximum distance between an output and its call. Outputs of parallel calls follow each other.
-_CALLS_BEFORE = 16
 
 _SEGMENTS: LiteralString = """
 SELECT id, first, "end", header, files FROM agent_sessions_searchsegment
@@ -53,7 +50,7 @@ def messages_to_index(*, session_id: UUID, format: str | None, position: int) ->
 
     `format` is the dialect of the session.
     """
-    rows = messages_load(session_id, [(max(position - _CALLS_BEFORE, 0), position + MOST_MESSAGES)])
+    rows = messages_load(session_id, [(max(position - CALLS_BEFORE, 0), position + MOST_MESSAGES)])
     values = [row.value(format) for row in rows]
     names = {call.call_id: call.name for value in values for call in value.tool_calls}
     new = [(row, value) for row, value in zip(rows, values, strict=True) if row.position >= position]

@@ -10,7 +10,6 @@ from uuid import UUID
 from psycopg.types.numeric import Int4
 
 from compaction.breakdown import TokenBreakdown
-from compaction.messages import Usage
 from sessions.store.counts import counts_unpack
 from sessions.store.postgres import rows_fetch
 
@@ -43,19 +42,6 @@ class CountedTurn(NamedTuple):
     def components(self) -> Mapping[str, int]:
         """Tokens of the served prompt by component, without empty components."""
         return TokenBreakdown.from_counts(counts_unpack(self.component_tokens)).tokens
-
-    @property
-    def usage(self) -> Usage | None:
-        """The usage that the provider reported for the turn's call."""
-        if self.prompt_reported is None:
-            return None
-        return Usage(
-            uncached_tokens=self.uncached_tokens or 0,
-            cache_read_tokens=self.cache_read_tokens or 0,
-            cache_write_tokens=self.cache_write_tokens or 0,
-            output_tokens=self.output_tokens or 0,
-            prompt=self.prompt_reported,
-        )
 
 
 def counted_turns(session_id: UUID, *, first: int, last: int) -> dict[int, CountedTurn]:

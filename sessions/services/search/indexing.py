@@ -6,8 +6,6 @@ preceding segments of similar size, so that every message is merged only a few t
 
 from __future__ import annotations
 
-import logging
-import time
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
@@ -22,15 +20,8 @@ from sessions.services.claims import release, revoke
 from sessions.services.dispatch import search_index_dispatch
 from sessions.services.search.segments import segment_store
 
-log = logging.getLogger(__name__)
-
 #: Period that the frequent pass covers. The pass over all sessions processes the rest.
 RECENT = timedelta(minutes=10)
-#: Number of sessions that are claimed at a time, and seconds after which a pass ends.
-SESSIONS, PASS_SECONDS = 20, 20.0
-LEASE = timedelta(seconds=60)
-#: Time until the indexing of a session is retried after a failure.
-PAUSE_AFTER_FAILURE = timedelta(minutes=10)
 
 
 class _Claimed(NamedTuple):
@@ -44,11 +35,11 @@ class _Claimed(NamedTuple):
 
 
 _BACKLOG = Backlog(
-    "agent_sessions_searchstate",
+    "search index",
+    SearchState,
     initial={"position": "0"},
     claimed=_Claimed,
     result="r.session_id, r.attempts, r.position, s.project_id, s.format",
-    lease=LEASE,
 )
 
 
@@ -57,13 +48,7 @@ def search_index_run(*, everywhere: bool = False) -> int:
 
     Checks the recently active sessions, or all with `everywhere`.
     """
-    count, until = 0, time.monotonic() + PASS_SECONDS
-    while time.monotonic() < until:
-        claimed = _BACKLOG.claim(recent=None if everywhere else RECENT, limit=SESSIONS)
-        if not claimed:
-            break
-        count += sum(map(_index_safely, claimed))
-    return count
+    return _BACKLOG.run(_index, recent=None if everywhere else RECENT)
 
 
 def search_index_on_commit(*, session_id: UUID) -> None:
@@ -92,16 +77,6 @@ def session_index(*, session_id: UUID) -> int:
     """Index the new messages of a session. Return their number, or 0 if another worker is indexing it."""
     claimed = _BACKLOG.claim_one(session_id)
     return 0 if claimed is None else _index(claimed)
-
-
-def _index_safely(claimed: _Claimed) -> int:
-    try:
-        return _index(claimed)
-    except Exception:
-        # A session that cannot be indexed must not block the others.
-        log.exception("could not index session %s for the search", claimed.session_id)
-        release(SearchState.objects.filter(pk=claimed.session_id), pause=PAUSE_AFTER_FAILURE)
-        return 0
 
 
 def _index(claimed: _Claimed) -> int:

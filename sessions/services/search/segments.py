@@ -14,11 +14,10 @@ from search.documents import touched_files
 from search.keys import project_salt, segment_keys
 from search.segments import Header, segment_build
 from sessions.selectors.search.documents import IndexedMessages, StoredSegment
+from sessions.services.backlog import LEASE
 from sessions.store.postgres import row_fetch
 from sessions.store.prepared import Prepared
 
-#: Seconds until a session can be claimed again after a batch that others follow.
-_LEASE = 60
 #: Maximum number of files stored with a segment.
 _MOST_FILES = 60
 
@@ -85,7 +84,7 @@ def segment_store(
         "session": batch.session_id,
         "attempts": attempts,
         "is_last": batch.is_last,
-        "lease": _LEASE,
+        "lease": LEASE.total_seconds(),
         "merged": [each.id for each in merged],
         "project": project_id,
         "first": merged[0].first if merged else batch.first,

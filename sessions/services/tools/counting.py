@@ -7,12 +7,9 @@ turn, then among the tools whose outputs are in the context.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import LiteralString
 from uuid import UUID
 
@@ -21,7 +18,7 @@ from compaction.messages import ToolCall
 from compaction.tool_usage import ToolUse, tool_uses
 from sessions.models import ToolFile, ToolOutputs, ToolRollup, ToolScan
 from sessions.selectors.recent_activity import RECENT
-from sessions.selectors.stored_rows import StoredMessage, messages_load
+from sessions.selectors.stored_rows import CALLS_BEFORE, StoredMessage, messages_load
 from sessions.selectors.tools.counted_turns import counted_turns
 from sessions.services.backlog import Backlog
 from sessions.services.claims import release, revoke
@@ -30,15 +27,8 @@ from sessions.services.tools.write import sums_write
 from sessions.store.flags import MessageFlag
 from sessions.store.postgres import rows_fetch
 
-log = logging.getLogger(__name__)
-
-#: Messages per batch, and messages before it in which its calls are looked up.
-_BATCH, _CALLS_BEFORE = 500, 16
-#: Number of sessions that are claimed at a time, and seconds after which a pass ends.
-_SESSIONS, _PASS_SECONDS = 20, 20.0
-_LEASE = timedelta(seconds=60)
-#: Time until the counting of a session is retried after a failure.
-_PAUSE_AFTER_FAILURE = timedelta(minutes=10)
+#: Messages per batch.
+_BATCH = 500
 
 _SEEN: LiteralString = """
 SELECT path, span FROM agent_sessions_toolfile
@@ -47,26 +37,20 @@ SELECT path, span FROM agent_sessions_toolfile
 
 
 _BACKLOG = Backlog(
-    "agent_sessions_toolscan",
+    "tool counts",
+    ToolScan,
     initial={"position": "0", "context": "'{}'::jsonb", "charged_turn": "-1"},
     claimed=ClaimedScan,
     result="""
     r.session_id, r.attempts, r.position, r.context, r.charged_turn,
     s.project_id, s.format, s.model, s.forked_at
     """,
-    lease=_LEASE,
 )
 
 
 def tools_count(*, everywhere: bool = False) -> int:
     """Count the new messages of recently active sessions, or of all. Return the number of messages."""
-    count, until = 0, time.monotonic() + _PASS_SECONDS
-    while time.monotonic() < until:
-        claimed = _BACKLOG.claim(recent=None if everywhere else RECENT, limit=_SESSIONS)
-        if not claimed:
-            break
-        count += sum(map(_count_safely, claimed))
-    return count
+    return _BACKLOG.run(_count, recent=None if everywhere else RECENT)
 
 
 def session_tools_count(*, session_id: UUID) -> int:
@@ -82,16 +66,6 @@ def session_tools_reset(*, session_id: UUID) -> None:
     revoke(ToolScan.objects.filter(pk=session_id), position=0, context={}, charged_turn=-1)
 
 
-def _count_safely(claimed: ClaimedScan) -> int:
-    try:
-        return _count(claimed)
-    except Exception:
-        # A session that cannot be counted must not block the others.
-        log.exception("could not count the tools of session %s", claimed.session_id)
-        release(ToolScan.objects.filter(pk=claimed.session_id), pause=_PAUSE_AFTER_FAILURE)
-        return 0
-
-
 def _count(claimed: ClaimedScan) -> int:
     """Count the new messages of a session and release it. Return their number."""
     scan, is_last = claimed, False
@@ -102,7 +76,7 @@ def _count(claimed: ClaimedScan) -> int:
 
 def _count_batch(scan: ClaimedScan) -> tuple[ClaimedScan, bool]:
     """Count the next messages. Return the state after them, and whether they are the last."""
-    rows = messages_load(scan.session_id, [(max(scan.position - _CALLS_BEFORE, 0), scan.position + _BATCH)])
+    rows = messages_load(scan.session_id, [(max(scan.position - CALLS_BEFORE, 0), scan.position + _BATCH)])
     values = [row.value(scan.format) for row in rows]
     calls: dict[str, ToolCall] = {}
     known = [value for value in values if value.position < scan.position]

@@ -12,6 +12,7 @@ from uuid import UUID
 import pricing
 from compaction.messages import Message, Role, Usage
 from compaction.tool_usage import ToolUse
+from sessions.selectors.convert import usage_of
 from sessions.selectors.tools.counted_turns import CountedTurn
 
 #: The lengths of the columns.
@@ -91,7 +92,7 @@ class Sums:
         sums = cls(context=dict(scan.context), charged_turn=scan.charged_turn)
         by_position: defaultdict[int, list[ToolUse]] = defaultdict(list)
         for use in uses:
-            by_position[use.position].append(replace(use, tool=use.tool[:_TOOL].replace("\0", "\ufffd")))
+            by_position[use.position].append(replace(use, tool=use.tool[:_TOOL]))
         begin, known = scan.forked_at or 0, set(seen)
         for message in messages:
             turn = turns[message.turn]
@@ -127,7 +128,7 @@ class Sums:
         `model` is that of the session.
         """
         self.charged_turn = turn.number
-        components, usage, total = turn.components, turn.usage, sum(self.context.values())
+        components, usage, total = turn.components, usage_of(turn), sum(self.context.values())
         size = sum(components.values())
         if usage is None or not turn.cost_microusd or not turn.is_billed or not size or not total:
             return

@@ -10,12 +10,10 @@ from typing import Any, LiteralString
 from django.db import connection
 
 from sessions.models import ToolOutputs
+from sessions.services.backlog import LEASE
 from sessions.services.tools.sums import ClaimedScan, FileSums, Sums, ToolSums
 from sessions.store.postgres import row_fetch
 from sessions.store.prepared import Prepared
-
-#: Seconds until a session can be claimed again after a batch that others follow.
-_LEASE = 60
 
 #: The columns of `ToolRollup` and of `ToolFile`.
 _ROLLUP = tuple(each.name for each in fields(ToolSums))
@@ -103,7 +101,7 @@ def sums_write(scan: ClaimedScan, sums: Sums, *, position: int, is_last: bool) -
         "context": sums.context,
         "charged_turn": sums.charged_turn,
         "is_last": is_last,
-        "lease": _LEASE,
+        "lease": LEASE.total_seconds(),
         "rollup_days": [day.isoformat() for day, _ in sums.tools],
         "rollup_tools": [tool for _, tool in sums.tools],
         **_columns("rollup", {name: name for name in _ROLLUP}, sums.tools.values()),
