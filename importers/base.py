@@ -47,7 +47,8 @@ class ImportedMessage:
 
     `source_id` identifies the message in its session and does not change when the log grows. `is_meta` marks
     messages that the client inserted (reminders, command output): they are model input, but not typed by a
-    user. `is_summary` marks the client's summary at the start of a compacted context.
+    user. `is_summary` marks the client's summary at the start of a compacted context. `is_pinned` marks
+    messages that no compaction edits.
     """
 
     body: Mapping[str, Any]
@@ -55,6 +56,7 @@ class ImportedMessage:
     at: datetime | None = None
     is_meta: bool = False
     is_summary: bool = False
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,10 @@ class ImportedTurn:
     the usage that the provider reported. `response_id` identifies the response, so that its copies in forked
     logs are billed once. `request_id` is the provider's id of the request, if the log contains it.
     `cost_microusd` is set only if the log contains the cost. `cache_write_1h_tokens` is the part of
-    `usage.cache_write_tokens` with a TTL of one hour, which costs more.
+    `usage.cache_write_tokens` with a TTL of one hour, which costs more. `output_reported` are the output
+    tokens that the provider reported if those of `usage` are an estimate. `is_usage_final`: the output tokens
+    were compared with the answer before. `billed` is false if the response is billed to another session.
+    Latencies are in milliseconds.
     """
 
     messages: Sequence[ImportedMessage]
@@ -85,6 +90,21 @@ class ImportedTurn:
     client_compaction: ClientCompaction | None = None
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
+    output_reported: int | None = None
+    is_usage_final: bool = False
+    billed: bool = True
+    first_token_ms: int | None = None
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedComment:
+    """A comment on the turn with this index, and the name of its author."""
+
+    turn: int
+    text: str
+    author: str = ""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +112,8 @@ class ImportedSession:
     """A session of a log. `external_id` is stable, so importing the log again finds the same session.
 
     `system` and `tools` are JSON in the session's format, if the log contains them. `context_window` is the
-    model's context window in tokens, if the log contains it.
+    model's context window in tokens, if the log contains it. `notes` and `comments` are stored only if the
+    session is new.
     """
 
     external_id: str
@@ -108,6 +129,8 @@ class ImportedSession:
     tools: Any = None
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    notes: str = ""
+    comments: Sequence[ImportedComment] = ()
 
 
 class Importer(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import Importer, LogFile
 from .claude_code import ClaudeCodeImporter
 from .codex import CodexImporter
+from .contextapp import ContextappImporter
 from .gemini_cli import GeminiCliImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
@@ -18,6 +19,7 @@ from .tau_bench import Tau2BenchImporter, TauBenchImporter
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
+        ContextappImporter(),
         ClaudeCodeImporter(),
         CodexImporter(),
         PiImporter(),

@@ -23,7 +23,7 @@ _ANNOUNCES = re.compile(r"\bfollowing\b[^.]*:$", re.IGNORECASE)
 _HEADING = re.compile(r"^#+ ")
 
 #: Maximum plausible cost of a call in micro-dollars.
-_MAX_MICROUSD = 10**12
+MAX_MICROUSD = 10**12
 
 
 def time_of(value: Any) -> datetime | None:
@@ -51,7 +51,7 @@ def microusd_of(dollars: Any) -> int | None:
         micro = int(amount.quantize(Decimal(1), rounding=ROUND_HALF_UP))
     except (InvalidOperation, ValueError, OverflowError):
         return None
-    return micro if 0 <= micro <= _MAX_MICROUSD else None
+    return micro if 0 <= micro <= MAX_MICROUSD else None
 
 
 def title_of(text: str) -> str:
@@ -98,11 +98,14 @@ def text_of(content: Any) -> str:
 
 def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
     """Return the first of the fields that has a plausible count, or 0."""
-    for key in keys:
-        value = usage.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS:
-            return value
-    return 0
+    counts = (count_of(usage.get(key), MAX_TOKENS) for key in keys)
+    return next((count for count in counts if count is not None), 0)
+
+
+def count_of(value: Any, most: int) -> int | None:
+    """Return the value if it is a whole number from 0 to `most`, else None."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+    return value if is_count else None
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ def _comment_json(comment: Comment) -> dict[str, object]:
     return {
         "id": comment.pk,
         "turn": comment.turn,
-        "author": comment.author.get_username() if comment.author is not None else None,
+        "author": comment.author_username,
         "text": comment.text,
         "created_at": comment.created_at,
         "edited_at": comment.edited_at,

@@ -43,10 +43,3 @@ def _milliseconds(data: dict[str, Any], name: str) -> int | None:
             param=f"latency.{name}",
         )
     return value
-
-
-def latency_json(row: Any) -> dict[str, Any] | None:
-    """Return the latency of a turn's call, or None if the client did not report it."""
-    if row.first_token_ms is None and row.duration_ms is None:
-        return None
-    return {_FIRST: row.first_token_ms, _DURATION: row.duration_ms}

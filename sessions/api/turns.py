@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpResponse
 
@@ -18,14 +20,16 @@ from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidRequest, sentence
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
-from sessions.api.latency import latency_field, latency_json
+from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.api import session_turns, turn_messages, turns_page
+from sessions.selectors.convert import latency_json, usage_json
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
 from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.push.preambles import preamble_complete
 from sessions.services.push.session_cache import route_refresh
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
@@ -123,7 +127,7 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
                 principal=call.principal,
                 format=route.format,
             )
-            stored = turn_push(target, push)
+            stored = turn_push(target, _with_kept_preamble(push, call.body, route.id))
         except SessionGone:
             route_forget(project_id=project_id, name=session_id)
             continue
@@ -133,6 +137,14 @@ def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
             memory_update_request(route.id)
         return stored
     return raise_key_or_session_error(call, session_id)
+
+
+def _with_kept_preamble(push: Push, body: Mapping[str, Any], session_id: UUID) -> Push:
+    """Return the push with the session's tools if it replaces only the system prompt, and vice versa."""
+    kept = [name for name in ("system", "tools") if body.get(name) is None]
+    if push.preamble is None or not kept:
+        return push
+    return replace(push, preamble=preamble_complete(push.preamble, session_id=session_id, kept=kept[0]))
 
 
 def push_read(
@@ -267,14 +279,6 @@ def idempotency_key(headers: Mapping[str, Any]) -> str | None:
 
 
 def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
-    usage = None
-    if row.prompt_reported is not None:
-        usage = {
-            "uncached": row.uncached_tokens,
-            "cache_read": row.cache_read_tokens,
-            "cache_write": row.cache_write_tokens,
-            "output": row.output_tokens,
-        }
     positions = {"first": row.first_position, "last": row.first_position + row.message_count - 1}
     return {
         "turn": row.index,
@@ -287,7 +291,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "prompt_reported": row.prompt_reported,
         "prompt_served": row.prompt_served,
         "components": TokenBreakdown.from_counts(counts_unpack(row.component_tokens)).tokens,
-        "usage": usage,
+        "usage": usage_json(row),
         "output_reported": row.output_reported,
         "cost_microusd": row.cost_microusd,
         "latency": latency_json(row),

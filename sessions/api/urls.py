@@ -12,6 +12,7 @@ from sessions.api import (
     recaps,
     reconcile,
     search,
+    session_export,
     sessions,
     tools,
     turns,
@@ -27,6 +28,7 @@ app_name = "api"
 urlpatterns = [
     path("sessions/", sessions.Sessions.as_view(), name="sessions"),
     path("sessions/<str:session_id>/", sessions.SessionView.as_view(), name="session"),
+    path("sessions/<str:session_id>/export/", session_export.SessionExport.as_view(), name="session-export"),
     path("sessions/<str:session_id>/turns/", turns.Turns.as_view(), name="turns"),
     path("sessions/<str:session_id>/prompt/", prompt.Prompt.as_view(), name="prompt"),
     path("sessions/<str:session_id>/reconcile/", reconcile.Reconcile.as_view(), name="reconcile"),

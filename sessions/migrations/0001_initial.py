@@ -541,6 +541,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("turn", models.IntegerField()),
+                ("imported_author", models.CharField(blank=True, max_length=200)),
                 ("text", models.TextField()),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("edited_at", models.DateTimeField(null=True)),

@@ -152,3 +152,22 @@ def usage_fields(usage: Usage | None) -> Mapping[str, int]:
         "cache_write_tokens": usage.cache_write_tokens,
         "output_tokens": usage.output_tokens,
     }
+
+
+def usage_json(row: Any) -> dict[str, int] | None:
+    """Return the billed tokens of a turn's call, or None if no usage was reported."""
+    if row.prompt_reported is None:
+        return None
+    return {
+        "uncached": row.uncached_tokens,
+        "cache_read": row.cache_read_tokens,
+        "cache_write": row.cache_write_tokens,
+        "output": row.output_tokens,
+    }
+
+
+def latency_json(row: Any) -> dict[str, int | None] | None:
+    """Return the latency of a turn's call, or None if it was not reported."""
+    if row.first_token_ms is None and row.duration_ms is None:
+        return None
+    return {"time_to_first_token_ms": row.first_token_ms, "duration_ms": row.duration_ms}

@@ -22,8 +22,9 @@ from sessions.store.flags import MessageFlag
 class IngestedMessage:
     """One message: its JSON bytes without secrets, and the message that the core parsed from them.
 
-    `source_id`, `is_meta` and `is_summary` are set only for imported messages (see `ImportedMessage`),
-    `content_hash` only for those that a client sent as part of its history (see `compaction.identity`).
+    `source_id`, `is_meta`, `is_summary` and `is_pinned` are set only for imported messages (see
+    `ImportedMessage`), `content_hash` only for those that a client sent as part of its history (see
+    `compaction.identity`).
     """
 
     data: bytes
@@ -31,6 +32,7 @@ class IngestedMessage:
     source_id: str | None = None
     is_meta: bool = False
     is_summary: bool = False
+    is_pinned: bool = False
     content_hash: bytes | None = None
 
     @property
@@ -50,6 +52,8 @@ class IngestedMessage:
             flags |= MessageFlag.META
         if self.is_summary:
             flags |= MessageFlag.CLIENT_SUMMARY
+        if self.is_pinned:
+            flags |= MessageFlag.PINNED
         return int(flags)
 
     @property

@@ -47,8 +47,20 @@ class TestPushing:
         push(api, [answer()], system="Be kind.")
         prompts = [api.get(f"sessions/s1/prompt/?at_turn={turn}").json() for turn in range(4)]
         assert [prompt["system"] for prompt in prompts] == ["Be brief."] * 3 + ["Be kind."]
-        assert [prompt.get("tools") for prompt in prompts[:3]] == [[tool]] * 3
+        assert [prompt.get("tools") for prompt in prompts] == [[tool]] * 4
         assert AgentSession.objects.get().preamble_version == 2
+
+    def test_a_new_system_prompt_or_new_tools_keep_the_other(self, api: Api) -> None:
+        first, second = ({"name": name, "input_schema": {"type": "object"}} for name in ("read", "write"))
+        push(api, [request()], system="Be brief.", tools=[first])
+        push(api, [answer()], tools=[second])
+        push(api, [request()], tools=[second])
+        prompt = api.get("sessions/s1/prompt/").json()
+        assert (prompt["system"], prompt["tools"]) == ("Be brief.", [second])
+        assert AgentSession.objects.get().preamble_version == 2
+        push(api, [answer()], tools=[])
+        prompt = api.get("sessions/s1/prompt/").json()
+        assert (prompt["system"], prompt.get("tools")) == ("Be brief.", None)
 
 
 @pytest.mark.usefixtures("session")

@@ -46,6 +46,7 @@ from sessions.api.serializers.memory import (
 from sessions.api.serializers.prompts import CompactedPrompt, PromptCompactRequest
 from sessions.api.serializers.reconcile import HistorySent, ReconciledPrompt
 from sessions.api.serializers.sessions import (
+    ExportedLine,
     Session,
     SessionChange,
     SessionCreate,
@@ -74,6 +75,7 @@ __all__ = [
     "Content",
     "Error",
     "ExportedCompaction",
+    "ExportedLine",
     "HistorySent",
     "ImportChange",
     "ImportJobDetail",

@@ -87,6 +87,21 @@ class SessionCreate(Strict):
         return value
 
 
+class ExportedLine(serializers.Serializer):
+    """One line of a session's export. The fields depend on the type; those of messages are listed."""
+
+    type = serializers.ChoiceField(
+        choices=["contextapp-session", "system", "turn", "message", "comment"],
+        help_text="What the line contains.",
+    )
+    session = serializers.CharField(help_text="The session's external id.")
+    turn = serializers.IntegerField(required=False, help_text="Index of the turn, from 0.")
+    position = serializers.IntegerField(required=False, help_text="Position of the message, from 0.")
+    at = serializers.DateTimeField(required=False, help_text="When the turn was pushed.")
+    tokens = serializers.IntegerField(required=False, help_text="Estimated tokens of the message.")
+    message = serializers.DictField(required=False, help_text="The message as pushed.")
+
+
 class SessionChange(Strict):
     title = PlainText(required=False, allow_blank=True, max_length=300, help_text="The new title.")
     tags = serializers.ListField(

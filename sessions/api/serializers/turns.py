@@ -63,7 +63,7 @@ class TurnPush(Strict):
     tools = serializers.ListField(
         child=serializers.JSONField(),
         required=False,
-        help_text="New tool definitions. Replace the session's from this turn on.",
+        help_text="New tool definitions. Replace the session's from this turn on; `[]` removes them.",
     )
     expected_turn = serializers.IntegerField(
         required=False,

@@ -1,4 +1,4 @@
-"""Download a session: its messages as JSON Lines, or a transcript as Markdown or HTML."""
+"""Download a session: everything as JSON Lines, or a transcript as Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import orjson
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
@@ -17,8 +16,8 @@ from sessions.pages.access import Viewer, private, with_session
 from sessions.pages.sharing.document import document_html
 from sessions.pages.text import visible
 from sessions.selectors.comments import CommentQueue, session_comments
+from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.stored_rows import message_batches
-from sessions.store import bodies
 
 _FENCE = re.compile(r"`{3,}")
 
@@ -35,32 +34,6 @@ def session_export(
     response = StreamingHttpResponse(write(session), content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="session-{session.pk}.{format}"'
     return private(response)
-
-
-def _jsonl(session: AgentSession) -> Iterator[bytes]:
-    """Yield one line per message with its position, size and content as pushed, followed by the comments."""
-    for rows, times in message_batches(session):
-        lines = (
-            {
-                "session": session.external_id,
-                "turn": row.turn,
-                "position": row.position,
-                "at": times.get(row.turn),
-                "tokens": row.tokens,
-                "message": orjson.Fragment(row.data),
-            }
-            for row in rows
-        )
-        yield b"".join(bodies.json_bytes(line) + b"\n" for line in lines)
-    for comment in session_comments(session=session):
-        line = {
-            "session": session.external_id,
-            "turn": comment.turn,
-            "at": comment.created_at,
-            "author": comment.author_name,
-            "comment": comment.text,
-        }
-        yield bodies.json_bytes(line) + b"\n"
 
 
 def _markdown(session: AgentSession) -> Iterator[str]:
@@ -134,7 +107,7 @@ def _fenced(text: Any, language: str = "") -> str:
 
 #: The content type and the writer of each format.
 _FORMATS: Mapping[str, tuple[str, Callable[[AgentSession], Iterator[str] | Iterator[bytes]]]] = {
-    "jsonl": ("application/x-ndjson", _jsonl),
+    "jsonl": ("application/x-ndjson", session_jsonl),
     "md": ("text/markdown; charset=utf-8", _markdown),
     "html": ("text/html; charset=utf-8", partial(document_html, is_download=True, has_comments=True)),
 }

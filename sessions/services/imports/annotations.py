@@ -1,4 +1,7 @@
-"""Keep the pins and comments of turns that an import replaces: their messages and turns may move."""
+"""Store the comments of a log, and keep the pins and comments of turns that an import replaces.
+
+Their messages and turns may move.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
+from importers.base import ImportedSession
 from sessions.models import AgentSession, Comment, Message, Pin, Turn
+from sessions.services.sessions.comments import MAX_COMMENT, MOST_COMMENTS
+from sessions.services.sessions.labels import MAX_NOTES
 from sessions.store.flags import MessageFlag
 
 #: An id of a turn: that of its request, its response or one of its messages in the log.
@@ -20,6 +26,23 @@ class Annotations:
 
     pins: Sequence[tuple[Pin, str | None]]
     comments: Mapping[int, frozenset[_Key]]
+
+
+def annotations_import(session: AgentSession, facts: ImportedSession) -> None:
+    """Store the notes and comments of the log that created the session."""
+    if facts.notes:
+        session.notes = facts.notes[:MAX_NOTES]
+        session.save(update_fields=["notes"])
+    Comment.objects.bulk_create(
+        Comment(
+            session=session,
+            turn=comment.turn,
+            text=comment.text[:MAX_COMMENT],
+            imported_author=comment.author,
+            created_at=comment.at or session.started_at,
+        )
+        for comment in facts.comments[:MOST_COMMENTS]
+    )
 
 
 def annotations_of(session: AgentSession, *, first: int) -> Annotations:
@@ -61,7 +84,7 @@ def _pins_restore(session: AgentSession, pins: Sequence[tuple[Pin, str | None]])
     kept = [(pin, positions[name]) for pin, name in pins if name in positions]
     for pin, position in kept:
         pin.position = position
-    Pin.objects.bulk_create([pin for pin, _ in kept])
+    Pin.objects.bulk_create([pin for pin, _ in kept], ignore_conflicts=True)  # the log may have pins too
     pinned = session.messages.filter(position__in=[position for _, position in kept])
     pinned.update(flags=F("flags").bitor(MessageFlag.PINNED.value))
 

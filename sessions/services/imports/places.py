@@ -22,7 +22,7 @@ def turns_place(
     """Return the turns with their places, starting at `tally`, and the counters after them."""
     placed, limit = [], limit_of(session)
     for turn in turns:
-        billed = turn.response_id not in elsewhere
+        billed = turn.billed and turn.response_id not in elsewhere
         placed.append(
             PlacedTurn(
                 turn=turn,

@@ -35,7 +35,8 @@ _NUL, _REPLACEMENT = rb"\u0000", rb"\ufffd"
 class PreparedTurn:
     """One model call. `cost_microusd` is the cost in the log, else from the price table, else None.
 
-    `output_reported` are the output tokens in the log if those of `usage` are an estimate.
+    `output_reported` are the output tokens in the log if those of `usage` are an estimate. `billed` is false
+    if the log shows that the response is billed to another session.
     """
 
     messages: Sequence[IngestedMessage]
@@ -49,6 +50,7 @@ class PreparedTurn:
     client_compaction: ClientCompaction | None = None
     first_token_ms: int | None = None
     duration_ms: int | None = None
+    billed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +93,10 @@ def _turn(
     turn: ImportedTurn, imported: ImportedSession, redaction: Redaction, found: list[Finding]
 ) -> PreparedTurn:
     messages = _messages(turn, imported.format, redaction, found)
-    usage = turn.usage and _with_whole_output(turn.usage, messages, turn.model or imported.model)
-    reported = turn.usage.output_tokens if turn.usage and usage is not turn.usage else None
+    usage, reported = turn.usage, turn.output_reported
+    if turn.usage is not None and not turn.is_usage_final:
+        usage = _with_whole_output(turn.usage, messages, turn.model or imported.model)
+        reported = turn.usage.output_tokens if usage is not turn.usage else None
     turn = replace(turn, usage=usage)
     return PreparedTurn(
         messages=messages,
@@ -104,6 +108,9 @@ def _turn(
         request_id=turn.request_id and _name(turn.request_id),
         at=turn.at or next((message.at for message in reversed(turn.messages) if message.at), None),
         client_compaction=turn.client_compaction,
+        first_token_ms=turn.first_token_ms,
+        duration_ms=turn.duration_ms,
+        billed=turn.billed,
     )
 
 
@@ -139,6 +146,7 @@ def _messages(
             source_id=_name(imported.source_id),
             is_meta=imported.is_meta,
             is_summary=imported.is_summary,
+            is_pinned=imported.is_pinned,
         )
         for message, imported in zip(messages, turn.messages, strict=True)
     ]
@@ -153,10 +161,12 @@ def _cost(turn: ImportedTurn, model: str) -> int | None:
 
 
 def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]) -> ImportedSession:
-    raw = bodies.json_bytes([imported.title, list(imported.tags), dict(imported.metadata)])
-    redacted, findings = redact_bytes(raw.replace(_NUL, _REPLACEMENT), redaction=redaction)
+    comments = [comment.text for comment in imported.comments]
+    texts = [imported.title, list(imported.tags), dict(imported.metadata), imported.notes, comments]
+    raw = bodies.json_bytes(texts).replace(_NUL, _REPLACEMENT)
+    redacted, findings = redact_bytes(raw, redaction=redaction)
     found.extend(findings)
-    title, tags, metadata = bodies.json_value(redacted)
+    title, tags, metadata, notes, comments = bodies.json_value(redacted)
     return replace(
         imported,
         turns=(),
@@ -169,6 +179,11 @@ def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]
         title=title,
         tags=tags,
         metadata=metadata,
+        notes=notes,
+        comments=[
+            replace(comment, text=text, author=_name(comment.author))
+            for comment, text in zip(imported.comments, comments, strict=True)
+        ],
     )
 
 

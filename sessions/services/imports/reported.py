@@ -162,9 +162,10 @@ def _with_reports(turns: Sequence[PreparedTurn], stored: Sequence[Turn]) -> list
 
 
 def _has_report(stored: Turn, turn: PreparedTurn) -> bool:
-    """Return whether a stored turn of a log was joined with telemetry: no log contains latencies."""
-    latencies = (stored.first_token_ms, stored.duration_ms)
-    return turn.request_id is None or any(value is not None for value in latencies)
+    """Return whether a stored turn of a log was joined with telemetry, which reports latencies."""
+    is_in_log = turn.first_token_ms is not None or turn.duration_ms is not None
+    has_latency = stored.first_token_ms is not None or stored.duration_ms is not None
+    return not is_in_log and (turn.request_id is None or has_latency)
 
 
 def _timed(turns: Sequence[PreparedTurn]) -> list[tuple[datetime, PreparedTurn]]:

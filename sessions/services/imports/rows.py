@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from compaction.breakdown import TokenBreakdown
-from sessions.models import AgentSession, Blob, Message, Turn, TurnSource
+from sessions.models import AgentSession, Blob, Message, Pin, Turn, TurnSource
 from sessions.selectors.convert import usage_fields
 from sessions.services.blobs import contents_put
 from sessions.services.imports.prepare import PreparedTurn
@@ -40,17 +40,17 @@ class PlacedTurn:
 
 
 def turns_write(session: AgentSession, turns: Sequence[PlacedTurn]) -> None:
-    """Write the turns with their messages. The session must be locked."""
+    """Write the turns with their messages and pins. The session must be locked."""
     blobs = _write_blobs(session.project_id, [message for each in turns for message in each.turn.messages])
     rows_copy(Turn._meta.db_table, [_turn_row(session, placed) for placed in turns])
-    rows_copy(
-        Message._meta.db_table,
-        [
-            _message_row(session, placed, position, message, blobs)
-            for placed in turns
-            for position, message in enumerate(placed.turn.messages, start=placed.first_position)
-        ],
-    )
+    messages = [
+        (placed, position, message)
+        for placed in turns
+        for position, message in enumerate(placed.turn.messages, start=placed.first_position)
+    ]
+    rows_copy(Message._meta.db_table, [_message_row(session, *each, blobs) for each in messages])
+    pins = [Pin(session=session, position=position) for _, position, message in messages if message.is_pinned]
+    Pin.objects.bulk_create(pins, ignore_conflicts=True)
 
 
 def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:

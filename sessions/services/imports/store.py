@@ -14,7 +14,11 @@ from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.session_tree import names_with_ancestors
 from sessions.services.compactions.snapshots import snapshot_rebuild
-from sessions.services.imports.annotations import annotations_of, annotations_restore
+from sessions.services.imports.annotations import (
+    annotations_import,
+    annotations_of,
+    annotations_restore,
+)
 from sessions.services.imports.enrich import is_recorded, session_enrich
 from sessions.services.imports.find import (
     ImportConflictError,
@@ -82,6 +86,8 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     session, created = session_find_or_create(project, prepared.facts, origin)
     before = session.turn_count, session.message_count
     changed = _store(session, prepared, is_new=created)
+    if created:
+        annotations_import(session, prepared.facts)
     if changed:
         search_index_on_commit(session_id=session.pk)
     if changed and not created:

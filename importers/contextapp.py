@@ -1,0 +1,190 @@
+"""Exports of contextapp: one JSON object per line, with its `type` and the `session` to which it belongs.
+
+`sessions/selectors/session_export.py` writes them. Files can be concatenated: each begins with a line of the
+type `contextapp-session`. The newest system prompt and tools apply to the whole imported session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from compaction.dialects import DEFAULT
+from compaction.messages import Usage
+from pricing.usage import MAX_TOKENS
+
+from .base import (
+    ClientCompaction,
+    Damage,
+    ImportedComment,
+    ImportedMessage,
+    ImportedSession,
+    ImportedTurn,
+    LogFile,
+)
+from .jsonlines import first_objects, objects, read_records
+from .values import MAX_MICROUSD, count_of, mapping_of, time_of, tokens_of
+
+#: The version of the format.
+VERSION = 1
+
+_SESSION = "contextapp-session"
+
+#: Maximum duration of a call in milliseconds: one day.
+_MAX_MS = 86_400_000
+
+
+class ContextappImporter:
+    """Reads sessions that contextapp exported."""
+
+    name = "contextapp"
+    label = "contextapp session export (JSONL)"
+
+    def recognizes(self, log: LogFile) -> bool:
+        first = first_objects(log, 1)
+        return bool(first) and first[0].get("type") == _SESSION
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        sessions: list[_Session] = []
+
+        def take(record: Mapping[str, Any]) -> None:
+            if record["type"] == _SESSION:
+                sessions.append(_Session(record))
+            elif not sessions:
+                raise ValueError(f"no line of the type {_SESSION} precedes it")
+            else:
+                sessions[-1].take(record)
+
+        yield from read_records(log, objects(log), lambda record: take(record.value))
+        for session in sessions:
+            yield session.imported()
+
+
+class _Session:
+    """A session while its lines are read."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        version = facts.get("version")
+        if version != VERSION:
+            raise ValueError(f"version {version!r} of the format is not supported")
+        self._facts = facts
+        self._id = str(facts["session"])
+        self._system: Mapping[str, Any] = {}
+        self._turns: dict[int, _Turn] = {}
+        self._comments: list[ImportedComment] = []
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        """Read a line. A turn whose own line is damaged keeps its messages."""
+        match record["type"]:
+            case "system":
+                self._system = record
+            case "turn":
+                self._turn(record["turn"]).facts = record
+            case "message":
+                self._turn(record["turn"]).messages.append(_message(record))
+            case "comment":
+                self._comments.append(_comment(record, self._turns[record["turn"]].index))
+
+    def imported(self) -> ImportedSession:
+        facts = self._facts
+        parent = facts.get("parent")
+        return ImportedSession(
+            external_id=self._id,
+            format=str(facts.get("format") or DEFAULT),
+            agent=str(facts.get("agent") or ""),
+            turns=[turn.imported() for turn in self._turns.values()],
+            model=str(facts.get("model") or ""),
+            title=str(facts.get("title") or ""),
+            parent_external_id=str(parent) if parent else None,
+            started_at=time_of(facts.get("started_at")),
+            context_window=count_of(facts.get("context_window"), MAX_TOKENS) or None,
+            system=self._system.get("system"),
+            tools=self._system.get("tools"),
+            tags=_strings(facts.get("tags")),
+            metadata=mapping_of(facts.get("metadata")),
+            notes=str(facts.get("notes") or ""),
+            comments=self._comments,
+        )
+
+    def _turn(self, number: int) -> _Turn:
+        return self._turns.setdefault(int(number), _Turn(len(self._turns)))
+
+
+class _Turn:
+    """A turn while its lines are read, and its place among those that could be read."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.facts: Mapping[str, Any] = {}
+        self.messages: list[ImportedMessage] = []
+
+    def imported(self) -> ImportedTurn:
+        facts = self.facts
+        at, latency = time_of(facts.get("at")), mapping_of(facts.get("latency"))
+        return ImportedTurn(
+            messages=[replace(message, at=message.at or at) for message in self.messages],
+            model=str(facts.get("model") or ""),
+            usage=_usage(facts),
+            response_id=_id(facts.get("response_id")),
+            request_id=_id(facts.get("request_id")),
+            at=at,
+            client_compaction=_client_compaction(facts.get("client_compaction")),
+            cost_microusd=count_of(facts.get("cost_microusd"), MAX_MICROUSD),
+            output_reported=count_of(facts.get("output_reported"), MAX_TOKENS),
+            is_usage_final=True,
+            billed=facts.get("billed") is not False,
+            first_token_ms=count_of(latency.get("time_to_first_token_ms"), _MAX_MS),
+            duration_ms=count_of(latency.get("duration_ms"), _MAX_MS),
+        )
+
+
+def _message(record: Mapping[str, Any]) -> ImportedMessage:
+    body = record["message"]
+    if not isinstance(body, Mapping):
+        raise TypeError("`message` is not an object")
+    return ImportedMessage(
+        body=body,
+        source_id=str(record.get("source_id") or f"message-{record['position']}"),
+        at=time_of(record.get("at")),
+        is_meta=record.get("is_meta") is True,
+        is_summary=record.get("is_summary") is True,
+        is_pinned=record.get("pinned") is True,
+    )
+
+
+def _comment(record: Mapping[str, Any], turn: int) -> ImportedComment:
+    return ImportedComment(
+        turn=turn,
+        text=str(record["comment"]),
+        author=str(record.get("author") or ""),
+        at=time_of(record.get("at")),
+    )
+
+
+def _usage(facts: Mapping[str, Any]) -> Usage | None:
+    usage = facts.get("usage")
+    if not isinstance(usage, Mapping):
+        return None
+    return Usage(
+        uncached_tokens=tokens_of(usage, "uncached"),
+        cache_read_tokens=tokens_of(usage, "cache_read"),
+        cache_write_tokens=tokens_of(usage, "cache_write"),
+        output_tokens=tokens_of(usage, "output"),
+        prompt=count_of(facts.get("prompt_reported"), MAX_TOKENS),
+    )
+
+
+def _client_compaction(value: Any) -> ClientCompaction | None:
+    if not isinstance(value, Mapping):
+        return None
+    before = count_of(value.get("tokens_before"), MAX_TOKENS)
+    return ClientCompaction(trigger=str(value.get("trigger") or ""), tokens_before=before)
+
+
+def _id(value: Any) -> str | None:
+    return str(value) if value else None
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

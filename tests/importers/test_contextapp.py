@@ -1,0 +1,201 @@
+"""Sessions that contextapp exported can be imported again, in another project or instance."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from accounts.models import Project
+from importers.base import ImportedSession, LogFile
+from importers.registry import recognize
+from sessions.models import AgentSession, Comment
+from sessions.selectors.session_export import session_jsonl
+from sessions.services.imports.store import session_import
+from sessions.services.sessions.comments import comment_create
+from sessions.services.sessions.labels import session_label
+from sessions.services.sessions.lifecycle import session_delete
+from tests.api.client import Api
+from tests.api.talk import answer, call, push, request, result
+from tests.importers.test_imported_sessions import USAGE, message, step, summary, take
+from tests.plugins.reused import reused
+
+pytestmark = pytest.mark.django_db
+
+TOOLS = [{"name": "read_file", "description": "Read a file.", "input_schema": {"type": "object"}}]
+
+#: Fields that may change: an imported turn has another source, and each of its messages an id.
+CHANGED = {"source", "source_id", "origin"}
+
+
+@reused
+def api(api_key: str) -> Api:
+    return Api(api_key)
+
+
+@reused
+def stranger_api(stranger_api_key: str) -> Api:
+    return Api(stranger_api_key)
+
+
+@reused
+def pushed(api: Api, member: User) -> AgentSession:
+    """Return a session with everything that is exported."""
+    facts = {"id": "parent", "agent": "coder", "model": "claude-sonnet-4-5", "format": "anthropic"}
+    api.post("sessions/", facts)
+    api.post("sessions/", {**facts, "id": "s1", "parent": "parent", "metadata": {"branch": "fix"}})
+    push(api, [request()], system="You are a coder.", tools=TOOLS)
+    usage = {"input_tokens": 20, "cache_read_input_tokens": 900, "output_tokens": 3}
+    latency = {"time_to_first_token_ms": 120, "duration_ms": 900}
+    push(
+        api, [call("t1", path="a.py")], usage=usage, latency=latency, request_id="req_1", response_id="msg_1"
+    )
+    push(api, [result("t1", "first\nsecond\u2028third \u0000 end")], system="You are an expert coder.")
+    indented = json.dumps({"messages": [answer("word " * 300), request("Go on.")]}, indent=2)
+    api.post("sessions/s1/turns/", indented.encode())
+    push(api, [answer("Ünïcode 🎉")], usage={**usage, "output_tokens": 2}, model="an-unpriced-model")
+    api.call("PUT", "sessions/s1/messages/1/pin/")
+    session = AgentSession.objects.get(external_id="s1")
+    session_label(session=session, title="Reads a file", tags=["one", "two"], notes="Keep this.")
+    comment_create(session=session, turn=1, text="Why this file?\nAnswer it.", author_id=member.pk)
+    comment_create(session=session, turn=4, text="Well done.", author_id=member.pk)
+    session.refresh_from_db()
+    return session
+
+
+def exported(session: AgentSession) -> bytes:
+    return b"".join(session_jsonl(session))
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    """Return the lines without what an import may change."""
+    found = [json.loads(line) for line in data.splitlines()]
+    return [{name: value for name, value in line.items() if name not in CHANGED} for line in found]
+
+
+def imported(project: Project, data: bytes) -> AgentSession:
+    log = LogFile(name="session.jsonl", data=data)
+    importer = recognize(log)
+    assert importer is not None
+    [session] = importer.read(log)
+    assert isinstance(session, ImportedSession)
+    return session_import(project=project, imported=session, origin=importer.name).session
+
+
+def test_another_project_gets_the_same_session(
+    pushed: AgentSession, api: Api, stranger_api: Api, other_project: Project
+) -> None:
+    data = api.get("sessions/s1/export/").getvalue()
+    assert stranger_api.post("imports/", data).json()["format"] == "contextapp"
+    session = AgentSession.objects.get(project=other_project, external_id="s1")
+    before, after = lines(data), lines(exported(session))
+    header, systems, rest = after[0], after[1:2], after[2:]
+    assert header == before[0] | {"parent": None}  # not imported
+    assert systems == [before[2] | {"from_turn": 0}]
+    assert rest == before[3:]
+    assert {line["type"] for line in rest} == {"turn", "message", "comment"}
+    for name in ("cost_microusd", "unpriced_turns", "output_tokens", "last_prompt_tokens", "turn_count"):
+        assert getattr(session, name) == getattr(pushed, name), name
+    assert session.pins.get().position == 1
+
+
+def test_the_copy_can_be_continued(pushed: AgentSession, stranger_api: Api) -> None:
+    stranger_api.post("imports/", exported(pushed))
+    prompt = stranger_api.get("sessions/s1/prompt/").json()
+    assert prompt["system"] == "You are an expert coder."
+    assert [tool["name"] for tool in prompt["tools"]] == ["read_file"]
+    assert push(stranger_api, [request("And now?")])["turn"] == 5
+
+
+def test_a_session_is_restored_after_it_was_deleted(pushed: AgentSession, project: Project) -> None:
+    data = exported(pushed)
+    session_delete(session=pushed)
+    restored = imported(project, data)
+    assert lines(exported(restored))[2:] == lines(data)[3:]
+    assert restored.parent is not None
+    assert restored.parent.external_id == "parent"
+
+
+def test_importing_it_where_it_is_changes_nothing(pushed: AgentSession, api: Api) -> None:
+    data = exported(pushed)
+    response = api.post("imports/", data)
+    assert [row["state"] for row in response.json()["sessions"]] == ["unchanged"]
+    assert exported(AgentSession.objects.get(pk=pushed.pk)) == data
+
+
+def test_a_longer_export_adds_the_rest(
+    pushed: AgentSession, api: Api, stranger_api: Api, other_project: Project
+) -> None:
+    stranger_api.post("imports/", exported(pushed))
+    push(api, [request("Once more.")])
+    pushed.refresh_from_db()
+    [row] = stranger_api.post("imports/", exported(pushed)).json()["sessions"]
+    assert (row["state"], row["turns"]) == ("grown", 1)
+    session = AgentSession.objects.get(project=other_project, external_id="s1")
+    assert lines(exported(session))[2:] == lines(exported(pushed))[3:]
+
+
+def test_the_author_of_an_imported_comment_is_not_a_member_here(
+    pushed: AgentSession, stranger_api: Api, other_project: Project
+) -> None:
+    stranger_api.post("imports/", exported(pushed))
+    comment = Comment.objects.filter(session__project=other_project).first()
+    assert comment is not None
+    assert (comment.author, comment.author_name) == (None, "marc (imported)")
+
+
+def test_what_a_log_reports_survives(project: Project, other_project: Project) -> None:
+    """Estimated output, insertions and compactions by the client, and responses billed elsewhere."""
+    turns = [
+        step(0, usage=USAGE, response_id="msg_0", billed=False),
+        replace(step(1, usage=replace(USAGE, output_tokens=1)), messages=[*step(1).messages[:1], LONG]),
+        summary("A"),
+        step(3, cost_microusd=1_234),
+    ]
+    turns[3] = replace(turns[3], messages=[message("user", "Hint", "hint", is_meta=True), *turns[3].messages])
+    session = take(project, turns, system="Be brief.")
+    assert session.turns.filter(output_reported=1).exists()
+    copy = imported(other_project, exported(session))
+    assert lines(exported(copy)) == lines(exported(session))
+    assert copy.context_start == session.context_start > 0
+    assert copy.cost_microusd == session.cost_microusd
+
+
+LONG = message("assistant", "word " * 200, "long")
+
+
+def test_several_exports_can_be_one_file(pushed: AgentSession, stranger_api: Api) -> None:
+    parent = AgentSession.objects.get(external_id="parent")
+    rows = stranger_api.post("imports/", exported(parent) + exported(pushed)).json()["sessions"]
+    assert [row["external_id"] for row in rows] == ["parent", "s1"]
+    assert stranger_api.get("sessions/s1/").json()["parent"]
+
+
+def test_damaged_lines_are_reported_and_the_rest_is_imported(
+    pushed: AgentSession, stranger_api: Api, subtests: pytest.Subtests
+) -> None:
+    whole = exported(pushed).splitlines(keepends=True)
+    kinds = [json.loads(line)["type"] for line in whole]
+    for kind in ("system", "turn", "message", "comment"):
+        with subtests.test(kind):
+            damaged = list(whole)
+            damaged[kinds.index(kind)] = b'{"type": "%b", "turn": {}}\n' % kind.encode()
+            damaged[0] = damaged[0].replace(b'"s1"', b'"%b"' % kind.encode())
+            response = stranger_api.post("imports/", b"".join(damaged)).json()
+            assert len(response["damages"]) == (kind != "system")
+            [row] = response["sessions"]
+            assert (row["state"], row["messages"]) == ("new", pushed.message_count - (kind == "message"))
+
+
+def test_a_newer_version_of_the_format_is_rejected(pushed: AgentSession, stranger_api: Api) -> None:
+    newer = exported(pushed).replace(b'"version":1', b'"version":2', 1)
+    response = stranger_api.post("imports/", newer).json()
+    assert response["sessions"] == []
+    assert "version 2" in response["damages"][0]["reason"]
+
+
+def test_only_the_project_of_a_session_can_export_it(pushed: AgentSession, stranger_api: Api) -> None:
+    assert stranger_api.get("sessions/s1/export/").status_code == 404
