@@ -22,10 +22,18 @@ def warm_up(**_: object) -> None:
     """Import slow modules once, before the worker forks its processes, which then share the memory."""
     from sessions.selectors.summarizers import preload
 
+    _leave_pool()
     preload()
     gc.set_threshold(10_000)  # by default 700, which takes more time and frees little more
     gc.collect()
     gc.freeze()  # otherwise, garbage collection in the forked processes would copy the shared memory
+
+
+def _leave_pool() -> None:
+    """Connect to the database without a pool: Celery would close it after each task, under other threads."""
+    from django.conf import settings
+
+    settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]

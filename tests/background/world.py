@@ -41,6 +41,7 @@ SETTINGS = {
     "CONTEXTAPP_WEB_WORKERS": "1",
     "CONTEXTAPP_WEB_THREADS": "8",
     "CONTEXTAPP_DB_POOL": "4",
+    "CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE": "1",
 }
 
 #: Maximum seconds for any operation.

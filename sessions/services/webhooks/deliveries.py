@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache, partial
 from http.client import HTTPException
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 from uuid import UUID
 
@@ -39,6 +40,9 @@ _BATCH = 200
 
 #: Requests that a worker process sends at the same time, and those of one webhook among them.
 _THREADS, _PER_WEBHOOK = 16, 4
+
+#: Limits the connections to the database that these threads have at the same time.
+_connections = BoundedSemaphore(4)
 
 _lock = Lock()
 _in_progress: Counter[UUID] = Counter()
@@ -92,19 +96,30 @@ def delivery_send(*, delivery_id: UUID) -> None:
     pending = WebhookDelivery.objects.select_related("webhook").filter(
         pk=delivery_id, state=WebhookDelivery.State.PENDING
     )
-    delivery = claim(pending, lease=_pause_after, longest=None)
+    with _connection():
+        delivery = claim(pending, lease=_pause_after, longest=None)
     if delivery is None:
         return
     # Without a transaction and a connection to the database: the receiver may be slow.
-    if not connection.in_atomic_block:
-        connection.close()
     status, error = _attempt(delivery)
     is_accepted = status is not None and 200 <= status < 300
     state = delivery.state
     if is_accepted or not delivery.webhook.is_active or delivery.attempts >= len(PAUSES):
         state = WebhookDelivery.State.SENT if is_accepted else WebhookDelivery.State.FAILED
     # The lease is kept: it is the pause before the next attempt.
-    still_own(delivery).update(state=state, status=status, error=error[:500])
+    with _connection():
+        still_own(delivery).update(state=state, status=status, error=error[:500])
+
+
+@contextmanager
+def _connection() -> Iterator[None]:
+    """Close the connection to the database afterwards, unless a transaction needs it."""
+    with _connections:
+        try:
+            yield
+        finally:
+            if not connection.in_atomic_block:
+                connection.close()
 
 
 def delivery_send_in_background(*, delivery_id: UUID) -> None:
@@ -127,7 +142,6 @@ def _send_in_thread(delivery_id: UUID, webhook: UUID) -> None:
     except Exception:
         log.exception("webhook delivery %s", delivery_id)
     finally:
-        connection.close()
         with _lock:
             _in_progress[webhook] -= 1
 
