@@ -53,7 +53,7 @@ SELECT count(*)
 _DERIVE_SECONDS = 600
 
 #: In the command lines of the worker and the scheduler.
-_BACKGROUND = re.compile(rb"celery|contextapp\.scheduler")
+_BACKGROUND = re.compile(rb"contextapp\.(worker|scheduler)")
 
 
 def stored(instance: Instance, turns: int) -> list[Row]:
@@ -121,7 +121,7 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
 PARTS = {
     "web": b"http_server web",
     "gateway": b"http_server gateway",
-    "worker": b"celery worker",
+    "worker": b"contextapp.worker",
     "scheduler": b"contextapp.scheduler",
     "valkey": b"valkey-server",
     "postgres": b"postgres",

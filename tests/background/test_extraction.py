@@ -64,7 +64,7 @@ def test_a_worker_killed_during_extraction_loses_nothing(reading_world: World) -
     reading_world.provider.otherwise = delayed(operations(A_QUEUE), go_on)
     session = push(reading_world, "Mend the queue")
     eventually(lambda: request_count(reading_world, "Mend the queue"))
-    reading_world.kill("celery")
+    reading_world.kill("contextapp.worker")
     go_on.set()
     eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
     data = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["reading"]

@@ -48,7 +48,7 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
     world.provider.otherwise = delayed(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)
-    world.kill("celery")
+    world.kill("contextapp.worker")
     go_on.set()
     [done] = world.settled(session)
     assert done["state"] == "done"
@@ -62,7 +62,7 @@ def test_one_process_of_the_worker_killed_during_the_model_call(world: World) ->
     world.provider.otherwise = delayed(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)
-    asking = connected(world.processes("celery"), urlsplit(world.provider.url).port or 0)
+    asking = connected(world.processes("contextapp.worker"), urlsplit(world.provider.url).port or 0)
     assert asking
     for process in asking:  # one is calling; another may have kept its connection from an earlier summary
         os.kill(process, signal.SIGKILL)

@@ -71,7 +71,7 @@ def test_an_invalid_variable_is_named(
         ("-m", "contextapp"),
         ("manage.py", "migrate"),
         ("-c", "import contextapp.wsgi"),
-        ("-m", "celery", "-A", "contextapp.celery", "worker"),
+        ("-m", "contextapp.worker", "--processes=1"),
         ("-m", "contextapp.scheduler", "--schedule", "unused"),
     ],
 )

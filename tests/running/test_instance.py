@@ -19,7 +19,7 @@ from contextapp.embedded import home as homes
 from sessions.api.metrics import instruments
 from tests.running.instance import START_SECONDS, Instance, alive, children, free_port, running
 
-WORKER = "contextapp.celery worker"
+WORKER = "contextapp.worker"
 WEB = "http_server web"
 TOO_LONG_FOR_A_SOCKET = "long-" * 20 + "/Home"
 
@@ -87,9 +87,7 @@ def check_what_runs(instance: Instance) -> None:
     assert len(serving) == 2
     assert all(memory(pid)["Private_Dirty"] * 2 < memory(pid)["Rss"] for pid in serving)  # it is shared
     commands = "\n".join(children(instance.process.pid).values())
-    assert all(
-        part in commands for part in ("postgres", "valkey-server", WEB, "http_server gateway", "celery")
-    )
+    assert all(part in commands for part in ("postgres", "valkey-server", WEB, "http_server gateway", WORKER))
     assert f"http://127.0.0.1:{instance.gateway_port}/gateway/" in instance.printed
 
 

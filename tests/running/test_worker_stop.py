@@ -22,14 +22,13 @@ def test_a_worker_with_a_long_task_stops_without_being_killed(
     worker = programs.worker()
     environment = {
         **worker.environment,
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DJANGO_SETTINGS_MODULE": "tests.running.long_task_settings",
         "CONTEXTAPP_TEST_HOME": str(settings.HOME),
         "PYTHONPATH": str(Path.cwd()),
     }
-    command = (*worker.command, "--include=tests.running.long_task", "--queues=stopping")
     log = tmp_path / "log"
     # At its usual niceness, the worker would be starved by other tests.
-    child = Child(replace(worker, command=command, environment=environment, log=log, nice=0))
+    child = Child(replace(worker, environment=environment, log=log, nice=0))
     started = tmp_path / "started"
     try:
         app.send_task("tests.long_task", args=[str(started)], queue="stopping")

@@ -1,0 +1,8 @@
+"""Settings of a worker that runs `tests.long_task` only."""
+
+from kombu import Queue
+
+from tests.settings import *  # noqa: F403
+
+CELERY_IMPORTS = ["tests.running.long_task"]
+CELERY_TASK_QUEUES = [Queue("stopping")]
