@@ -76,32 +76,46 @@ class Prompt(Endpoint):
         memory = memory_latest(session_id=state.id) if with_memory else None
         served_format = get_dialect(format or state.format).name
         params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
-        variant = [state.etag, served_format, f"{at_turn}", f"{int(manifest)}"]
+        variant = [state.etag, served_format, f"{int(manifest)}", str(memory.number if memory else 0)]
         if params is not None:
             parameters = [params.context_management, params.on_demand is not None]
             variant.append(content_hash(json_bytes(parameters)).hex()[:12])
-        etag = f'"{"-".join([*variant, str(memory.number if memory else 0)])}"'
-        if _etag_matches(call.request.META.get("HTTP_IF_NONE_MATCH", ""), etag):
-            return HttpResponse(status=304, headers={"ETag": etag})
+        # What the prompt depends on identifies it before it is read. A past prompt is identified by its
+        # content, which does not change with later turns.
+        etag = f'"{"-".join(variant)}"'
+        if at_turn < 0 and _etag_matches(call, etag):
+            return _not_modified(etag)
+        state, messages = _past(state, at_turn) or _current(call, session_id, state)
         turn = state.turn_count - 1
-        if 0 <= at_turn < turn or (at_turn == turn and state.has_changed_since_served):
-            past = prompt_at(state, turn=at_turn)
-            if past is None:
-                raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
-            (state, messages), turn = past, at_turn
-        elif at_turn > turn:
-            raise NotFound("not_found", f"No turn {at_turn} in this session.", param="at_turn")
-        else:
-            current = messages_now(state)
-            if current is None:
-                raise_key_or_session_error(call, session_id)
-            messages = current
-            prompt_record(state)
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
             state = replace(state, shown=state.shown.set(memory=memory.tokens))
         body = prompt_json(state, messages, format=served_format, manifest=manifest, turn=turn, params=params)
-        return json_response(body, headers={"ETag": etag})
+        content = json_bytes(body)
+        if at_turn >= 0:
+            etag = f'"{content_hash(content).hex()}"'
+            if _etag_matches(call, etag):
+                return _not_modified(etag)
+        return json_response(content, headers={"ETag": etag})
+
+
+def _past(state: PromptState, turn: int) -> tuple[PromptState, PromptMessages] | None:
+    """Return the prompt after a turn, or None for the current one (also -1). Raises `NotFound`."""
+    last = state.turn_count - 1
+    if turn < 0 or (turn == last and not state.has_changed_since_served):
+        return None
+    past = prompt_at(state, turn=turn) if turn <= last else None
+    if past is None:
+        raise NotFound("not_found", f"No turn {turn} in this session.", param="at_turn")
+    return past
+
+
+def _current(call: ApiCall, session_id: str, state: PromptState) -> tuple[PromptState, PromptMessages]:
+    messages = messages_now(state)
+    if messages is None:
+        raise_key_or_session_error(call, session_id)
+    prompt_record(state)
+    return state, messages
 
 
 def prompt_json(
@@ -180,6 +194,11 @@ def _begins_with_block(messages: PromptMessages) -> bool:
     return bool(messages.manifest) and messages.manifest[0]["rule"] == ON_DEMAND
 
 
-def _etag_matches(header: str, etag: str) -> bool:
+def _etag_matches(call: ApiCall, etag: str) -> bool:
     """Return whether `If-None-Match` contains the tag. Compressing proxies turn it into a weak one."""
+    header = call.request.META.get("HTTP_IF_NONE_MATCH", "")
     return etag in header or header.strip() == "*"
+
+
+def _not_modified(etag: str) -> HttpResponse:
+    return HttpResponse(status=304, headers={"ETag": etag})

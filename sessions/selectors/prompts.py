@@ -114,8 +114,9 @@ class PromptState:
 
     @property
     def etag(self) -> str:
-        """Identifies the prompt. Changes with each push, compaction and revert, and with nothing else."""
-        parts = (self.turn_count, self.edits_revision, self.compaction_count, self.preamble_version)
+        """Identifies the prompt. Changes with each push, compaction and revert, and with how it fits."""
+        counters = (self.turn_count, self.edits_revision, self.compaction_count, self.preamble_version)
+        parts = (*counters, self.provider_tokens, self.budget)
         return "-".join([self.id.hex[-12:], *map(str, parts)])
 
 

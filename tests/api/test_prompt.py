@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from compaction.view import in_force
-from sessions.models import Edit
+from sessions.models import AgentSession, Edit
 from sessions.selectors.convert import edit_value
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from tests.api.client import Api, code
@@ -132,6 +132,24 @@ class TestEtag:
         api.post(f"sessions/small/compactions/{done['number']}/revert/")
         seen.append(api.get(address).headers["ETag"])
         assert len(set(seen)) == 4
+
+    def test_a_past_prompt_keeps_its_etag(self, api: Api) -> None:
+        small(api)
+        address, tags = "sessions/small/prompt/?at_turn={}", []
+        for number in range(6):
+            push(api, whole_turn(number), session="small")
+            tags.append(api.get(address.format(number)).headers["ETag"])
+        assert api.post("sessions/small/compact/").json()["state"] == "done"
+        push(api, whole_turn(6), session="small")
+        again = [api.get(address.format(turn), if_none_match=tag) for turn, tag in enumerate(tags)]
+        assert [response.status_code for response in again] == [304] * len(tags)
+        assert len(set(tags)) == len(tags)
+
+    def test_another_budget_changes_the_etag(self, api: Api) -> None:
+        push(api, whole_turn(0))
+        etag = api.get(PROMPT).headers["ETag"]
+        AgentSession.objects.update(budget_tokens=10)
+        assert api.get(PROMPT, if_none_match=etag).json()["fits"] is False
 
     def test_a_compaction_without_effect_keeps_prompt_and_etag_consistent(self, api: Api) -> None:
         push(api, [request()])
