@@ -62,6 +62,13 @@ SELECT {result} FROM claimed r JOIN agent_sessions_agentsession s ON s.id = r.se
 """
 
 
+#: A part of statements that write rows of a session: locks it first, as a deletion does. Otherwise, the
+#: deletion would wait for these rows, and their foreign keys for the deletion.
+KEPT_SESSION: LiteralString = """
+kept AS (SELECT id FROM agent_sessions_agentsession WHERE id = %(session)s FOR KEY SHARE)
+"""
+
+
 class Backlog(Generic[Claimed]):
     """The sessions whose new messages one kind of worker has not processed.
 

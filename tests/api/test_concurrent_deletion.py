@@ -16,9 +16,10 @@ from sessions.models import AgentSession
 from sessions.services.search.indexing import search_index_run
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.profiles import profiles_refresh
+from sessions.services.spending.rollups import rollups_fill
 from sessions.services.tools.counting import tools_count
 from tests.api.client import Api
-from tests.api.talk import push, request
+from tests.api.talk import push, request, whole_turn
 from tests.api.test_concurrent_retries import in_thread, waiting
 from tests.background.world import eventually
 
@@ -52,3 +53,25 @@ def test_workers_go_on(api: Api) -> None:
     push(api, [request()])
     works = [partial(work, everywhere=True) for work in (tools_count, search_index_run, profiles_refresh)]
     assert during_deletion(*works) == [0, 0, 0]
+
+
+def test_a_worker_and_a_deletion_do_not_lock_each_other_out(
+    api: Api, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    """The worker stores something about a session that has just been locked by its deletion."""
+    for work in (search_index_run, tools_count, rollups_fill):
+        with subtests.test(work.__module__):
+            api.post("sessions/", {"id": "s2", "format": "anthropic"})
+            push(api, whole_turn(0), session="s2")
+            work()
+            push(api, whole_turn(1), session="s2")
+            session = AgentSession.objects.get(external_id="s2")
+            with ThreadPoolExecutor(1) as pool:
+                with transaction.atomic():
+                    AgentSession.objects.select_for_update().get(pk=session.pk)
+                    job = pool.submit(in_thread, work)
+                    eventually(lambda job=job: waiting() or job.done())
+                    session_delete(session=session)
+                job.result()
+            assert not AgentSession.objects.filter(pk=session.pk).exists()
+    assert caplog.records == []

@@ -14,7 +14,7 @@ from search.documents import touched_files
 from search.keys import project_salt, segment_keys
 from search.segments import Header, segment_build
 from sessions.selectors.search.documents import IndexedMessages, StoredSegment
-from sessions.services.backlog import LEASE
+from sessions.services.backlog import KEPT_SESSION, LEASE
 from sessions.store.postgres import row_fetch
 from sessions.store.prepared import Prepared
 
@@ -26,13 +26,14 @@ _MOST_FILES = 60
 #: thousands of numbers: as text, they take a fraction of the time.
 _STORE = Prepared(
     "search_segment_store",
-    """
-WITH own AS (
+    f"""
+WITH {KEPT_SESSION}, own AS (
     UPDATE agent_sessions_searchstate
        SET position = %(end)s,
            lease_until = CASE WHEN %(is_last)s THEN NULL
                               ELSE statement_timestamp() + make_interval(secs => %(lease)s) END
-     WHERE session_id = %(session)s AND attempts = %(attempts)s
+      FROM kept
+     WHERE session_id = kept.id AND attempts = %(attempts)s
     RETURNING session_id
 ), removed_blocks AS (
     DELETE FROM agent_sessions_searchblock USING own WHERE segment_id = ANY(%(merged)s::bigint[])
@@ -54,7 +55,7 @@ WITH own AS (
       FROM segment, unnest(%(terms)s::bytea[], %(blocks)s::bytea[]) AS block (term, data)
 )
 SELECT id FROM segment
-""",
+""",  # noqa: S608  a constant is inserted
     {
         **dict.fromkeys(("session", "project"), "uuid"),
         **dict.fromkeys(("end", "first", "last_turn", "attempts"), "int4"),

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 from django.db import connection
 
 from sessions.models import ToolOutputs
-from sessions.services.backlog import LEASE
+from sessions.services.backlog import KEPT_SESSION, LEASE
 from sessions.services.tools.sums import ClaimedScan, FileSums, Sums, ToolSums
 from sessions.store.postgres import row_fetch
 from sessions.store.prepared import Prepared
@@ -30,12 +30,13 @@ _ADDED = [name for name in _ROLLUP if not name.startswith("largest_")]
 
 #: Moves the state of a session that is still claimed, and adds to its sums.
 _STATEMENT: LiteralString = f"""
-WITH own AS (
+WITH {KEPT_SESSION}, own AS (
     UPDATE agent_sessions_toolscan
        SET position = %(position)s, context = %(context)s, charged_turn = %(charged_turn)s,
            lease_until = CASE WHEN %(is_last)s THEN NULL
                               ELSE statement_timestamp() + make_interval(secs => %(lease)s) END
-     WHERE session_id = %(session)s AND attempts = %(attempts)s
+      FROM kept
+     WHERE session_id = kept.id AND attempts = %(attempts)s
     RETURNING session_id
 ), rollups AS (
     INSERT INTO agent_sessions_toolrollup AS r (project_id, session_id, day, tool, {", ".join(_ROLLUP)})
