@@ -153,8 +153,8 @@ class Recap(models.Model):
     version = models.PositiveSmallIntegerField(default=1)
     author = models.CharField(max_length=16, choices=Author.choices)
     model = models.CharField(max_length=200, blank=True)
-    # The text that users see, compressed with the text of the edit `edit_ordinal` as dictionary, if there is
-    # one; see `sessions/selectors/recaps.py`.
+    # The text that users see, packed by `sessions/store/recap_lines.py` with the text of the edit
+    # `edit_ordinal`, if there is one; see `sessions/selectors/recaps.py`.
     lines = models.BinaryField(null=True)
     edit_ordinal = models.PositiveIntegerField(null=True)
     # The `compaction.recap.Recap`, packed by `sessions/store/recap_bodies.py`; only for the newest recaps.

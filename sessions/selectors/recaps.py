@@ -24,9 +24,9 @@ from compaction.edits import Edit as EditValue
 from compaction.recap import Recap as RecapValue
 from compaction.recap.parse import recap_parse
 from sessions.models import Compaction, Recap
-from sessions.store import bodies
 from sessions.store.edit_texts import TEXTS, text_unpack
 from sessions.store.recap_bodies import recap_pack, recap_unpack
+from sessions.store.recap_lines import recap_lines_pack, recap_lines_unpack
 
 Line = tuple[str, Sequence[int]]
 
@@ -76,7 +76,7 @@ def recap_columns(recap: RecapValue, edits: Sequence[EditValue]) -> dict[str, An
     _keep(body, text, recap)
     return {
         "body": body,
-        "lines": bodies.pack_after(bodies.json_bytes(RecapLines.of(recap).to_json()), text),
+        "lines": recap_lines_pack(RecapLines.of(recap).to_json(), text),
         "edit_ordinal": shown,
     }
 
@@ -108,7 +108,7 @@ def recap_lines(row: Recap) -> RecapLines:
     """Return the text and lines of a recap. `row` comes from `recaps()`."""
     if row.lines is None:
         return RecapLines.of(recap_value(row))
-    return RecapLines(**bodies.json_value(bodies.unpack_after(row.lines, _shown(row))))
+    return RecapLines(**recap_lines_unpack(row.lines, _shown(row)))
 
 
 def recap_value(row: Recap) -> RecapValue:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sessions.store import bodies
 from sessions.store.recap_bodies import recap_pack, recap_unpack
+from sessions.store.recap_lines import recap_lines_pack, recap_lines_unpack
 
 TEXTS = st.text(max_size=400).map(lambda text: bodies.json_bytes({"role": "user", "content": text * 3}))
 
@@ -76,3 +77,14 @@ def test_a_packed_recap_is_returned_unchanged(
 ) -> None:
     recap = {"first_turn": 1, "reserve": reserve, "facts": facts, "entities": entities}
     assert recap_unpack(recap_pack(recap, text.encode()), text.encode()) == recap
+
+
+#: Also texts with line breaks of every kind, and with half of a surrogate pair.
+SHOWN = st.text(st.sampled_from("ab\n\r\0\u2028\ud800é "), max_size=12)
+LINES = st.lists(st.tuples(SHOWN, st.lists(st.integers(0, 99), max_size=3)).map(list), max_size=4)
+
+
+@given(shown=SHOWN, sections=st.lists(st.tuples(SHOWN, LINES).map(list), max_size=3), text=st.text(max_size=40))
+def test_packed_lines_of_a_recap_are_returned_unchanged(shown: str, sections: list[Any], text: str) -> None:
+    lines = {"first_turn": 0, "last_turn": 9, "text": shown, "sections": sections}
+    assert recap_lines_unpack(recap_lines_pack(lines, text.encode()), text.encode()) == lines
