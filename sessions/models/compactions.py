@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
@@ -10,6 +13,16 @@ from uuid_utils.compat import uuid7
 from sessions.models.claimable import Claimable
 from sessions.models.fields import JSONField, PackedJSONField
 from sessions.models.session import AgentSession
+
+#: The parts of a compaction's record that no SQL statement reads.
+_DETAILS = frozenset(
+    (
+        *("state", "trigger", "policy_version", "budget", "target", "overhead", "fits", "duration_ms"),
+        *("steps", "components", "dropped", "collapsed", "exceptions", "break_even_turns"),
+        *("tokens_before", "tokens_after", "tokens_saved", "head_tokens", "middle_tokens", "tail_tokens"),
+        *("head_verbatim", "tail_verbatim", "tail_bound"),
+    )
+)
 
 
 class Compaction(Claimable):
@@ -51,7 +64,10 @@ class Compaction(Claimable):
     policy = PackedJSONField(default=dict)
     tokens_before = models.PositiveIntegerField(null=True)
     tokens_after = models.PositiveIntegerField(null=True)
-    record = JSONField(default=dict)
+    # The two parts of `record`. Postgres does not compress JSONB below 2 KB, so `details` would take four
+    # times the space.
+    facts = JSONField(default=dict)
+    details = PackedJSONField(default=dict)
     cost_microusd = models.PositiveBigIntegerField(null=True)
     # When it was last dispatched to the workers. The task may have been lost.
     dispatched_at = models.DateTimeField(null=True)
@@ -90,6 +106,19 @@ class Compaction(Claimable):
                 name="compaction_upgrade",
             ),
         ]
+
+    #: The columns of `record`.
+    RECORD = ("facts", "details")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The figures of the plan (`compaction.record.Record`), with notes. Assign it to change it."""
+        return {**self.facts, **self.details}
+
+    @record.setter
+    def record(self, value: Mapping[str, Any]) -> None:
+        self.facts = {name: each for name, each in value.items() if name not in _DETAILS}
+        self.details = {name: each for name, each in value.items() if name in _DETAILS}
 
     def __str__(self) -> str:
         return f"compaction {self.number} of {self.session_id} ({self.state})"

@@ -42,6 +42,6 @@ def _first_turn(newest: Compaction, revision: int | None) -> int:
     applied = Compaction.objects.filter(
         session=newest.session_id, state=Compaction.State.DONE, number__lte=newest.number
     )
-    rows = applied.order_by("-number").values_list("record__memory_revision", "turn_index")
+    rows = applied.order_by("-number").values_list("facts__memory_revision", "turn_index")
     same = [turn for _, turn in takewhile(lambda row: row[0] == revision, rows)]
     return same[-1] if same else newest.turn_index

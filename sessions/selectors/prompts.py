@@ -215,7 +215,7 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
     """Return why the prompt after `turn` exceeds the budget, as recorded by the turn's newest compaction."""
     shown_in = Q(first_turn=turn) | Q(first_turn=None, turn_index=turn)
     rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
-    recorded = (rows.values_list("record", flat=True).first() or {}).get("reason")
+    recorded = rows.values_list("facts__reason", flat=True).first()
     size = f"{state.provider_tokens} tokens exceed the budget of {state.budget}"
     return recorded or f"{size}, and no compaction could shorten the prompt"
 

@@ -58,7 +58,7 @@ def on_demand_due(session: AgentSession, params: ProviderParams | None) -> OnDem
     due = params.on_demand if params is not None else None
     if due is None or session.last_prompt_tokens < due.threshold:
         return None
-    rows = session.compactions.filter(trigger=NAME, record__on_demand=True).order_by("-number")
+    rows = session.compactions.filter(trigger=NAME, facts__on_demand=True).order_by("-number")
     last = rows.values_list("state", "turn_index").first()
     if last is None:
         return due

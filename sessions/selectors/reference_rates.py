@@ -118,7 +118,7 @@ def rates_by_tool(edits: QuerySet[Edit]) -> list[Rate]:
 
 
 def rates_by_policy(edits: QuerySet[Edit]) -> list[Rate]:
-    return _rates(edits, KeyTextTransform("policy", "compaction__record"))
+    return _rates(edits, KeyTextTransform("policy", "compaction__facts"))
 
 
 def _rates(edits: QuerySet[Edit], by: F | KeyTextTransform) -> list[Rate]:

@@ -1,7 +1,7 @@
 """Compression of the lines of recaps.
 
-The lines repeat the text of the recap, and that text repeats the text of the edit that shows it. Stored as
-plain text, one after the other, they compress to a few references. In JSON, each escaped newline would end one.
+The lines repeat the text of the recap, which repeats the text of the edit that shows it. Stored one after the
+other, without JSON, they compress to a few references. In JSON, each escaped newline would end a reference.
 The positions of their sources are stored separately.
 """
 

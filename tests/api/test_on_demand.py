@@ -81,7 +81,7 @@ def test_an_agent_that_follows_the_prompt_keeps_its_thinking(
     last = double.bodies[-1]["messages"]
     assert last[0] == double.block(len(double.summarized))
     assert any(block["type"] == "thinking" for block in last[1]["content"])
-    rows = AgentSession.objects.get().compactions.filter(record__on_demand=True)
+    rows = AgentSession.objects.get().compactions.filter(facts__on_demand=True)
     assert [row.state for row in rows] == ["done"] * len(double.summarized)
     assert Recap.objects.filter(compaction__in=rows).count() == len(double.summarized)
 

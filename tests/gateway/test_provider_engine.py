@@ -109,7 +109,7 @@ def test_anthropics_summary_starts_the_next_request(
     assert begins_with_block(claude.bodies[-1]["messages"][0])
     assert claude.bodies[-1]["messages"] == worker.history[-4:-2]
     [session] = AgentSession.objects.all()
-    row = session.compactions.get(record__has_key="iterations", record__iterations__0__type="compaction")
+    row = session.compactions.get(facts__has_key="iterations", facts__iterations__0__type="compaction")
     assert row.record["iterations"] == [
         {
             "type": "compaction",
@@ -196,7 +196,7 @@ class TestOnDemand:
         self._check_prompts(claude)
         [session] = AgentSession.objects.all()
         assert session.turn_count == calls
-        done = list(session.compactions.filter(record__on_demand=True).order_by("number"))
+        done = list(session.compactions.filter(facts__on_demand=True).order_by("number"))
         assert [row.state for row in done] == ["done", "done"]
         assert {row.record["engine"] for row in done} == {"provider"}
         assert all(row.cost_microusd and row.tokens_after < row.tokens_before for row in done)
@@ -234,7 +234,7 @@ class TestOnDemand:
             worker.work(0, says=output(0))
         assert claude.rejected == []
         assert len(claude.summarized) == 1
-        [row] = AgentSession.objects.get().compactions.filter(record__on_demand=True)
+        [row] = AgentSession.objects.get().compactions.filter(facts__on_demand=True)
         assert row.state == "failed"
         assert row.reason
 
@@ -248,7 +248,7 @@ class TestOnDemand:
         assert faults(prompt["messages"], "openai") == []
         [detail] = [
             api.get(f"sessions/s/compactions/{row.number}/").json()
-            for row in AgentSession.objects.get().compactions.filter(record__on_demand=True)
+            for row in AgentSession.objects.get().compactions.filter(facts__on_demand=True)
         ]
         assert detail["edits"][0]["text"].startswith("Decisions\n- Summary 1.")
         assert api.patch("sessions/s/", {"policy": "balanced"}).status_code == 200
@@ -283,7 +283,7 @@ class TestOnDemand:
         assert not any(begins_with_block(body["messages"][0]) for body in later)
         assert claude.rejected == []
         compactions = AgentSession.objects.get().compactions
-        rejected = compactions.get(record__on_demand=True)
+        rejected = compactions.get(facts__on_demand=True)
         own = compactions.filter(trigger="hard", number__gt=rejected.number).earliest("number")
         assert (rejected.state, own.state) == ("reverted", "done")
         assert message in rejected.reason

@@ -84,7 +84,9 @@ SHOWN = st.text(st.sampled_from("ab\n\r\0\u2028\ud800é "), max_size=12)
 LINES = st.lists(st.tuples(SHOWN, st.lists(st.integers(0, 99), max_size=3)).map(list), max_size=4)
 
 
-@given(shown=SHOWN, sections=st.lists(st.tuples(SHOWN, LINES).map(list), max_size=3), text=st.text(max_size=40))
+@given(
+    shown=SHOWN, sections=st.lists(st.tuples(SHOWN, LINES).map(list), max_size=3), text=st.text(max_size=40)
+)
 def test_packed_lines_of_a_recap_are_returned_unchanged(shown: str, sections: list[Any], text: str) -> None:
     lines = {"first_turn": 0, "last_turn": 9, "text": shown, "sections": sections}
     assert recap_lines_unpack(recap_lines_pack(lines, text.encode()), text.encode()) == lines

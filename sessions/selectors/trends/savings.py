@@ -96,17 +96,17 @@ def _sql(query: TrendQuery) -> str:
     counted = f"{applied} AND {finished}"
     return f"""
         SELECT s.model,
-               sum((c.record->>'tokens_rebilled')::float8 * coalesce((c.record->>'calibration')::float8, 1))
+               sum((c.facts->>'tokens_rebilled')::float8 * coalesce((c.facts->>'calibration')::float8, 1))
                    FILTER (WHERE {applied} AND following.at >= %(start)s AND following.at < %(end)s)
                    AS rebilled_tokens,
                count(*) FILTER (WHERE {counted}) AS compactions,
                count(*) FILTER (WHERE {counted} AND coalesce(c.cost_microusd, 0) = 0
-                                AND NOT coalesce(c.record->'strategies' @> '["recap"]', false)
-                                AND NOT coalesce((c.record->>'summary_used')::bool, false))
+                                AND NOT coalesce(c.facts->'strategies' @> '["recap"]', false)
+                                AND NOT coalesce((c.facts->>'summary_used')::bool, false))
                    AS without_model,
-               count(*) FILTER (WHERE {counted} AND (c.record->>'summarizer_needed')::bool) AS needed,
-               count(*) FILTER (WHERE {counted} AND c.record->'strategies' @> '["recap"]') AS recaps,
-               count(*) FILTER (WHERE {counted} AND (c.record->>'summary_used')::bool) AS by_model,
+               count(*) FILTER (WHERE {counted} AND (c.facts->>'summarizer_needed')::bool) AS needed,
+               count(*) FILTER (WHERE {counted} AND c.facts->'strategies' @> '["recap"]') AS recaps,
+               count(*) FILTER (WHERE {counted} AND (c.facts->>'summary_used')::bool) AS by_model,
                (sum(c.cost_microusd) FILTER (WHERE {finished}))::bigint AS cost_microusd
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id

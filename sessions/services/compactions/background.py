@@ -180,7 +180,7 @@ def _add_cost(compaction: Compaction, attempt: SummaryAttempt) -> None:
         return
     row.cost_microusd = (row.cost_microusd or 0) + (attempt.cost_microusd or 0)
     row.record = {**row.record, **attempt.notes}
-    row.save(update_fields=["cost_microusd", "record"])
+    row.save(update_fields=["cost_microusd", *Compaction.RECORD])
 
 
 @transaction.atomic

@@ -111,5 +111,5 @@ def compaction_fail(*, compaction: Compaction, reason: str) -> None:
 
 def _end(compaction: Compaction, state: Compaction.State, reason: str) -> None:
     compaction.state, compaction.reason, compaction.finished_at = state, reason, timezone.now()
-    compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", "record"])
+    compaction.save(update_fields=["state", "reason", "finished_at", "cost_microusd", *Compaction.RECORD])
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)

@@ -76,7 +76,7 @@ def _count_cleared(compaction: Compaction, plan: Plan) -> None:
             **compaction.record,
             "components": {**compaction.record["components"], "after": changed},
         }
-        compaction.save(update_fields=["record"])
+        compaction.save(update_fields=Compaction.RECORD)
 
 
 def _has_grown(session: AgentSession, report: ProviderReport | None) -> bool:
@@ -85,8 +85,8 @@ def _has_grown(session: AgentSession, report: ProviderReport | None) -> bool:
         return False
     if report.dropped:
         return True
-    rows = session.compactions.filter(trigger=NAME, record__has_key="applied_edits").order_by("-number")
-    last = rows.values_list("record__applied_edits", flat=True).first() or []
+    rows = session.compactions.filter(trigger=NAME, facts__has_key="applied_edits").order_by("-number")
+    last = rows.values_list("facts__applied_edits", flat=True).first() or []
     known = ProviderReport(applied=tuple(last))
     return (report.cleared_outputs, report.cleared_thinking) != (0, 0) and (
         report.cleared_outputs > known.cleared_outputs or report.cleared_thinking > known.cleared_thinking

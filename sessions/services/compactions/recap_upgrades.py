@@ -54,7 +54,7 @@ def _replaceable() -> Iterator[Compaction]:
         session__project__in=with_model,
         session__last_active_at__lt=now - timedelta(seconds=settings.CONTEXTAPP_UPGRADE_IDLE_SECONDS),
     ).exclude(session__compactions__state__in=Compaction.OPEN)
-    for row in rows.select_related("session").defer("record").order_by("finished_at").iterator():
+    for row in rows.select_related("session").defer(*Compaction.RECORD).order_by("finished_at").iterator():
         if breaker_open_until(row.session, Policy.from_json(row.policy)) is None:
             yield row
 

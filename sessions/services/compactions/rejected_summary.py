@@ -44,7 +44,7 @@ def summary_reject(session_id: UUID, *, reason: str) -> None:
     An earlier summary would be in the prompt again without the last one, so all of them are reverted.
     """
     session = AgentSession.objects.select_for_update().get(pk=session_id)
-    rows = session.compactions.filter(state=Compaction.State.DONE, record__on_demand=True)
+    rows = session.compactions.filter(state=Compaction.State.DONE, facts__on_demand=True)
     rejected = list(rows.order_by("-number"))
     if not rejected:
         return
@@ -52,7 +52,7 @@ def summary_reject(session_id: UUID, *, reason: str) -> None:
         row = compaction_revert(session=session, number=row.number)
         row.reason = f"the provider rejected its summary: {reason}"
         row.record = {**row.record, _REJECTED: session.turn_count}
-        row.save(update_fields=["reason", "record"])
+        row.save(update_fields=["reason", *Compaction.RECORD])
     session.refresh_from_db()
     session.policy = {**session.policy, "engine": OWN}
     session.save(update_fields=["policy"])
@@ -71,7 +71,7 @@ def provider_resume(session: AgentSession) -> None:
     """
     if session.policy.get("engine") != OWN:
         return
-    rejected = session.compactions.filter(record__has_key=_REJECTED).order_by("-number")
+    rejected = session.compactions.filter(facts__has_key=_REJECTED).order_by("-number")
     turns = {row.record[_REJECTED] for row in rejected}
     if not turns or session.turn_count < max(turns) + PAUSE_TURNS * 2 ** (len(turns) - 1):
         return

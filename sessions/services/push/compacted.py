@@ -126,18 +126,19 @@ def _compacted(
         policy=prepared.policy.to_json(),
         tokens_before=record.tokens_before,
         tokens_after=record.tokens_after,
-        record={**record.to_json(), "components": components},
         cost_microusd=0,
         created_at=now,
         finished_at=now,
     )
+    compaction.record = {**record.to_json(), "components": components}
     parameters = {
         **prepared.parameters,
         "compaction": compaction.pk,
         "number": compaction.number,
         "message_count": message_count,
         "policy": bodies.pack(bodies.json_bytes(compaction.policy)),
-        "record": compaction.record,
+        "facts": compaction.facts,
+        "details": bodies.pack(bodies.json_bytes(compaction.details)),
         "size_before": compaction.tokens_before,
         "size_after": compaction.tokens_after,
         "snapshot_end": prepared.end,

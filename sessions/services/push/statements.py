@@ -152,10 +152,10 @@ _COMPACTION: LiteralString = """
 ), compaction AS (
     INSERT INTO agent_sessions_compaction (
         id, session_id, number, state, trigger, reason, instructions, turn_index, first_turn,
-        snapshot_position, policy, tokens_before, tokens_after, record, cost_microusd, awaits_upgrade,
+        snapshot_position, policy, tokens_before, tokens_after, facts, details, cost_microusd, awaits_upgrade,
         attempts, created_at, dispatched_at, started_at, finished_at)
     SELECT %(compaction)s, session.id, %(number)s, 'done', 'hard', '', '', %(turn)s, %(turn)s,
-           %(message_count)s, %(policy)b, %(size_before)s, %(size_after)s, %(record)s, 0, false,
+           %(message_count)s, %(policy)b, %(size_before)s, %(size_after)s, %(facts)s, %(details)b, 0, false,
            0, now(), now(), now(), now()
       FROM session
 ), """
@@ -194,8 +194,8 @@ WRITE_COMPACTED = Prepared(
         **EFFECTS_TYPES,
         **dict.fromkeys(("snapshot_end", "fired_tokens", "memory", "number", "message_count"), "int4"),
         **dict.fromkeys(("size_before", "size_after"), "int4"),
-        "policy": "bytea",
-        "record": "jsonb",
+        **dict.fromkeys(("policy", "details"), "bytea"),
+        "facts": "jsonb",
         "reports": "bool",
     },
 )
