@@ -87,7 +87,7 @@ def history(api: Api, *, turns: int, ready: Ready) -> tuple[list[Any], int]:
     ]
     for row in served:
         if isinstance(row, dict):
-            row["record"].pop("duration_ms")
+            row["details"].pop("duration_ms")
     edits = Edit.objects.order_by("compaction__number", "ordinal")
     served += [
         {name: value for name, value in row.items() if name not in {"id", "compaction_id", "bases"}}
