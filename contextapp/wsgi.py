@@ -16,12 +16,12 @@ def warm_up() -> None:
     """Load the URLs, the tokenizer's vocabulary and the redaction rules, which the first push needs."""
     from django.urls import get_resolver
 
-    from compaction.adapters.tiktoken_counter import counter
+    from compaction.adapters.tokenizer import tokenizer
     from redaction import Redaction, redact_bytes
     from sessions.api import direct  # noqa: F401
 
     _ = get_resolver().url_patterns
-    counter().count("warm")
+    tokenizer()
     redact_bytes(b'{"content": "password = secret"}', redaction=Redaction(key=b"warm"))
     gc.collect()
     gc.freeze()  # so that garbage collection during requests skips these objects

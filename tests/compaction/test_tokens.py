@@ -1,10 +1,14 @@
 """Token counts: the bundled vocabulary, unusual texts, and the overhead of messages."""
 
 import threading
+from functools import cache
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compaction.adapters.tiktoken_counter import TiktokenCounter, forget
+from compaction.adapters.tokenizer import Fastokens, Tiktoken, vocabulary
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, NameSizes, message_tokens
 
@@ -18,6 +22,31 @@ def test_counts_equal_those_of_the_vocabulary(counter: TiktokenCounter) -> None:
     assert counter.count("") == 0
     assert counter.count("hello world") == 2
     assert counter.count("tokenization of 12345") == 6
+
+
+#: Text with what the splitting pattern treats differently: contractions, numbers, spaces, line breaks, marks,
+#: special tokens and lone surrogates.
+TEXTS = st.lists(
+    st.one_of(
+        st.text(),
+        st.sampled_from(
+            ["don't", "I'LL", "12345", "  ", "\n", "\r\n", "\t", "\u3000", "///", "<|endoftext|>", "\ud800"]
+        ),
+    )
+).map("".join)
+
+
+@cache
+def encoders() -> tuple[Fastokens, Tiktoken]:
+    return Fastokens(vocabulary()), Tiktoken(vocabulary())
+
+
+@given(TEXTS)
+def test_fastokens_returns_the_tokens_of_tiktoken(text: str) -> None:
+    fast, reference = encoders()
+    tokens = reference.encode(text)
+    assert list(fast.encode(text)) == list(tokens)
+    assert fast.count(text) == reference.count(text) == len(tokens)
 
 
 def test_special_tokens_are_plain_text(counter: TiktokenCounter) -> None:
