@@ -1,20 +1,18 @@
 """The Celery application. Each Django app defines its tasks in its module `tasks`."""
 
-import ctypes
 import gc
 import os
 
 from celery import Celery
 from celery.signals import task_postrun, worker_init
 
+from contextapp.process_memory import prepare_to_fork, return_freed
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
 app = Celery("contextapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-
-#: A function of glibc, which other C libraries do not have.
-_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
@@ -25,8 +23,7 @@ def warm_up(**_: object) -> None:
     _leave_pool()
     preload()
     gc.set_threshold(10_000)  # by default 700, which takes more time and frees little more
-    gc.collect()
-    gc.freeze()  # otherwise, garbage collection in the forked processes would copy the shared memory
+    prepare_to_fork()
 
 
 def _leave_pool() -> None:
@@ -38,6 +35,5 @@ def _leave_pool() -> None:
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
 def return_memory(**_: object) -> None:
-    """Return the freed memory of a task to the system. Otherwise, glibc keeps most of that of an import."""
-    if _malloc_trim is not None:
-        _malloc_trim(0)
+    """Return the memory of a task to the system: an import may take hundreds of megabytes."""
+    return_freed()

@@ -7,7 +7,6 @@ the code and, for the web server, the tokenizer's vocabulary.
 from __future__ import annotations
 
 import argparse
-import gc
 import multiprocessing
 import sys
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from importlib import import_module
 from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
+
+from contextapp.process_memory import prepare_to_fork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +75,7 @@ def preload(role: Role) -> None:
     """Load the application in this process. Starts no thread and opens no connection, so that it can fork."""
     multiprocessing.set_start_method("fork")
     import_module(role.module).preload()
-    gc.collect()
-    gc.freeze()  # otherwise, garbage collection in the forked processes would copy the shared memory
+    prepare_to_fork()
 
 
 if __name__ == "__main__":
