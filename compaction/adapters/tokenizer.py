@@ -43,8 +43,9 @@ class Tokenizer(Protocol):
 
 class Fastokens:
     def __init__(self, vocabulary: bytes) -> None:
-        # More threads help only with texts that are longer than those counted at once.
-        os.environ.setdefault("FASTOKENS_BPE_THREADS", "1")
+        # Long texts are encoded in this thread: a process forked after a count has no threads of the library,
+        # and would wait for them forever.
+        os.environ["FASTOKENS_BPE_THREADS"] = "1"
         from fastokens import Tokenizer as Native
 
         with TemporaryDirectory() as folder:

@@ -2,13 +2,14 @@
 
 import threading
 from functools import cache
+from multiprocessing import get_context
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.adapters.tiktoken_counter import TiktokenCounter, forget
-from compaction.adapters.tokenizer import Fastokens, Tiktoken, vocabulary
+from compaction.adapters.tokenizer import Fastokens, Tiktoken, tokenizer, vocabulary
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, NameSizes, message_tokens
 
@@ -37,16 +38,16 @@ TEXTS = st.lists(
 
 
 @cache
-def encoders() -> tuple[Fastokens, Tiktoken]:
-    return Fastokens(vocabulary()), Tiktoken(vocabulary())
+def reference() -> Tiktoken:
+    return Tiktoken(vocabulary())
 
 
 @given(TEXTS)
 def test_fastokens_returns_the_tokens_of_tiktoken(text: str) -> None:
-    fast, reference = encoders()
-    tokens = reference.encode(text)
-    assert list(fast.encode(text)) == list(tokens)
-    assert fast.count(text) == reference.count(text) == len(tokens)
+    assert isinstance(tokenizer(), Fastokens)
+    tokens = reference().encode(text)
+    assert list(tokenizer().encode(text)) == list(tokens)
+    assert tokenizer().count(text) == reference().count(text) == len(tokens)
 
 
 def test_special_tokens_are_plain_text(counter: TiktokenCounter) -> None:
@@ -105,6 +106,18 @@ def test_threads_share_one_vocabulary() -> None:
     for thread in threads:
         thread.join()
     assert counts == [3] * 8
+
+
+@pytest.mark.processes
+def test_a_process_forked_after_a_count_counts(counter: TiktokenCounter) -> None:
+    lines = [f" line {number}" for number in range(20_000)]
+    expected = sum(counter.count_lines(lines))
+    with get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(_count_lines, [lines]).get(timeout=60) == expected
+
+
+def _count_lines(lines: list[str]) -> int:
+    return sum(TiktokenCounter().count_lines(lines))
 
 
 def test_a_message_counts_its_parts_and_its_overhead() -> None:
