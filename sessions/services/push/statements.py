@@ -34,7 +34,7 @@ LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 #: from (`xmin` is the transaction that wrote it), the API key is valid and the idempotency key is new, as
 #: well as the ids of the call, unless the caller has checked them. Otherwise it returns no row. Messages and
 #: blobs are passed as arrays, so one statement writes any number.
-_WRITE: LiteralString = """
+_TURN: LiteralString = """
 WITH session AS (
     UPDATE agent_sessions_agentsession s SET
         turn_count = turn_count + 1,
@@ -88,7 +88,20 @@ WITH session AS (
         %(first_token_ms)s, %(duration_ms)s, %(factor)s, %(overhead)s, %(budget)s, %(answer)b,
         %(source)s, %(request_id)s, %(response_id)s
       FROM session
-), blob AS (
+"""
+
+_MESSAGES: LiteralString = """), message AS (
+    INSERT INTO agent_sessions_message (
+        session_id, position, turn_index, role, tokens, flags, tool_name, body, content_hash)
+    SELECT session.id, m.position, %(turn)s, m.role, m.tokens, m.flags, m.tool_name, m.body, m.content_hash
+      FROM session CROSS JOIN
+           unnest(%(positions)s::int[], %(roles)s::text[], %(tokens)s::int[], %(flags)s::smallint[],
+                  %(tool_names)s::text[], %(bodies)b::bytea[], %(content_hashes)b::bytea[])
+           AS m (position, role, tokens, flags, tool_name, body, content_hash)
+"""
+
+#: Some of them have their bodies in blobs.
+_LARGE_MESSAGES: LiteralString = """), blob AS (
     INSERT INTO agent_sessions_blob (id, project_id, sha256, size, data)
     SELECT b.id, %(project)s, b.sha256, b.size, b.data
       FROM session CROSS JOIN
@@ -109,9 +122,13 @@ WITH session AS (
                   %(content_hashes)b::bytea[])
            AS m (position, role, tokens, flags, tool_name, body, sha256, content_hash)
       LEFT JOIN blob ON blob.sha256 = m.sha256
-)
+"""
+
+_END: LiteralString = """)
 SELECT pg_current_xact_id()::xid::text FROM session
 """
+
+_WRITE = _TURN + _LARGE_MESSAGES + _END
 
 _TYPES = {
     **dict.fromkeys(("session", "project", "key"), "uuid"),
@@ -133,7 +150,9 @@ _TYPES = {
     "blob_ids": "uuid[]",
 }
 
-WRITE = Prepared("push", _WRITE, _TYPES)
+#: Stores a turn whose messages have no blobs, which is most of them: Postgres takes a tenth less time.
+WRITE = Prepared("push", _TURN + _MESSAGES + _END, _TYPES)
+WRITE_LARGE = Prepared("push_large", _WRITE, _TYPES)
 
 _RETURNING = "    RETURNING s.id, s.compaction_count\n"
 

@@ -49,6 +49,7 @@ from sessions.services.push.statements import (
     WRITE,
     WRITE_ANSWER,
     WRITE_COMPACTED,
+    WRITE_LARGE,
     WRITE_PREAMBLE,
     WRITE_SPIKE,
 )
@@ -177,7 +178,9 @@ def _write_of(
     if compacted is None:
         answer = answer_json(turn, push, shown=turn.shown)
         parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_locked)
-        statement = WRITE if turn.spike is None or is_locked else WRITE_SPIKE
+        statement = WRITE_LARGE if parameters["blob_ids"] else WRITE
+        if turn.spike is not None and not is_locked:
+            statement = WRITE_SPIKE
         return _Write(statement=statement, parameters=parameters, answer=answer, compacted=None)
     turn = compacted.turn
     answer = answer_json(turn, push, shown=turn.shown, compactions=[compacted.compaction])
