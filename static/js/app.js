@@ -110,6 +110,17 @@ document.addEventListener("click", (event) => {
     if (!menu.contains(event.target)) menu.open = false;
   }
 });
+// Move the panel of a menu that would reach beyond the window.
+document.addEventListener("toggle", (event) => {
+  const panel = event.target.matches("details.menu[open]") && event.target.querySelector("summary + *");
+  if (!panel) return;
+  panel.style.translate = "";
+  const { left, right } = panel.getBoundingClientRect();
+  const margin = 8;
+  const end = document.documentElement.clientWidth - margin;
+  if (right > end) panel.style.translate = `${end - right}px`;
+  else if (left < margin) panel.style.translate = `${margin - left}px`;
+}, true);
 document.addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector("details.menu[open]");
   if (!menu) return;

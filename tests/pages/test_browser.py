@@ -19,6 +19,13 @@ from tests.pages.transcripts import make_session, message, reading_turn, turn
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+#: Whether no open menu is cut off at the left or right.
+INSIDE = """() => [...document.querySelectorAll("details.menu[open] > :not(summary)")].every((panel) => {
+  const { left, right } = panel.getBoundingClientRect();
+  return left >= 0 && right <= innerWidth;
+})"""
+
+
 def address(session: Any) -> str:
     return reverse("session", args=[session.project.slug, session.pk])
 
@@ -310,6 +317,42 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
             page.set_viewport_size({"width": width, "height": 800})
             assert fits_in_width(page)
             assert page.locator("[data-row] .title").bounding_box()["width"] > 120
+
+
+def test_long_names_of_tools_wrap_on_a_phone(at, page, project, subtests):
+    call = {"type": "tool_use", "id": "c", "name": "mcp__server__" + "long_name_" * 11, "input": {}}
+    output = {"type": "tool_result", "tool_use_id": "c", "content": "line of output\n" * 2_000}
+    messages = [
+        message("user", "Go on.", "u"),
+        message("assistant", [call], "a"),
+        message("user", [output], "r"),
+    ]
+    session = make_session(project, [turn(0, messages[:1]), turn(1, messages[1:2]), turn(2, messages[2:])])
+    page.set_viewport_size(PHONE)
+    for view in ("session", "session_raw"):
+        with subtests.test(view):
+            at(page_address(view, session))
+            expect(page.get_by_text("mcp__server__").first).to_be_attached()
+            assert fits_in_width(page)
+
+
+def test_menus_open_within_the_window(at, page, project, subtests):
+    session = make_session(project, [reading_turn(0)], name="s-with-a-rather-long-id")
+    sessions = reverse("sessions", args=[project.slug])
+    for width in (390, 1280):
+        for url, name in (
+            (sessions, "Save view"),
+            (sessions, "Columns"),
+            (address(session), "Edit title, tags and notes"),
+        ):
+            with subtests.test(name, width=width):
+                page.set_viewport_size({"width": width, "height": 800})
+                at(url)
+                menu = page.locator("details.menu", has=page.locator("summary", has_text=name))
+                menu.locator("summary").click()
+                expect(menu.locator("summary + *")).to_be_visible()
+                page.wait_for_function(INSIDE)
+                assert fits_in_width(page)
 
 
 def test_the_id_of_a_session_is_copied(at, page, project):
