@@ -14,6 +14,7 @@ from importers.base import ImportedSession, LogFile
 from importers.registry import recognize
 from sessions.models import AgentSession, Comment
 from sessions.selectors.session_export import session_jsonl
+from sessions.services.imports import uploads
 from sessions.services.imports.store import session_import
 from sessions.services.sessions.comments import comment_create
 from sessions.services.sessions.labels import session_label
@@ -100,6 +101,16 @@ def test_another_project_gets_the_same_session(
     for name in ("cost_microusd", "unpriced_turns", "output_tokens", "last_prompt_tokens", "turn_count"):
         assert getattr(session, name) == getattr(pushed, name), name
     assert session.pins.get().position == 1
+
+
+def test_a_long_session_is_imported_in_steps(
+    pushed: AgentSession, stranger_api: Api, other_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "STEP_MESSAGES", 1)
+    [row] = stranger_api.post("imports/", exported(pushed)).json()["sessions"]
+    assert (row["state"], row["turns"]) == ("new", 5)
+    session = AgentSession.objects.get(project=other_project, external_id="s1")
+    assert lines(exported(session))[2:] == lines(exported(pushed))[3:]
 
 
 def test_the_copy_can_be_continued(pushed: AgentSession, stranger_api: Api) -> None:
