@@ -33,7 +33,7 @@ def _comment_json(comment: Comment) -> dict[str, object]:
     return {
         "id": comment.pk,
         "turn": comment.turn,
-        "author": comment.author_username,
+        "author": comment.author_name if comment.author_username else None,
         "text": comment.text,
         "created_at": comment.created_at,
         "edited_at": comment.edited_at,

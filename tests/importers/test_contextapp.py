@@ -156,6 +156,8 @@ def test_the_author_of_an_imported_comment_is_not_a_member_here(
     comment = Comment.objects.filter(session__project=other_project).first()
     assert comment is not None
     assert (comment.author, comment.author_name) == (None, "marc (imported)")
+    listed = stranger_api.get("sessions/s1/comments/").json()["data"]
+    assert {row["author"] for row in listed} == {"marc (imported)"}
 
 
 def test_what_a_log_reports_survives(project: Project, other_project: Project) -> None:

@@ -38,7 +38,7 @@ def annotations_import(session: AgentSession, facts: ImportedSession) -> None:
             session=session,
             turn=comment.turn,
             text=comment.text[:MAX_COMMENT],
-            imported_author=comment.author,
+            imported_author=" ".join(comment.author.split()),
             created_at=comment.at or session.started_at,
         )
         for comment in facts.comments[:MOST_COMMENTS]
