@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPException
 
 import pytest
 from django.db import connection
@@ -90,6 +91,13 @@ def test_a_name_server_that_does_not_respond_is_given_up(monkeypatch: pytest.Mon
 def test_the_status_line_is_enough(response: bytes, status: int) -> None:
     with dripping(response, forever=False) as url:
         assert sent(url) == status
+
+
+def test_a_response_that_is_not_http_is_not_repeated_in_the_error() -> None:
+    first = b"SSH-2.0" + b"\0" * 10_000
+    with dripping(first, forever=False) as url, pytest.raises(HTTPException) as failed:
+        sent(url)
+    assert str(failed.value) == "not an HTTP response"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -167,9 +167,9 @@ def _read_status(connection: socket.socket, deadline: float) -> int:
     received = b""
     while not (found := _STATUS.search(received)):
         connection.settimeout(_left(deadline))
-        more = connection.recv(4_096)
-        if not more or len(received) > _STATUS_BYTES:
-            raise http.client.BadStatusLine(repr(received[:100]))
+        more = connection.recv(4_096) if len(received) <= _STATUS_BYTES else b""
+        if not more:
+            raise http.client.HTTPException("not an HTTP response" if received else "no response")
         received += more
     return int(found[1])
 
