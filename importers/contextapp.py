@@ -51,10 +51,10 @@ class ContextappImporter:
         def take(record: Mapping[str, Any]) -> None:
             if record["type"] == _SESSION:
                 sessions.append(_Session(record))
-            elif not sessions:
-                raise ValueError(f"no line of the type {_SESSION} precedes it")
-            else:
+            elif sessions and sessions[-1].id == record["session"]:
                 sessions[-1].take(record)
+            else:
+                raise ValueError(f"no line of the type {_SESSION} for its session precedes it")
 
         yield from read_records(log, objects(log), lambda record: take(record.value))
         for session in sessions:
@@ -68,21 +68,24 @@ class _Session:
         version = facts.get("version")
         if version != VERSION:
             raise ValueError(f"version {version!r} of the format is not supported")
+        if not isinstance(facts["session"], str) or not facts["session"]:
+            raise ValueError("`session` is not the id of a session")
+        self.id = facts["session"]
         self._facts = facts
-        self._id = str(facts["session"])
         self._system: Mapping[str, Any] = {}
         self._turns: dict[int, _Turn] = {}
+        self._positions: set[int] = set()
         self._comments: list[ImportedComment] = []
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Read a line. A turn whose own line is damaged keeps its messages."""
         match record["type"]:
             case "system":
-                self._system = record
+                self._system = _checked_system(record)
             case "turn":
                 self._turn(record["turn"]).facts = record
             case "message":
-                self._turn(record["turn"]).messages.append(_message(record))
+                self._turn(record["turn"]).messages.append(self._new_message(record))
             case "comment":
                 self._comments.append(_comment(record, self._turns[record["turn"]].index))
 
@@ -90,7 +93,7 @@ class _Session:
         facts = self._facts
         parent = facts.get("parent")
         return ImportedSession(
-            external_id=self._id,
+            external_id=self.id,
             format=str(facts.get("format") or DEFAULT),
             agent=str(facts.get("agent") or ""),
             turns=[turn.imported() for turn in self._turns.values()],
@@ -106,6 +109,14 @@ class _Session:
             notes=str(facts.get("notes") or ""),
             comments=self._comments,
         )
+
+    def _new_message(self, record: Mapping[str, Any]) -> ImportedMessage:
+        position = record["position"]
+        if position in self._positions:
+            raise ValueError(f"the message at position {position} appears twice")
+        message = _message(record)
+        self._positions.add(position)
+        return message
 
     def _turn(self, number: int) -> _Turn:
         return self._turns.setdefault(int(number), _Turn(len(self._turns)))
@@ -137,6 +148,16 @@ class _Turn:
             first_token_ms=count_of(latency.get("time_to_first_token_ms"), _MAX_MS),
             duration_ms=count_of(latency.get("duration_ms"), _MAX_MS),
         )
+
+
+def _checked_system(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the record if its system prompt and tools have types that the providers accept."""
+    system, tools = record.get("system"), record.get("tools")
+    if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
+        raise TypeError("`system` is neither a string nor an array of content blocks")
+    if not (tools is None or _is_list_of_objects(tools)):
+        raise TypeError("`tools` is not an array of tool definitions")
+    return record
 
 
 def _message(record: Mapping[str, Any]) -> ImportedMessage:
@@ -184,6 +205,10 @@ def _client_compaction(value: Any) -> ClientCompaction | None:
 
 def _id(value: Any) -> str | None:
     return str(value) if value else None
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def _strings(value: Any) -> list[str]:

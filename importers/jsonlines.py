@@ -66,7 +66,7 @@ def read_records(
             continue
         try:
             take(item)
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             reason = f"not a record of this format: {type(error).__name__}: {error}"
             yield Damage(file=log.name, line=item.line, reason=reason)
 
@@ -78,7 +78,7 @@ def take_messages(
     for number, message in enumerate(messages, start=1):
         try:
             take(number, message)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             reason = f"message {number}: {type(error).__name__} {error}"
             yield Damage(file=log.name, line=number, reason=reason)
 

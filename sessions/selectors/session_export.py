@@ -54,10 +54,10 @@ def _lines(session: AgentSession) -> Iterator[Mapping[str, Any]]:
 
 
 def _turns(session: AgentSession) -> Iterator[Turn]:
-    after = -1
-    while rows := list(session.turns.filter(index__gt=after).order_by("index")[:_BATCH]):
-        yield from rows
-        after = rows[-1].index
+    """Yield the turns, without those that were pushed after the session was read."""
+    for first in range(0, session.turn_count, _BATCH):
+        end = min(first + _BATCH, session.turn_count)
+        yield from session.turns.filter(index__gte=first, index__lt=end).order_by("index")
 
 
 def _messages(session: AgentSession) -> Iterator[tuple[StoredMessage, str | None]]:

@@ -187,20 +187,62 @@ def test_several_exports_can_be_one_file(pushed: AgentSession, stranger_api: Api
     assert stranger_api.get("sessions/s1/").json()["parent"]
 
 
+#: A damaged line by its name, and whether it is reported.
+DAMAGED = {
+    "system": (b'{"type": "system"}', False),
+    "system prompt": (b'{"type": "system", "system": 5}', True),
+    "tools": (b'{"type": "system", "tools": [1]}', True),
+    "turn": (b'{"type": "turn", "turn": {}}', True),
+    "endless turn": (b'{"type": "turn", "turn": 1e999}', True),
+    "client compaction": (b'{"type": "turn", "turn": 0, "client_compaction": {"trigger": "\\u0000"}}', False),
+    "message": (b'{"type": "message", "turn": 0, "position": 0, "message": "text"}', True),
+    "comment": (b'{"type": "comment", "turn": {}}', True),
+}
+
+
 def test_damaged_lines_are_reported_and_the_rest_is_imported(
     pushed: AgentSession, stranger_api: Api, subtests: pytest.Subtests
 ) -> None:
     whole = exported(pushed).splitlines(keepends=True)
     kinds = [json.loads(line)["type"] for line in whole]
-    for kind in ("system", "turn", "message", "comment"):
-        with subtests.test(kind):
+    for name, (line, is_reported) in DAMAGED.items():
+        kind = json.loads(line.replace(b"1e999", b"0"))["type"]
+        with subtests.test(name):
             damaged = list(whole)
-            damaged[kinds.index(kind)] = b'{"type": "%b", "turn": {}}\n' % kind.encode()
-            damaged[0] = damaged[0].replace(b'"s1"', b'"%b"' % kind.encode())
-            response = stranger_api.post("imports/", b"".join(damaged)).json()
-            assert len(response["damages"]) == (kind != "system")
+            damaged[kinds.index(kind)] = line.replace(b"{", b'{"session": "s1", ', 1) + b"\n"
+            renamed = b"".join(damaged).replace(b'"s1"', b'"%b"' % name.encode())
+            response = stranger_api.post("imports/", renamed).json()
+            assert len(response["damages"]) == is_reported
             [row] = response["sessions"]
             assert (row["state"], row["messages"]) == ("new", pushed.message_count - (kind == "message"))
+
+
+def test_a_message_that_is_there_twice_is_imported_once(pushed: AgentSession, stranger_api: Api) -> None:
+    whole = exported(pushed).splitlines(keepends=True)
+    repeated = next(line for line in whole if json.loads(line)["type"] == "message")
+    response = stranger_api.post("imports/", b"".join([*whole, repeated])).json()
+    assert "position 0 appears twice" in response["damages"][0]["reason"]
+    assert response["sessions"][0]["messages"] == pushed.message_count
+
+
+def test_a_damaged_first_line_adds_nothing_to_the_session_before_it(
+    pushed: AgentSession, stranger_api: Api, subtests: pytest.Subtests
+) -> None:
+    parent = exported(AgentSession.objects.get(external_id="parent"))
+    whole = exported(pushed).splitlines(keepends=True)
+    numbered = whole[0].replace(b'"s1"', b"5")
+    for header in (whole[0][:40] + b"\n", whole[0].replace(b'"version":1', b'"version":2'), numbered):
+        with subtests.test(header=header):
+            response = stranger_api.post("imports/", b"".join([parent, header, *whole[1:]])).json()
+            assert [row["external_id"] for row in response["sessions"]] == ["parent"]
+            assert response["sessions"][0]["messages"] == 0
+            assert response["damage_count"] == len(whole)
+
+
+def test_an_export_has_no_turns_that_are_pushed_meanwhile(pushed: AgentSession, api: Api) -> None:
+    before = exported(pushed)
+    push(api, [request("Once more.")])
+    assert exported(pushed) == before
 
 
 def test_a_newer_version_of_the_format_is_rejected(pushed: AgentSession, stranger_api: Api) -> None:

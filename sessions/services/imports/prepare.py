@@ -97,7 +97,7 @@ def _turn(
     if turn.usage is not None and not turn.is_usage_final:
         usage = _with_whole_output(turn.usage, messages, turn.model or imported.model)
         reported = turn.usage.output_tokens if usage is not turn.usage else None
-    turn = replace(turn, usage=usage)
+    turn, mark = replace(turn, usage=usage), turn.client_compaction
     return PreparedTurn(
         messages=messages,
         model=_name(turn.model),
@@ -107,7 +107,7 @@ def _turn(
         response_id=turn.response_id and _name(turn.response_id),
         request_id=turn.request_id and _name(turn.request_id),
         at=turn.at or next((message.at for message in reversed(turn.messages) if message.at), None),
-        client_compaction=turn.client_compaction,
+        client_compaction=mark and replace(mark, trigger=_name(mark.trigger)),
         first_token_ms=turn.first_token_ms,
         duration_ms=turn.duration_ms,
         billed=turn.billed,

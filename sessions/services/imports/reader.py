@@ -152,7 +152,7 @@ def _items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damag
     """Yield what the importer reads. An unexpected structure is reported as damage, not raised."""
     try:
         yield from importer.read(log)
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         reason = f"the rest cannot be read as {importer.name}: {type(error).__name__}: {error}"
         yield Damage(file=log.name, line=1, reason=reason)
 
