@@ -5,9 +5,9 @@ file for them.
 """
 
 pytest_plugins = [
+    "tests.plugins.garbage",
     "tests.plugins.collecting",
     "tests.plugins.lanes",
-    "tests.plugins.garbage",
     "tests.plugins.examples",
     "tests.plugins.transcripts",
     "tests.plugins.servers",

@@ -20,8 +20,10 @@ from contextapp.embedded.supervisor import Supervisor
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MACOS_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-# No background requests such as updates.
+# No background requests such as updates, and no animations of tabs, which take a quarter of the CPU time of
+# opening a page. Animations of pages are not affected.
 CHROMIUM_FLAGS = (
+    "--animation-duration-scale=0",
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",

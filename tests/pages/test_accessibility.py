@@ -43,21 +43,21 @@ def check(page: Page, paths: Iterable[str]) -> None:
 
 def test_every_page_of_a_session_is_accessible(at, page, sample, project):
     page.emulate_media(reduced_motion="reduce")
-    compacted = compacted_session(project, name="compacted")
+    compacted = compacted_session(project, name="compacted", turns=6)
     sample_url = at(address("session", sample)).url
     paths = [
         sample_url,
         f"{sample_url}?turn=20",
         address("session_text", sample, 0, 0),
         address("session_chart_table", sample),
-        address("session_turn", compacted, 11),
+        address("session_turn", compacted, 5),
         address("session_compaction", compacted, 1),
         address("session_recap", compacted, 1),
         address("session_compaction_diff", compacted, 1),
-        f"{address('session_turn_diff', compacted, 11)}?turn=12&text=1&view=unified",
+        f"{address('session_turn_diff', compacted, 5)}?turn=6&text=1&view=unified",
         f"{address('session_memory', compacted)}?turn=3&against=5",
         f"{sample_url}?role=tool",
-        address("session_past_prompt_entry", compacted, 12, 1),
+        address("session_past_prompt_entry", compacted, 6, 1),
         *(path for name in url_names(SESSION_PAGE) if is_document(page, path := address(name, compacted))),
     ]
     assert address("session_prompt", compacted) in paths

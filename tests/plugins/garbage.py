@@ -2,11 +2,12 @@
 
 import gc
 
+gc.set_threshold(50_000, 20, 100)  # before the tests are imported
+
 
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_sessionfinish() -> None:
