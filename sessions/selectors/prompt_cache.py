@@ -23,10 +23,11 @@ _MESSAGE_BYTES = 700
 class CachedPrompt:
     """The messages of a prompt up to the position `end`. The last one is unchanged by edits.
 
-    `version` identifies the edits in force.
+    `version` identifies the edits in force, `row` the session's row from which it was read.
     """
 
     version: Hashable
+    row: Hashable
     end: int
     messages: PromptMessages
 

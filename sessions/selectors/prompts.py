@@ -1,13 +1,15 @@
 """Read the prompt of a session from the database, now or as of an earlier turn.
 
 Reading the current prompt takes two statements, regardless of the length of the session: one for its state
-and its prompt snapshot, one for the messages after the snapshot. `store.prompt_bytes` assembles the request.
+and its prompt snapshot, and one for the messages after the snapshot, unless this process has cached them.
+`store.prompt_bytes` assembles the request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
@@ -42,6 +44,7 @@ class PromptState:
 
     id: UUID
     version: str  #: of the session's row
+    server_start: datetime  #: when Postgres started, because a restored database uses versions again
     format: str | None
     model: str
     turn_count: int
@@ -70,6 +73,7 @@ class PromptState:
         return cls(
             id=row.id,
             version=row.version,
+            server_start=row.server_start,
             format=row.format,
             model=row.model,
             turn_count=row.turn_count,
@@ -121,10 +125,10 @@ class PromptState:
 
 
 _STATE: LiteralString = f"""
-SELECT s.id, s.xmin::text AS version, s.format, s.model, s.turn_count, s.message_count,
-       s.context_components, s.shown_components, s.snapshot_end, s.context_start, s.needs_repair,
-       s.open_calls, s.calibration, s.budget_tokens, s.context_window, s.policy, s.edits_revision,
-       s.compaction_count, s.preamble_version,
+SELECT s.id, s.xmin::text AS version, pg_postmaster_start_time() AS server_start, s.format, s.model,
+       s.turn_count, s.message_count, s.context_components, s.shown_components, s.snapshot_end,
+       s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
+       s.policy, s.edits_revision, s.compaction_count, s.preamble_version,
        p.system, p.tools, b.data AS snapshot, {TEXTS} AS snapshot_texts,
        v.turn AS served_turn, v.edits_revision AS served_revision
   FROM agent_sessions_agentsession s
@@ -160,16 +164,20 @@ Rows = Mapping[int, tuple[str, int, bytes]]
 def messages_now(state: PromptState, stored: Rows | None = None) -> PromptMessages | None:
     """Return the messages of the current prompt, or None if the session was deleted in the meantime.
 
-    Reads only the messages that follow those of the session's last fetch from this process. `stored` are the
-    newest ones by position, if the caller has just stored them: they are not read.
+    Reads only the messages that follow those of the session's last fetch from this process, and none if the
+    session has not changed since. `stored` are the newest ones by position, if the caller has just stored
+    them: they are not read.
     """
     if connection.in_atomic_block:  # what the transaction has written may be rolled back
         return _messages_read(state)
     version = (state.edits_revision, state.compaction_count, state.snapshot_end)
+    row = (state.version, state.server_start)
     known = prompt_cache.find(state.id, version=version, end=state.message_count)
+    if known is not None and (known.row, known.end) == (row, state.message_count):
+        return known.messages
     messages = (_messages_after(state, known, stored) if known is not None else None) or _messages_read(state)
     if messages is not None and state.message_count > state.snapshot_end:
-        found = CachedPrompt(version=version, end=state.message_count, messages=messages)
+        found = CachedPrompt(version=version, row=row, end=state.message_count, messages=messages)
         prompt_cache.keep(state.id, found)
     return messages
 

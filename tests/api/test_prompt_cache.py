@@ -12,6 +12,7 @@ from sessions.selectors.prompt_cache import CachedPrompt, PromptCache, prompt_ca
 from sessions.store import bodies
 from sessions.store.prompt_bytes import PromptMessages
 from tests.api.client import Api
+from tests.api.statements import statements
 from tests.api.talk import push, request, whole_turn
 
 
@@ -52,14 +53,25 @@ def test_a_prompt_is_read_again_if_an_earlier_state_of_the_database_was_restored
     for position, content in enumerate(["Another one", "Another two"]):
         body = bodies.pack(bodies.json_bytes(request(content)))
         Message.objects.filter(session=session, position=position).update(body=body)
+    AgentSession.objects.filter(pk=session.pk).update(title="Restored")  # another version of its row
     shown = api.get("sessions/s1/prompt/").json()["messages"]
     assert shown == [request("Another one"), request("Another two")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fetching_an_unchanged_prompt_again_takes_one_statement(api: Api) -> None:
+    api.post("sessions/", {"id": "s1"})
+    push(api, [request("One")])
+    prompt = api.get("sessions/s1/prompt/").json()
+    again: list[Any] = []
+    assert len(statements(lambda: again.append(api.get("sessions/s1/prompt/").json()))) == 1
+    assert again == [prompt]
 
 
 def test_the_least_recently_fetched_prompts_are_removed() -> None:
     cache, ids = PromptCache(max_bytes=4_000), [uuid4() for _ in range(4)]
     messages = PromptMessages(pieces=[b"x" * 300], manifest=[{"role": "user"}])
-    prompt = CachedPrompt(version=1, end=1, messages=messages)
+    prompt = CachedPrompt(version=1, row="1", end=1, messages=messages)
     for each in ids[:3]:
         cache.keep(each, prompt)
     assert cache.find(ids[0], version=1, end=1) is prompt
