@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
@@ -19,6 +20,10 @@ from contextapp.embedded.home import write_private
 
 CONNECT_SECONDS = 5
 
+_COLUMNS = (
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+)
+
 
 class Command(BaseCommand):
     help = "Check the database and the broker, migrate, and write the keys at the first start."
@@ -28,6 +33,7 @@ class Command(BaseCommand):
         check_database()
         check_broker()
         call_command("migrate", interactive=False, verbosity=0)
+        check_tables()
         write_keys()
         # Counters start at zero. The files of earlier processes would accumulate.
         for file in Path(settings.CONTEXTAPP_METRICS_FOLDER).glob("*.db"):
@@ -60,6 +66,27 @@ def check_broker() -> None:
         raise CommandError(
             f"The broker on {where} cannot be reached: {one_line(error)}. Check CELERY_BROKER_URL."
         ) from error
+
+
+def check_tables() -> None:
+    """Raise an error if the tables are those of an earlier version. Its migrations were squashed."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COLUMNS)
+        existing = set(cursor.fetchall())
+    expected = {
+        (model._meta.db_table, str(field.column))
+        for model in apps.get_models(include_auto_created=True)
+        for field in model._meta.local_concrete_fields
+    }
+    tables = {table for table, _ in expected}
+    other = expected ^ {column for column in existing if column[0] in tables}
+    if other:
+        table, column = min(other)
+        raise CommandError(
+            f"The tables of the database {settings.DATABASES['default']['NAME']} are those of an earlier "
+            f"version, which cannot be migrated ({table}.{column}). Delete the data folder or the "
+            "database, start again and import your logs."
+        )
 
 
 def one_line(error: BaseException) -> str:
