@@ -76,7 +76,8 @@ class ImportedTurn:
     logs are billed once. `request_id` is the provider's id of the request, if the log contains it.
     `cost_microusd` is set only if the log contains the cost. `cache_write_1h_tokens` is the part of
     `usage.cache_write_tokens` with a TTL of one hour, which costs more. `output_reported` are the output
-    tokens that the provider reported if those of `usage` are an estimate. `is_usage_final`: the output tokens
+    tokens that the provider reported if those of `usage` are an estimate. `prompt_served` is the estimated
+    size of the call's prompt if it was not the whole transcript. `is_usage_final`: the output tokens
     were compared with the answer before. `billed` is false if the response is billed to another session.
     Latencies are in milliseconds.
     """
@@ -91,6 +92,7 @@ class ImportedTurn:
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
     output_reported: int | None = None
+    prompt_served: int | None = None
     is_usage_final: bool = False
     billed: bool = True
     first_token_ms: int | None = None

@@ -143,6 +143,7 @@ class _Turn:
             client_compaction=_client_compaction(facts.get("client_compaction")),
             cost_microusd=count_of(facts.get("cost_microusd"), MAX_MICROUSD),
             output_reported=count_of(facts.get("output_reported"), MAX_TOKENS),
+            prompt_served=count_of(facts.get("prompt_served"), MAX_TOKENS),
             is_usage_final=True,
             billed=facts.get("billed") is not False,
             first_token_ms=count_of(latency.get("time_to_first_token_ms"), _MAX_MS),

@@ -106,6 +106,7 @@ def _turn_line(turn: Turn) -> Mapping[str, Any]:
         "model": turn.model,
         "usage": usage_json(turn),
         "prompt_reported": turn.prompt_reported,
+        "prompt_served": turn.prompt_served,
         "output_reported": turn.output_reported,
         "cost_microusd": turn.cost_microusd,
         "billed": turn.billed,

@@ -20,7 +20,7 @@ from sessions.services.sessions.comments import comment_create
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api
-from tests.api.talk import answer, call, push, request, result
+from tests.api.talk import answer, call, push, request, result, whole_turn
 from tests.importers.test_imported_sessions import USAGE, message, step, summary, take
 from tests.plugins.reused import reused
 
@@ -28,8 +28,9 @@ pytestmark = pytest.mark.django_db
 
 TOOLS = [{"name": "read_file", "description": "Read a file.", "input_schema": {"type": "object"}}]
 
-#: Fields that may change: an imported turn has another source, and each of its messages an id.
-CHANGED = {"source", "source_id", "origin"}
+#: Fields that may change: an imported turn has another source and the whole transcript as its prompt. Each of
+#: its messages has an id.
+CHANGED = {"source", "source_id", "origin", "prompt_served"}
 
 
 @reused
@@ -119,6 +120,19 @@ def test_the_copy_can_be_continued(pushed: AgentSession, stranger_api: Api) -> N
     assert prompt["system"] == "You are an expert coder."
     assert [tool["name"] for tool in prompt["tools"]] == ["read_file"]
     assert push(stranger_api, [request("And now?")])["turn"] == 5
+
+
+def test_the_copy_of_a_compacted_session_counts_tokens_like_the_original(api: Api, stranger_api: Api) -> None:
+    """The provider reported the sizes of the compacted prompts, but the copy has the whole transcript."""
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 5_000}, "policy": "masking"})
+    reported = 400
+    for number in range(12):
+        pushed = push(api, whole_turn(number), usage={"input_tokens": reported, "output_tokens": 40})
+        reported = pushed["prompt"]["tokens"] + 100
+    original = api.get("sessions/s1/").json()
+    assert original["compactions"] > 0
+    stranger_api.post("imports/", exported(AgentSession.objects.get()))
+    assert stranger_api.get("sessions/s1/").json()["calibration"] == original["calibration"]
 
 
 def test_a_session_is_restored_after_it_was_deleted(pushed: AgentSession, project: Project) -> None:

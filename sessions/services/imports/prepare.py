@@ -35,14 +35,16 @@ _NUL, _REPLACEMENT = rb"\u0000", rb"\ufffd"
 class PreparedTurn:
     """One model call. `cost_microusd` is the cost in the log, else from the price table, else None.
 
-    `output_reported` are the output tokens in the log if those of `usage` are an estimate. `billed` is false
-    if the log shows that the response is billed to another session.
+    `output_reported` are the output tokens in the log if those of `usage` are an estimate. `prompt_served` is
+    the estimated size of the call's prompt if it was not the whole transcript. `billed` is false if the log
+    shows that the response is billed to another session.
     """
 
     messages: Sequence[IngestedMessage]
     model: str = ""
     usage: Usage | None = None
     output_reported: int | None = None
+    prompt_served: int | None = None
     cost_microusd: int | None = None
     response_id: str | None = None
     request_id: str | None = None
@@ -103,6 +105,7 @@ def _turn(
         model=_name(turn.model),
         usage=usage,
         output_reported=reported,
+        prompt_served=turn.prompt_served,
         cost_microusd=_cost(turn, imported.model),
         response_id=turn.response_id and _name(turn.response_id),
         request_id=turn.request_id and _name(turn.request_id),

@@ -133,7 +133,10 @@ class Tally:
         """Return the calibration, updated with the prompt size that the log reports for this turn."""
         if turn.usage is None or not turn.messages:
             return self.calibration
-        return self.calibration.updated(sizes=[self.prompt(turn).total], reported=turn.usage.prompt_tokens)
+        sizes = [self.prompt(turn).total]
+        if turn.prompt_served is not None:
+            sizes.append(turn.prompt_served)
+        return self.calibration.updated(sizes=sizes, reported=turn.usage.prompt_tokens)
 
     def _billed(self, turn: PreparedTurn) -> Tally:
         usage = turn.usage or Usage()
