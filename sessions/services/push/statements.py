@@ -128,7 +128,7 @@ _END: LiteralString = """)
 SELECT pg_current_xact_id()::xid::text FROM session
 """
 
-_WRITE = _TURN + _LARGE_MESSAGES + _END
+_WRITE_LARGE = _TURN + _LARGE_MESSAGES + _END
 
 _TYPES = {
     **dict.fromkeys(("session", "project", "key"), "uuid"),
@@ -152,7 +152,7 @@ _TYPES = {
 
 #: Stores a turn whose messages have no blobs, which is most of them: Postgres takes a tenth less time.
 WRITE = Prepared("push", _TURN + _MESSAGES + _END, _TYPES)
-WRITE_LARGE = Prepared("push_large", _WRITE, _TYPES)
+WRITE_LARGE = Prepared("push_large", _WRITE_LARGE, _TYPES)
 
 _RETURNING = "    RETURNING s.id, s.compaction_count\n"
 
@@ -163,7 +163,7 @@ _NO_WEBHOOK: LiteralString = """NOT EXISTS (
 #: Stores a turn with a spike like `WRITE` if no webhook may wait for it.
 WRITE_SPIKE = Prepared(
     "push_spike",
-    _WRITE.replace(_RETURNING, "       AND " + _NO_WEBHOOK + _RETURNING),
+    _WRITE_LARGE.replace(_RETURNING, "       AND " + _NO_WEBHOOK + _RETURNING),
     _TYPES,
 )
 
@@ -184,7 +184,7 @@ _COMPACTION: LiteralString = """
 #: progress, and no webhook may wait for it, unless `reports` says that the caller reports it.
 WRITE_COMPACTED = Prepared(
     "push_compacted",
-    _WRITE.replace(
+    _WRITE_LARGE.replace(
         "        plan_turn = %(plan_turn)s\n",
         """        plan_turn = NULL,
         compaction_count = compaction_count + 1,
@@ -223,7 +223,7 @@ WRITE_COMPACTED = Prepared(
 #: stores the history with the turn, and that the next prompt is served: the response contains it.
 WRITE_HISTORY = Prepared(
     "push_history",
-    _WRITE.replace(
+    _WRITE_LARGE.replace(
         "    RETURNING s.id, s.compaction_count\n",
         """       AND EXISTS (
            SELECT FROM agent_sessions_clienthistory h
