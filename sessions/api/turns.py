@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
+from msgspec.structs import replace
 
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage

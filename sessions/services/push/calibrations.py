@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.push.values import Push, SessionState

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
+from msgspec.structs import replace
 from uuid_utils.compat import uuid7
 
 from compaction.continuation import Continuation

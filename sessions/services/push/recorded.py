@@ -8,9 +8,10 @@ be equal, too. A push may divide the transcript into turns in other places than 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.utils import timezone
+from msgspec.structs import replace
 
 from compaction.identity import canonical
 from compaction.messages import Message, Role

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from django.db import connection
+from msgspec.structs import replace
 
 from sessions.models import AgentSession, Turn
 from sessions.services.calls.complete import call_complete

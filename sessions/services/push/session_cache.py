@@ -6,9 +6,10 @@ if the row has changed. Other processes therefore need not be notified of change
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, LiteralString
 
 from django.db import DatabaseError, InterfaceError, connection
+from msgspec.structs import replace
 from psycopg.rows import namedtuple_row
 
 from sessions.services.push.parameters import read_parameters

@@ -11,11 +11,12 @@ that locks the session first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
+from msgspec.structs import replace
 
 from sessions.models import TurnSource
 from sessions.services.blobs import contents_large, contents_put

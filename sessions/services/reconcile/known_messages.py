@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn, TurnSource
