@@ -91,9 +91,11 @@ def push(http: Http, path: str, load: Load, body: bytes) -> float:
     return took
 
 
-def push_concurrently(port: int, key: str, paths: Sequence[str], turns: int, *, is_ours: bool) -> float:
+def push_concurrently(
+    port: int, key: str, paths: Sequence[str], turns: int, *, is_ours: bool, seed: int = 0
+) -> float:
     """Push `turns` turns to each path, from two processes with a thread per path. Return turns per second."""
-    halves = [half for half in _halves(paths) if half]
+    halves = [half for half in _halves(paths, seed) if half]
     context = get_context("fork")
     workers = [context.Process(target=_write_all, args=(port, key, half, turns, is_ours)) for half in halves]
     began = time.perf_counter()
@@ -106,10 +108,11 @@ def push_concurrently(port: int, key: str, paths: Sequence[str], turns: int, *, 
     return turns * len(paths) / (time.perf_counter() - began)
 
 
-def _halves(paths: Sequence[str]) -> list[list[tuple[str, Load]]]:
+def _halves(paths: Sequence[str], seed: int) -> list[list[tuple[str, Load]]]:
     """Return the paths and what to push to them, for each of two processes."""
     return [
-        [(path, Load(seed * 1_000 + number)) for number, path in enumerate(paths[seed::2])] for seed in (0, 1)
+        [(path, Load(seed + half * 1_000 + number)) for number, path in enumerate(paths[half::2])]
+        for half in (0, 1)
     ]
 
 
@@ -129,9 +132,9 @@ def _write_all(port: int, key: str, sessions: Sequence[tuple[str, Load]], turns:
         thread.join()
 
 
-def messages_pushed(paths: Sequence[str], turns: int) -> Iterator[dict[str, Any]]:
+def messages_pushed(paths: Sequence[str], turns: int, *, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Yield the messages that `push_concurrently` pushes."""
-    for half in _halves(paths):
+    for half in _halves(paths, seed):
         for _, load in half:
             for _ in range(turns):
                 yield from load.messages()
