@@ -6,7 +6,7 @@ import os
 from celery import Celery
 from celery.signals import task_postrun, worker_init
 
-from contextapp.process_memory import prepare_to_fork, return_freed
+from contextapp.process_memory import freeze_loaded, return_freed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
@@ -23,7 +23,7 @@ def warm_up(**_: object) -> None:
     _leave_pool()
     preload()
     gc.set_threshold(10_000)  # by default 700, which takes more time and frees little more
-    prepare_to_fork()
+    freeze_loaded()
 
 
 def _leave_pool() -> None:

@@ -16,7 +16,7 @@ from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
 
-from contextapp.process_memory import prepare_to_fork
+from contextapp.process_memory import freeze_loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def preload(role: Role) -> None:
     """Load the application in this process. Starts no thread and opens no connection, so that it can fork."""
     multiprocessing.set_start_method("fork")
     import_module(role.module).preload()
-    prepare_to_fork()
+    freeze_loaded()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ import gc
 _malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
-def prepare_to_fork() -> None:
+def freeze_loaded() -> None:
     """Free what loading no longer needs, and exclude the rest from garbage collection.
 
-    Otherwise, garbage collection in the forked processes would copy the shared memory.
+    Requests take less time then, and garbage collection in forked processes does not copy the shared memory.
     """
     gc.collect()
     return_freed()

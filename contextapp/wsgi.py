@@ -1,10 +1,11 @@
 """The WSGI application."""
 
-import gc
 import os
 from functools import cache
 
 from django.core.wsgi import get_wsgi_application
+
+from contextapp.process_memory import freeze_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
 
@@ -23,5 +24,4 @@ def warm_up() -> None:
     _ = get_resolver().url_patterns
     tokenizer()
     redact_bytes(b'{"content": "password = secret"}', redaction=Redaction(key=b"warm"))
-    gc.collect()
-    gc.freeze()  # so that garbage collection during requests skips these objects
+    freeze_loaded()

@@ -15,6 +15,9 @@ from .base import Damage, LogFile
 
 _DECODER = json.JSONDecoder()
 _BLANK = b" \t\r\n\x00"
+#: Errors of reading a value with an unexpected structure.
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
+
 _FIRST_BYTES = 1 << 22  # the first lines may contain a pasted image
 
 
@@ -66,7 +69,7 @@ def read_records(
             continue
         try:
             take(item)
-        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        except MALFORMED as error:
             reason = f"not a record of this format: {type(error).__name__}: {error}"
             yield Damage(file=log.name, line=item.line, reason=reason)
 
@@ -78,7 +81,7 @@ def take_messages(
     for number, message in enumerate(messages, start=1):
         try:
             take(number, message)
-        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        except MALFORMED as error:
             reason = f"message {number}: {type(error).__name__} {error}"
             yield Damage(file=log.name, line=number, reason=reason)
 

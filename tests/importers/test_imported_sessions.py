@@ -29,18 +29,12 @@ from sessions.services.imports.reader import Reader
 from sessions.services.imports.store import prepared_import, session_import
 from tests.api.client import Api
 from tests.api.test_redaction import everything_stored
-from tests.plugins.reused import reused
 from tests.redaction.secrets import TOKENS
 
 pytestmark = pytest.mark.django_db
 
 MODEL = "claude-opus-4-5"
 USAGE = Usage(uncached_tokens=10, cache_read_tokens=500, cache_write_tokens=2_000, output_tokens=80)
-
-
-@reused
-def api(api_key: str) -> Api:
-    return Api(api_key)
 
 
 def message(role: str, content: Any, name: str, **flags: bool) -> ImportedMessage:

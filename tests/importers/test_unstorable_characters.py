@@ -16,18 +16,12 @@ from sessions.services.imports.store import session_import
 from tests.api.client import Api
 from tests.importers import test_absurd_figures as logs
 from tests.importers.test_trajectories import KNOWN
-from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
 #: As escapes in the JSON of a log, and in JSON within its strings.
 ODD = {"in the log": rb" \\ud800\\u0000 ", "in arguments": rb" \\\\ud800\\\\u0000 "}
 USAGE = {"input_tokens": 7, "prompt_tokens": 7, "output_tokens": 5, "completion_tokens": 5}
-
-
-@reused
-def api(api_key: str) -> Api:
-    return Api(api_key)
 
 
 def assert_imported_and_compacted(project: Project, api: Api, log: LogFile, odd: bytes) -> None:

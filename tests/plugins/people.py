@@ -1,4 +1,4 @@
-"""Projects, their members and their API keys."""
+"""Projects, their members, their API keys, and clients of the API."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.test import Client
 
 from accounts.models import Membership, Project, Role
 from accounts.services import api_key_create, project_create
+from tests.api.client import Api
 from tests.plugins.reused import reused
 
 
@@ -101,3 +102,14 @@ def api_key(project: Project) -> str:
 @reused
 def stranger_api_key(other_project: Project) -> str:
     return api_key_create(project=other_project, name="tests")[1]
+
+
+@reused
+def api(api_key: str) -> Api:
+    return Api(api_key)
+
+
+@reused
+def stranger_api(stranger_api_key: str) -> Api:
+    """Return a client with a key of another project."""
+    return Api(stranger_api_key)

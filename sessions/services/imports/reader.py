@@ -13,7 +13,7 @@ from functools import partial
 
 from compaction.errors import FormatError
 from importers.base import Damage, ImportedSession, Importer, LogFile
-from importers.jsonlines import document
+from importers.jsonlines import MALFORMED, document
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, recognize
 from redaction import Redaction, redact
@@ -152,7 +152,7 @@ def _items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damag
     """Yield what the importer reads. An unexpected structure is reported as damage, not raised."""
     try:
         yield from importer.read(log)
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+    except MALFORMED as error:
         reason = f"the rest cannot be read as {importer.name}: {type(error).__name__}: {error}"
         yield Damage(file=log.name, line=1, reason=reason)
 

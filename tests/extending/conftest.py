@@ -1,3 +1,0 @@
-from tests.api.conftest import api
-
-__all__ = ["api"]
