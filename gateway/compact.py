@@ -16,6 +16,7 @@ from django.db import Error as DatabaseError
 from django.db import connection
 
 from accounts.models import ApiKey
+from compaction.adapters.tokenizer import tokenizer
 from gateway.callers import Caller
 from gateway.calls import Call
 from gateway.providers import PROVIDERS
@@ -121,6 +122,7 @@ class Compactor:
                 raise NotServable("timeout" if isinstance(error, TimeoutError) else "store") from None
             known = replace(known, edits=replace(known.edits, on_demand=None))
         if known is None:
+            self._threads.submit(tokenizer)  # the next call of the session needs it
             raise NotServable("new")
         if name:
             self._keep(caller, name, known)

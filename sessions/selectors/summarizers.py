@@ -10,7 +10,6 @@ from django.conf import settings
 
 import pricing
 from accounts.models import Project
-from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import Usage
 
 if TYPE_CHECKING:
@@ -76,8 +75,7 @@ def _options() -> dict[str, Any]:
 
 
 def preload() -> None:
-    """Load the vocabulary, the prices and, if there is an API key, the SDK. Creates no client."""
-    counter()
+    """Load the prices and, if there is an API key, the SDK. Creates no client."""
     pricing.price("", Usage())
     if settings.CONTEXTAPP_ANTHROPIC_API_KEY:
         import_module("compaction.adapters.anthropic_summarizer")

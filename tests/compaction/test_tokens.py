@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction.adapters import tokenizer as tokenizers
 from compaction.adapters.tiktoken_counter import TiktokenCounter, forget
-from compaction.adapters.tokenizer import Fastokens, Tiktoken, tokenizer, vocabulary
+from compaction.adapters.tokenizer import Fastokens, tokenizer, vocabulary
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, NameSizes, message_tokens
 
@@ -38,16 +39,16 @@ TEXTS = st.lists(
 
 
 @cache
-def reference() -> Tiktoken:
-    return Tiktoken(vocabulary())
+def fastokens() -> Fastokens:
+    return Fastokens(vocabulary())
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_fastokens_returns_the_tokens_of_tiktoken(text: str) -> None:
-    assert isinstance(tokenizer(), Fastokens)
-    tokens = reference().encode(text)
-    assert list(tokenizer().encode(text)) == list(tokens)
-    assert tokenizer().count(text) == reference().count(text) == len(tokens)
+    tokens = tokenizer().encode(text)
+    assert list(fastokens().encode(text)) == list(tokens)
+    assert fastokens().count(text) == tokenizer().count(text) == len(tokens)
 
 
 def test_special_tokens_are_plain_text(counter: TiktokenCounter) -> None:
@@ -108,16 +109,28 @@ def test_threads_share_one_vocabulary() -> None:
     assert counts == [3] * 8
 
 
+@pytest.mark.slow
+def test_a_process_that_counts_much_text_changes_to_fastokens(
+    counter: TiktokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizers, "_loaded", None)
+    monkeypatch.setattr(tokenizers, "_MANY", 50)
+    texts = [f"The plan of session {number}" for number in range(10)]
+    assert [tokenizer().count(text) for text in texts] == list(map(counter.count, texts))
+    assert isinstance(tokenizer(), Fastokens)
+
+
+@pytest.mark.slow
 @pytest.mark.processes
-def test_a_process_forked_after_a_count_counts(counter: TiktokenCounter) -> None:
-    lines = [f" line {number}" for number in range(20_000)]
-    expected = sum(counter.count_lines(lines))
+def test_a_process_forked_after_a_count_counts() -> None:
+    text = "".join(f"\n line {number}" for number in range(20_000))
+    expected = fastokens().count(text)
     with get_context("fork").Pool(1) as pool:
-        assert pool.apply_async(_count_lines, [lines]).get(timeout=60) == expected
+        assert pool.apply_async(_count, [text]).get(timeout=60) == expected
 
 
-def _count_lines(lines: list[str]) -> int:
-    return sum(TiktokenCounter().count_lines(lines))
+def _count(text: str) -> int:
+    return fastokens().count(text)
 
 
 def test_a_message_counts_its_parts_and_its_overhead() -> None:
