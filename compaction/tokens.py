@@ -60,7 +60,8 @@ class NameSizes(dict[str, int]):
         """Count all names that are not counted yet at once, which some counters do faster."""
         if isinstance(self._counter, LineCounter):
             self._make_room()
-            unknown = [name for name in set(names).difference(self) if name[-1].isalnum()]
+            # `set.difference` would walk the whole cache, because it is a subclass of `dict`.
+            unknown = [name for name in names if name not in self and name[-1].isalnum()]
             sizes = self._counter.count_lines([f" {name}" for name in unknown])
             self.update(zip(unknown, sizes, strict=True))
 
