@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,10 +11,11 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, Sum
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction, MemoryExtraction, SavedView, Star, UsageRollup
+from sessions.models import AgentSession, SavedView, Star
 from sessions.models.session import TELEMETRY
 from sessions.selectors.comments import comment_counts
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
+from sessions.selectors.savings import SessionSavings, session_savings
 
 #: The list shows "1,000+" above this: an exact count would take too long.
 COUNT_LIMIT = 1_000
@@ -34,24 +34,12 @@ class SubAgents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Savings:
-    """What compaction saved in a session, summed over its calls.
-
-    `tokens` are provider tokens. `microusd` is their price minus the cost of summaries and memory extraction.
-    As of the last update of the rollups.
-    """
-
-    tokens: int
-    microusd: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     """One row of the session list."""
 
     session: AgentSession
     sub_agents: SubAgents | None
-    savings: Savings | None
+    savings: SessionSavings | None
     comments: int
 
 
@@ -92,13 +80,14 @@ def sessions_list(
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
-    sub_agents, savings, comments = _sub_agents(ids), _savings(ids), comment_counts(ids)
+    sub_agents, comments = _sub_agents(ids), comment_counts(ids)
+    savings = session_savings([session.pk for session in page if session.compaction_count])
     return SessionsPage(
         rows=[
             SessionRow(
                 session=session,
                 sub_agents=sub_agents.get(session.pk),
-                savings=savings.get(session.pk) if session.compaction_count else None,
+                savings=savings.get(session.pk),
                 comments=comments.get(session.pk, 0),
             )
             for session in page
@@ -197,27 +186,3 @@ def _sub_agents(parents: Sequence[UUID]) -> Mapping[UUID, SubAgents]:
         )
         for row in sums
     }
-
-
-def _savings(ids: Sequence[UUID]) -> Mapping[UUID, Savings]:
-    sums = UsageRollup.objects.filter(session_id__in=ids, hidden_tokens__gt=0).values("session_id")
-    spent = _spent(ids)
-    return {
-        row["session_id"]: Savings(tokens=row["tokens"], microusd=row["microusd"] - spent[row["session_id"]])
-        for row in sums.annotate(tokens=Sum("hidden_tokens"), microusd=Sum("saved_microusd"))
-    }
-
-
-def _spent(ids: Sequence[UUID]) -> Mapping[UUID, int]:
-    """Return the cost of summaries and memory extraction by session, in micro-dollars. One query."""
-    summaries, readings = (
-        rows.filter(session_id__in=ids, cost_microusd__gt=0)
-        .values("session_id")
-        .annotate(cost=Sum("cost_microusd"))
-        .values_list("session_id", "cost")
-        for rows in (Compaction.objects.all(), MemoryExtraction.objects.all())
-    )
-    spent = Counter[UUID]()
-    for session_id, cost in summaries.union(readings, all=True):
-        spent[session_id] += cost
-    return spent

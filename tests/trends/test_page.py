@@ -233,8 +233,8 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     savings = response.context["savings"]
     cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
     assert savings.rebilled == 0  # no call has read the shorter prompts yet
-    session.last_active_at = NOON + timedelta(hours=1)
-    session.save(update_fields=["last_active_at"])
+    session.last_active_at, session.compaction_count = NOON + timedelta(hours=1), 4
+    session.save(update_fields=["last_active_at", "compaction_count"])
     turns_add(session, [turn_make(session, 1, session.last_active_at, cost=0)])
     savings = viewer_client.get(address(), MARCH).context["savings"]
     assert savings.gross == cached * 1_000_000 * 1_000_000
@@ -245,6 +245,8 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000
     assert (savings.compactions, savings.without_model) == (4, 1)
     assert (savings.needed, savings.recaps, savings.by_model) == (2, 3, 1)
+    [row] = viewer_client.get(reverse("sessions", args=["alpha"])).context["page"].rows
+    assert row.savings.microusd == savings.net - 5_000  # with the extraction after the period
     page = one_line(response)
     assert "25% without a recap" in page
     assert "1 of 3 recaps by a model" in page

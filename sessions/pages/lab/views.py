@@ -56,7 +56,7 @@ SLIDERS: Sequence[Slider] = (
     Slider(name="system", label="System prompt", unit="tokens", low=0, high=20_000, step=250),
     Slider(name="tools", label="Tool definitions", unit="tokens", low=0, high=40_000, step=500),
     Slider(name="memory", label="Working memory", unit="tokens", low=0, high=3_000, step=100),
-    Slider(name="turns", label="Turns", unit="turns", low=5, high=150, step=5),
+    Slider(name="turns", label="Session length", unit="turns", low=5, high=150, step=5),
     Slider(name="message", label="Text per turn", unit="tokens", low=20, high=2_000, step=20),
     Slider(name="result", label="Tool output per turn", unit="tokens", low=100, high=12_000, step=100),
     Slider(name="trigger", label="Compact at", unit="percent of budget", low=30, high=100, step=5),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
-import pricing
-from sessions.models import AgentSession, Compaction, MemoryExtraction, Turn
+from sessions.models import AgentSession, Compaction, MemoryExtraction
+from sessions.selectors.savings import APPLIED, NEXT_CALL, RECACHED_TOKENS, recaching_cost
 from sessions.selectors.trends.sums import Sums, TrendQuery, filter_conditions, query_parameters
 
 
@@ -66,7 +64,7 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
         [(extraction,)] = cursor.fetchall()
     return Savings(
         gross=sums.saved_microusd,
-        rebilled=sum(_rebilled(row.model, row.rebilled_tokens or 0, start) for row in rows),
+        rebilled=sum(recaching_cost(row.model, row.rebilled_tokens or 0, start) for row in rows),
         summarizer=sum(row.cost_microusd or 0 for row in rows),
         reader=extraction or 0,
         compactions=sum(row.compactions for row in rows),
@@ -77,27 +75,17 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
     )
 
 
-def _rebilled(model: str, tokens: float, at: datetime) -> int:
-    """Return the extra cost of tokens written to the cache instead of read from it."""
-    table = pricing.rates(model, at.replace(minute=0, second=0, microsecond=0))
-    if not table:
-        return 0
-    difference = max(table[0].cache_write - table[0].cache_read, Decimal(0))
-    return int(difference * int(tokens) * 1_000_000)
-
-
 def _sql(query: TrendQuery) -> str:
     """Sum compactions by the time at which they finished, and the re-cached tokens by that of the next call.
 
     A session whose last call precedes the period has no next call in it, which limits the turns to look up.
     """
-    applied = "c.state IN ('done', 'reverted') AND c.trigger <> 'client'"
     finished = "c.finished_at >= %(start)s AND c.finished_at < %(end)s"
-    counted = f"{applied} AND {finished}"
+    counted = f"{APPLIED} AND {finished}"
     return f"""
         SELECT s.model,
-               sum((c.facts->>'tokens_rebilled')::float8 * coalesce((c.facts->>'calibration')::float8, 1))
-                   FILTER (WHERE {applied} AND following.at >= %(start)s AND following.at < %(end)s)
+               sum({RECACHED_TOKENS})
+                   FILTER (WHERE {APPLIED} AND following.at >= %(start)s AND following.at < %(end)s)
                    AS rebilled_tokens,
                count(*) FILTER (WHERE {counted}) AS compactions,
                count(*) FILTER (WHERE {counted} AND coalesce(c.cost_microusd, 0) = 0
@@ -110,14 +98,12 @@ def _sql(query: TrendQuery) -> str:
                (sum(c.cost_microusd) FILTER (WHERE {finished}))::bigint AS cost_microusd
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id
-          LEFT JOIN {Turn._meta.db_table} following
-            ON following.session_id = c.session_id AND following.index = c.turn_index + 1
-               AND following.prompt_reported IS NOT NULL
+          {NEXT_CALL}
          WHERE s.project_id = %(project)s AND c.finished_at < %(end)s
                AND (c.finished_at >= %(start)s OR s.last_active_at >= %(start)s)
                {filter_conditions(query, model="s.model")}
          GROUP BY s.model
-    """  # noqa: S608  every interpolated value is a constant of this module
+    """  # noqa: S608  every interpolated value is a constant
 
 
 def _extraction_sql(query: TrendQuery) -> str:
