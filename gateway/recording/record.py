@@ -98,6 +98,7 @@ def _record(call: Call) -> None:
 def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: bytes) -> Sent:
     usage, one_hour_tokens = _usage(answer)
     return Sent(
+        at=datetime.fromtimestamp(call.at + (call.total_ms or 0) / 1_000, UTC),
         answers=answer.messages,
         provider=answer.report,
         model=answer.model.replace("\0", "")[:200],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -27,6 +28,7 @@ _float8 = struct.Struct(">d").pack
 _array_head = struct.Struct(">iiIii").pack  # dimensions, has nulls, type of elements, length, first index
 _empty_array = struct.Struct(">iiI").pack
 _NULL = _int4(-1)
+_POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Encoder = Callable[[Any], bytes]
 
@@ -55,6 +57,10 @@ def _bool(value: bool) -> bytes:
     return b"\1" if value else b"\0"
 
 
+def _timestamptz(value: datetime) -> bytes:
+    return _int8((value - _POSTGRES_EPOCH) // timedelta(microseconds=1))
+
+
 def _jsonb(value: Any) -> bytes:
     return b"\1" + orjson.dumps(value)  # the version of the format, and the text
 
@@ -69,6 +75,7 @@ _TYPES: dict[str, tuple[int, Encoder]] = {
     "float8": (701, _float8),
     "text": (25, str.encode),
     "uuid": (2950, _uuid),
+    "timestamptz": (1184, _timestamptz),
     "jsonb": (3802, _jsonb),
     "bool[]": (1000, _array(16, _bool)),
     "bytea[]": (1001, _array(17, bytes)),

@@ -6,7 +6,9 @@ import gzip
 import http.client
 import json
 import threading
+import time
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -355,6 +357,22 @@ class TestFailures:
         ApiKey.objects.update(**{field: timezone.now() - timedelta(hours=1)})
         agent.say(user("Hi."), text("Hello."))  # the store is down, so the gateway cannot check the key
         assert not AgentSession.objects.exists()
+
+    def test_a_call_that_waited_has_its_own_time_and_price(
+        self, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Calls wait while the database is unavailable, perhaps until the next day."""
+        called = timezone.now() - timedelta(days=2)
+        price = {"uncached": 7_000_000, "cache_read": 0, "cache_write": 0, "output": 0}
+        day = f"{called.date()}"
+        dated = {"model": "claude-sonnet-4-5", "first": day, "last": day, **price}
+        Project.objects.update(custom_prices=[dated])
+        clock = SimpleNamespace(time=called.timestamp, monotonic=time.monotonic)
+        monkeypatch.setattr("gateway.app.time", clock)
+        agent.say(user("Hi."), text("Hello."))
+        session, turn = AgentSession.objects.get(), Turn.objects.get()
+        assert called <= turn.at < called + timedelta(hours=1)
+        assert (session.started_at, turn.cost_microusd) == (turn.at, 84)
 
     def test_a_client_that_leaves_after_the_last_event_missed_nothing(
         self, agent: Agent, gateway: Running, provider: Provider

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Tracer
 
-from sessions.models import AgentSession, ToolRun
+from accounts.models import Project
+from sessions.models import AgentSession, ToolRun, Turn
 from sessions.selectors.convert import message_body
 from tests.gateway.anthropic_talk import text, tool_use, whole
 from tests.gateway.double import Provider
@@ -272,6 +274,20 @@ class TestConventions:
         )
         session = AgentSession.objects.get()
         assert (session.turn_count, session.message_count) == (1, 1)
+
+    @pytest.mark.parametrize("with_content", [True, False])
+    def test_a_turn_has_the_time_and_the_price_of_its_call(self, api_key: str, with_content: bool) -> None:
+        """An exporter retries for minutes, and a collector for hours."""
+        price = {"uncached": 7_000_000, "cache_read": 0, "cache_write": 0, "output": 0}
+        dated = {"model": "gpt-5", "first": "2026-11-01", "last": "2026-11-22", **price}
+        Project.objects.update(custom_prices=[dated])
+        message = '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]'
+        content = {"gen_ai.input.messages": message} if with_content else {}
+        send(api_key, span(1, **CHAT, **USED, **content))
+        session, turn = AgentSession.objects.get(), Turn.objects.get()
+        assert turn.at == datetime.fromtimestamp(1_795_352_016.25, UTC)
+        assert session.started_at == turn.at
+        assert turn.cost_microusd == 700
 
     def test_input_tokens_that_exclude_cached_ones(self, api_key: str) -> None:
         send(api_key, span(1, **CHAT, **USED, **{"gen_ai.usage.cache_read.input_tokens": 4_000}))

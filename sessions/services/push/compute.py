@@ -101,6 +101,8 @@ class Billed(Protocol):
     """What determines the cost of a call."""
 
     @property
+    def at(self) -> datetime | None: ...
+    @property
     def usage(self) -> Usage | None: ...
     @property
     def cache_write_1h_tokens(self) -> int: ...
@@ -113,10 +115,12 @@ def push_cost(model: str, push: Billed) -> int | None:
     if push.usage is None:
         return None
     if push.prices:
-        cost = custom_cost(push.prices, model, push.usage, datetime.now(UTC).date())
+        day = (push.at or datetime.now(UTC)).astimezone(UTC).date()
+        cost = custom_cost(push.prices, model, push.usage, day)
         if cost is not None:
             return cost
-    return pricing.price(model, push.usage, cache_write_1h_tokens=push.cache_write_1h_tokens).microusd
+    one_hour_tokens = push.cache_write_1h_tokens
+    return pricing.price(model, push.usage, push.at, cache_write_1h_tokens=one_hour_tokens).microusd
 
 
 def _calibration(

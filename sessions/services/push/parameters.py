@@ -39,6 +39,7 @@ def write_parameters(
         "key": target.key_id,
         "answer": answer if push.idempotency_key is not None else None,
         "turn": turn.index,
+        "at": push.at,
         "format": turn.format,
         "model": turn.model,
         "first": turn.first_position,

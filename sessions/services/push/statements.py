@@ -44,6 +44,7 @@ WITH session AS (
         -- of the row, which is most of what a push writes.
         last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
                               ELSE last_active_at END,
+        started_at = least(started_at, %(at)s),
         format = %(format)s,
         model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
         context_components = %(context)s,
@@ -82,9 +83,9 @@ WITH session AS (
         first_token_ms, duration_ms, calibration_factor, calibration_overhead, budget, answer,
         source, request_id, response_id)
     SELECT
-        session.id, %(turn)s, now(), %(model)s, %(first)s, %(count)s, %(preamble)s, %(idempotency_key)s,
-        %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)b, %(uncached)s,
-        %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(spike)s,
+        session.id, %(turn)s, coalesce(%(at)s, now()), %(model)s, %(first)s, %(count)s, %(preamble)s,
+        %(idempotency_key)s, %(body_hash)s, %(estimate)s, %(reported)s, %(served)s, %(components)b,
+        %(uncached)s, %(cache_read)s, %(cache_write)s, %(output)s, %(cost)s, true, %(spike)s,
         %(first_token_ms)s, %(duration_ms)s, %(factor)s, %(overhead)s, %(budget)s, %(answer)b,
         %(source)s, %(request_id)s, %(response_id)s
       FROM session
@@ -143,6 +144,7 @@ _TYPES = {
     **dict.fromkeys(("positions", "tokens", "blob_sizes"), "int4[]"),
     **dict.fromkeys(("roles", "tool_names", "open_calls"), "text[]"),
     **dict.fromkeys(("bodies", "in_blob", "content_hashes", "blob_hashes", "blob_data"), "bytea[]"),
+    "at": "timestamptz",
     "cost": "int8",
     "factor": "float8",
     "needs_repair": "bool",

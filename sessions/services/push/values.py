@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -48,16 +49,18 @@ class Latency(Struct, frozen=True, kw_only=True):
 class Push(Struct, frozen=True, kw_only=True):
     """The content of a push, ingested.
 
-    `body_hash` distinguishes a retry from a different push with the same `idempotency_key`. `request_id` and
-    `response_id` identify the call for other sources that report it. `provider` is what the provider reports
-    about its own compaction of the request. With `is_stateful`, the provider adds messages that it stores to
-    the client's requests, so no compaction can shorten them. `prompt_estimate` is the size of the prompt to
-    which `usage` belongs, in estimated tokens; None if it is the served prompt or the whole transcript. With
-    `has_other_prompt`, the model did not see the prompt that the session would have served.
+    `at` is when the model call ended, None for now. `body_hash` distinguishes a retry from a different push
+    with the same `idempotency_key`. `request_id` and `response_id` identify the call for other sources that
+    report it. `provider` is what the provider reports about its own compaction of the request. With
+    `is_stateful`, the provider adds messages that it stores to the client's requests, so no compaction can
+    shorten them. `prompt_estimate` is the size of the prompt to which `usage` belongs, in estimated tokens;
+    None if it is the served prompt or the whole transcript. With `has_other_prompt`, the model did not see
+    the prompt that the session would have served.
     """
 
     messages: Sequence[IngestedMessage]
     redacted: Sequence[Finding] = ()
+    at: datetime | None = None
     model: str = ""
     usage: Usage | None = None
     cache_write_1h_tokens: int = 0

@@ -28,6 +28,7 @@ def push_of(
     push = Push(
         messages=messages,
         redacted=found,
+        at=sent.at,
         model=sent.model,
         usage=sent.usage,
         cache_write_1h_tokens=sent.cache_write_1h_tokens,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -47,13 +48,14 @@ class Status(StrEnum):
 class Sent:
     """The fields of a request other than its messages.
 
-    `answers` are the messages of the model's response, if the history does not contain it. `is_compacted` and
-    `is_side` are set if the client declares it. `caller` identifies clients that do not name their session.
-    `call` identifies the model call of the last response in the history. `prompt_estimate` is the size of the
-    prompt that the model saw, in estimated tokens, if it is known. `has_other_prompt` is set if that was not
-    the prompt of the session.
+    `at` is when the model call ended, None for now. `answers` are the messages of the model's response, if the
+    history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
+    identifies clients that do not name their session. `call` identifies the model call of the last response
+    in the history. `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it
+    is known. `has_other_prompt` is set if that was not the prompt of the session.
     """
 
+    at: datetime | None = None
     answers: Sequence[Mapping[str, Any]] = ()
     model: str = ""
     usage: Usage | None = None

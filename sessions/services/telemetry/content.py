@@ -73,6 +73,7 @@ def history_of(content: Conversation) -> bytes:
 def _sent(call: ModelCall, destination: Destination) -> Sent:
     answer = call.content.answer if call.content is not None else None
     return Sent(
+        at=call.at,
         answers=[answer] if answer is not None else [],
         model=call.model,
         usage=call.usage,
