@@ -58,6 +58,12 @@ def test_compose_accepts_the_files(tmp_path: Path, more: tuple[str, ...]) -> Non
     assert all(merged[role]["environment"]["CELERY_BROKER_URL"].startswith(scheme) for role in ROLES)
 
 
+def test_every_role_uses_the_other_broker() -> None:
+    merged = yaml.safe_load((ROOT / "docker" / "rabbitmq.yml").read_text())["services"]
+    brokers = {role: merged[role]["environment"]["CELERY_BROKER_URL"] for role in ROLES}
+    assert all(url.startswith("amqp://") for url in brokers.values())
+
+
 def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
     assert len({services[role]["image"] for role in ROLES}) == 1
     roles = (ROOT / "docker" / "role").read_text()

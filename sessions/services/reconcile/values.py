@@ -48,8 +48,8 @@ class Status(StrEnum):
 class Sent:
     """The fields of a request other than its messages.
 
-    `at` is when the model call ended, None for now. `answers` are the messages of the model's response, if the
-    history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
+    `at` is when the model call ended, None for now. `answers` are the messages of the model's response, if
+    the history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
     identifies clients that do not name their session. `call` identifies the model call of the last response
     in the history. `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it
     is known. `has_other_prompt` is set if that was not the prompt of the session.
