@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
@@ -23,11 +24,13 @@ def member_add(
     """Return the membership, and the password if the user was created for it, which is shown only once.
 
     For the operator's command. Owners invite by link (`invitations`), because an existing account may belong
-    to someone else. Raises `MemberError` if the user is already a member.
+    to someone else. Raises `MemberError` if the user is already a member, or cannot be created with this name
+    and address.
     """
     password = None
     user = User.objects.filter(username=username).first()
     if user is None:
+        _require_valid(username, email)
         password = secrets.token_urlsafe(12)
         user = User.objects.create_user(username, email=email, password=password)
     membership, added = Membership.objects.get_or_create(project=project, user=user, defaults={"role": role})
@@ -71,6 +74,14 @@ def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
         target=membership.user.get_username(),
     )
     membership.delete()
+
+
+def _require_valid(username: str, email: str) -> None:
+    try:
+        User(username=username, email=email).clean_fields(exclude=["password"])
+    except ValidationError as error:
+        reasons = (f"{field}: {' '.join(messages)}" for field, messages in error.message_dict.items())
+        raise MemberError(f"The user cannot be created. {' '.join(reasons)}") from None
 
 
 def _require_owner(leaving: Membership) -> None:

@@ -60,3 +60,31 @@ def test_the_last_owner_cannot_be_removed_or_demoted(project, owner, change):
 def test_an_unknown_project_is_an_error(db, command):
     with pytest.raises(CommandError, match="does not exist"):
         run(command[0], "--project", "nowhere", command[1])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--days", "0"),
+        ("--days", "-5"),
+        ("--days", "99999999999"),
+        ("--rate-limit", "0"),
+        ("--rate-limit", "x"),
+    ],
+)
+def test_a_key_is_not_created_with_other_limits_than_given(project, arguments):
+    with pytest.raises(CommandError, match="must be a number from 1"):
+        run("keys", "--project", "alpha", "create", "ci", *arguments)
+    assert not ApiKey.objects.exists()
+
+
+def test_a_key_needs_a_name(project):
+    with pytest.raises(CommandError, match="must have 1 to 200 characters"):
+        run("keys", "--project", "alpha", "create", " ")
+
+
+@pytest.mark.parametrize("arguments", [("",), ("a b",), ("nora", "--email", "nora")])
+def test_a_user_needs_a_valid_name_and_address(project, arguments):
+    with pytest.raises(CommandError, match="cannot be created"):
+        run("members", "--project", "alpha", "add", *arguments)
+    assert not Membership.objects.exists()

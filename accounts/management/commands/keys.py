@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -21,10 +22,12 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list the keys that are not revoked")
         create = actions.add_parser("create", help="create a key and print it; it cannot be shown again")
-        create.add_argument("name")
+        create.add_argument("name", type=_name)
         create.add_argument("--scopes", nargs="+", choices=Scope.values, default=[Scope.PUSH, Scope.READ])
-        create.add_argument("--days", type=int, help="days until the key expires (default: never)")
-        create.add_argument("--rate-limit", type=int, help="requests per minute")
+        create.add_argument(
+            "--days", type=_number(36_500), help="days until the key expires (default: never)"
+        )
+        create.add_argument("--rate-limit", type=_number(1_000_000), help="requests per minute")
         revoke = actions.add_parser("revoke", help="revoke a key")
         revoke.add_argument("prefix", help="the eight characters after ctx_")
 
@@ -45,7 +48,7 @@ class Command(BaseCommand):
             project=project,
             name=options["name"],
             scopes=options["scopes"],
-            expires_at=timezone.now() + timedelta(days=days) if days else None,
+            expires_at=timezone.now() + timedelta(days=days) if days is not None else None,
             rate_limit=options["rate_limit"],
         )
         self.stdout.write(text)
@@ -56,3 +59,20 @@ class Command(BaseCommand):
             raise CommandError(f"Project {project.slug!r} has no key with the prefix {options['prefix']!r}.")
         api_key_revoke(key=key)
         self.stdout.write(f"Revoked {key.prefix}.")
+
+
+def _name(text: str) -> str:
+    if not 0 < len(text.strip()) <= 200:
+        raise ArgumentTypeError("must have 1 to 200 characters")
+    return text.strip()
+
+
+def _number(most: int) -> Callable[[str], int]:
+    """Return a parser of numbers from 1 to `most`."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and 0 < int(text) <= most):
+            raise ArgumentTypeError(f"must be a number from 1 to {most:,}")
+        return int(text)
+
+    return parse
