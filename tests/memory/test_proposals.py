@@ -127,6 +127,14 @@ class TestIdleSessions:
         come_to_rest()
         assert set(facts(api)) == {"keep"}
 
+    def test_an_item_that_cannot_be_stored_as_a_fact_does_not_stop_the_others(
+        self, api: Api, say: Say
+    ) -> None:
+        say(FACT, "the separator is \0")
+        come_to_rest()
+        assert set(facts(api)) == {FACT}
+        assert not ProposalScan.objects.exists()
+
     def test_a_project_can_disable_proposals(self, api: Api, say: Say, project: Project) -> None:
         assert api.patch("memory/settings/", {"proposals": False}).json()["proposals"] is False
         [event] = AuditEvent.objects.filter(project=project, action="project.changed")

@@ -81,7 +81,8 @@ def _find(notes: Notes, item: MemoryItem) -> MemoryItem:
 
 
 def _is_valid(text: str) -> bool:
-    return len(text) <= MAX_LENGTH and normalized_text(text) != ""
+    """Return whether a fact can have this text. Postgres accepts no NUL characters in it."""
+    return len(text) <= MAX_LENGTH and "\0" not in text and normalized_text(text) != ""
 
 
 def facts_record(
