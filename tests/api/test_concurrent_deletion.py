@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import transaction
@@ -13,6 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions.models import AgentSession
+from sessions.selectors.health_facts import health_facts
 from sessions.services.search.indexing import search_index_run
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.profiles import profiles_refresh
@@ -74,4 +76,23 @@ def test_a_worker_and_a_deletion_do_not_lock_each_other_out(
                     session_delete(session=session)
                 job.result()
             assert not AgentSession.objects.filter(pk=session.pk).exists()
+    assert caplog.records == []
+
+
+def test_a_revert_before_the_deletion_succeeds(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The session is deleted after the revert is stored, while its profile is computed."""
+    for number in range(6):
+        push(api, whole_turn(number))
+    assert api.post("sessions/s1/compact/", {}).json()["state"] == "done"
+
+    def deleted(ids: Iterable[UUID]) -> Any:
+        ids = list(ids)
+        facts = health_facts(ids)
+        session_delete(session=AgentSession.objects.get())
+        return facts
+
+    monkeypatch.setattr("sessions.services.sessions.profiles.health_facts", deleted)
+    assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
     assert caplog.records == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -168,6 +169,14 @@ class TestADeletion:
                     removal.result(timeout=0.5)
                 Blob.objects.create(project=project, sha256=sha256, size=len(GIANT))
             removal.result(timeout=60)
+        assert len(files(folder)) == 1
+
+    def test_a_deletion_succeeds_without_object_storage(
+        self, api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session_of(api, "s1", request(GIANT))
+        monkeypatch.setattr(storages["blobs"], "delete", Mock(side_effect=OSError("no response")))
+        assert api.delete("sessions/s1/").status_code == 204
         assert len(files(folder)) == 1
 
     def test_deleting_a_missing_file_is_not_an_error(self, api: Api, folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -14,6 +13,7 @@ from redaction import redact
 from sessions.models import ImportJob
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import is_free, revoke
+from sessions.services.commits import after_commit
 from sessions.services.dispatch import import_dispatch
 from sessions.services.imports.execution import LONGEST_LEASE
 from sessions.services.imports.uploads import Readable, upload_delete, upload_store
@@ -47,7 +47,7 @@ def import_job_create(
     job.name = job.name or f"log-{digest[:12]}"
     job.save(update_fields=["size", "name"])
     if is_dispatched:
-        transaction.on_commit(partial(import_dispatch, job.pk), robust=True)
+        after_commit(import_dispatch, job.pk)
     return job
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from django.db import transaction
 
@@ -18,6 +17,7 @@ from compaction.errors import FormatError
 from importers.base import ImportedSession
 from redaction import Redaction
 from sessions.models import AgentSession, ImportJob, ImportJobSession, ImportStep
+from sessions.services.commits import after_commit
 from sessions.services.dispatch import memory_update_dispatch
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.places import turns_place
@@ -103,7 +103,7 @@ def _import(
         row.turns += result.turns_added
         row.messages += result.messages_added
         if result.changed and importing.project.memory_upkeep:
-            transaction.on_commit(partial(memory_update_dispatch, result.session.pk), robust=True)
+            after_commit(memory_update_dispatch, result.session.pk)
         _save(job, row, imported, is_last=is_whole or step.is_last)
 
 

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import partial
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -23,6 +22,7 @@ from accounts.models import ApiKey, Project
 from accounts.services.audit import audit_record
 from sessions.models import AgentSession, SampleLoad, SharedFact
 from sessions.services.claims import claim, is_free, release, renewed, revoke, still_own
+from sessions.services.commits import after_commit
 from sessions.services.dispatch import sample_dispatch
 from sessions.services.reference_scans import session_references_scan
 from sessions.services.samples.backdate import session_backdate
@@ -51,7 +51,7 @@ def sample_load(*, project: Project, actor: Actor = SYSTEM) -> SampleLoad:
         audit_record(action="sample.loaded", project=project, actor=actor, target=project.slug)
     failed = SampleLoad.objects.filter(pk=project.pk, state=SampleLoad.State.FAILED)
     if is_new or failed.update(state=SampleLoad.State.LOADING, attempts=0, lease_until=None):
-        transaction.on_commit(partial(sample_dispatch, project.pk), robust=True)
+        after_commit(sample_dispatch, project.pk)
         load.refresh_from_db()
     return load
 

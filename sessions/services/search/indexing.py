@@ -7,7 +7,6 @@ preceding segments of similar size, so that every message is merged only a few t
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from sessions.models import SearchSegment, SearchState
 from sessions.selectors.search.documents import messages_to_index, segments_to_merge
 from sessions.services.backlog import Backlog
 from sessions.services.claims import release, revoke
+from sessions.services.commits import after_commit
 from sessions.services.dispatch import search_index_dispatch
 from sessions.services.search.segments import segment_store
 
@@ -53,7 +53,7 @@ def search_index_run(*, everywhere: bool = False) -> int:
 
 def search_index_on_commit(*, session_id: UUID) -> None:
     """Request indexing of a session after the commit, because an import has written to it."""
-    transaction.on_commit(partial(search_index_dispatch, session_id), robust=True)
+    after_commit(search_index_dispatch, session_id)
 
 
 def search_index_truncate(*, session_id: UUID, position: int) -> None:

@@ -6,12 +6,13 @@ whose compaction is reverted, would have to wait for the pass over all sessions.
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import suppress
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError
 
 from sessions.models import AgentSession
+from sessions.services.commits import after_commit
 from sessions.services.sessions.profiles import profile_write
 from sessions.services.spending.rollups import rollup_fill
 from sessions.services.tools.counting import session_tools_count
@@ -19,7 +20,7 @@ from sessions.services.tools.counting import session_tools_count
 
 def derived_refresh_on_commit(*, session: AgentSession) -> None:
     """Refresh the data after the commit. If that fails, the pass over all sessions does it."""
-    transaction.on_commit(partial(session_derive, session_id=session.pk), robust=True)
+    after_commit(session_derive, session_id=session.pk)
 
 
 def session_derive(*, session_id: UUID) -> None:
@@ -29,4 +30,5 @@ def session_derive(*, session_id: UUID) -> None:
         return
     rollup_fill(session_id=session_id)
     session_tools_count(session_id=session_id)
-    profile_write(session=session)
+    with suppress(IntegrityError):  # the session has just been deleted
+        profile_write(session=session)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_remove
+from sessions.services.commits import after_commit
 from sessions.services.ingestion import NewPreamble
 from sessions.store.blobs import is_external
 
@@ -172,7 +172,7 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
         digests = [bytes(sha256) for (sha256,) in cursor.fetchall()]
     if is_external():
         # If object storage fails, unused objects remain in it; the session is deleted regardless.
-        transaction.on_commit(partial(contents_remove, project.pk, digests), robust=True)
+        after_commit(contents_remove, project.pk, digests)
     audit_record(
         action="session.deleted",
         project=project,
