@@ -197,7 +197,7 @@ def create() -> Application:
     from django.conf import settings
 
     from contextapp.wsgi import application as wsgi
-    from sessions.api.direct import DirectPushes
+    from sessions.api.direct import DirectRequests
     from sessions.services.compactions.preparation import preparations
 
     Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
@@ -209,4 +209,4 @@ def create() -> Application:
     preparations.start()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
-    return Application(wsgi, threads=threads, bodies=bodies, direct=DirectPushes(), request_seconds=seconds)
+    return Application(wsgi, threads=threads, bodies=bodies, direct=DirectRequests(), request_seconds=seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +23,12 @@ from sessions.api.parameters import choice_param, format_param, format_parameter
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.prompts import PromptState, messages_now, prompt_at, prompt_state, unfit_reason
+from sessions.selectors.prompt_state import PromptState, prompt_state
+from sessions.selectors.prompts import messages_now, prompt_at, unfit_reason
 from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.served_prompts import prompt_record
 from sessions.store.bodies import content_hash, json_bytes
-from sessions.store.prompt_bytes import PromptMessages, request_fields
+from sessions.store.prompt_bytes import PromptMessages, RequestParts, request_fields
 
 
 class Prompt(Endpoint):
@@ -76,14 +78,11 @@ class Prompt(Endpoint):
         memory = memory_latest(session_id=state.id) if with_memory else None
         served_format = get_dialect(format or state.format).name
         params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
-        variant = [state.etag, served_format, f"{int(manifest)}", str(memory.number if memory else 0)]
-        if params is not None:
-            parameters = [params.context_management, params.on_demand is not None]
-            variant.append(content_hash(json_bytes(parameters)).hex()[:12])
+        number = memory.number if memory else 0
+        etag = prompt_etag(state, served_format, manifest=manifest, memory=number, params=params)
         # What the prompt depends on identifies it before it is read. A past prompt is identified by its
         # content, which does not change with later turns.
-        etag = f'"{"-".join(variant)}"'
-        if at_turn < 0 and _etag_matches(call, etag):
+        if at_turn < 0 and etag_matches(call.request.META, etag):
             return _not_modified(etag)
         state, messages = _past(state, at_turn) or _current(call, session_id, state)
         turn = state.turn_count - 1
@@ -94,7 +93,7 @@ class Prompt(Endpoint):
         content = json_bytes(body)
         if at_turn >= 0:
             etag = f'"{content_hash(content).hex()}"'
-            if _etag_matches(call, etag):
+            if etag_matches(call.request.META, etag):
                 return _not_modified(etag)
         return json_response(content, headers={"ETag": etag})
 
@@ -126,21 +125,15 @@ def prompt_json(
     format: str | None = None,
     manifest: bool = False,
     params: ProviderParams | None = None,
+    joined: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the prompt after `turn`. `format` defaults to the session's.
 
-    `params` are those of the provider's engine, if the provider compacts the session.
+    `params` are those of the provider's engine, if the provider compacts the session. `joined` is the result
+    of `joined_fields`, if known.
     """
     format = format or get_dialect(state.format).name
-    fields = request_fields(
-        messages,
-        stored_format=state.format,
-        format=format,
-        system=state.system,
-        tools=state.shown_tools,
-        is_regular=state.regular,
-        capabilities=capabilities_of(state.model),
-    )
+    fields = joined or request_fields(messages, request_parts(state, format))
     shown = fields["messages"]  # a list only if they had to be rendered
     is_empty, fits = shown == [], state.provider_tokens <= state.budget
     reason = None if fits else unfit_reason(state, turn=turn)
@@ -165,6 +158,18 @@ def prompt_json(
     if manifest:
         fields["manifest"] = messages.manifest
     return fields
+
+
+def request_parts(state: PromptState, format: str) -> RequestParts:
+    """Return what a request in the dialect `format` is made of, besides its messages."""
+    return RequestParts(
+        stored_format=state.format,
+        format=format,
+        system=state.system,
+        tools=state.shown_tools,
+        is_regular=state.regular,
+        capabilities=capabilities_of(state.model),
+    )
 
 
 def _provider_fields(
@@ -194,9 +199,25 @@ def _begins_with_block(messages: PromptMessages) -> bool:
     return bool(messages.manifest) and messages.manifest[0]["rule"] == ON_DEMAND
 
 
-def _etag_matches(call: ApiCall, etag: str) -> bool:
+def prompt_etag(
+    state: PromptState,
+    format: str,
+    *,
+    manifest: bool = False,
+    memory: int = 0,
+    params: ProviderParams | None = None,
+) -> str:
+    """Return the tag of the current prompt. `memory` is the revision of memory that it includes, or 0."""
+    variant = [state.etag, format, f"{int(manifest)}", str(memory)]
+    if params is not None:
+        parameters = [params.context_management, params.on_demand is not None]
+        variant.append(content_hash(json_bytes(parameters)).hex()[:12])
+    return f'"{"-".join(variant)}"'
+
+
+def etag_matches(headers: Mapping[str, Any], etag: str) -> bool:
     """Return whether `If-None-Match` contains the tag. Compressing proxies turn it into a weak one."""
-    header = call.request.META.get("HTTP_IF_NONE_MATCH", "")
+    header = headers.get("HTTP_IF_NONE_MATCH", "")
     return etag in header or header.strip() == "*"
 
 

@@ -28,7 +28,8 @@ from sessions.api.turns import (
     usage_field,
 )
 from sessions.selectors.lookups import route_forget, session_route
-from sessions.selectors.prompts import messages_now, prompt_state
+from sessions.selectors.prompt_state import prompt_state
+from sessions.selectors.prompts import messages_now
 from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request

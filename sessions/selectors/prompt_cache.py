@@ -6,9 +6,9 @@ Until its edits change, a prompt only grows at its end: a cached one is the begi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass
 from threading import Lock
+from typing import NamedTuple
 from uuid import UUID
 
 from sessions.store.prompt_bytes import PromptMessages
@@ -19,22 +19,42 @@ _MAX_BYTES = 16 * 1024 * 1024
 _MESSAGE_BYTES = 700
 
 
+class PromptVersion(NamedTuple):
+    """Identifies the edits in force."""
+
+    edits_revision: int
+    compaction_count: int
+    snapshot_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedPreamble:
+    """The system prompt and the tools as JSON, and their version among those of the session."""
+
+    version: int
+    system: bytes | None
+    tools: bytes | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPrompt:
     """The messages of a prompt up to the position `end`. The last one is unchanged by edits.
 
-    `version` identifies the edits in force, `row` the session's row from which it was read.
+    `row` identifies the version of the session's row from which it was read (see `PromptState.row`).
     """
 
-    version: Hashable
-    row: Hashable
+    version: PromptVersion
+    row: tuple[str, str]
     end: int
+    preamble: CachedPreamble
     messages: PromptMessages
 
     @property
     def size(self) -> int:
         """The approximate memory in bytes."""
-        return 2 * len(self.messages.joined.data) + _MESSAGE_BYTES * len(self.messages.pieces)
+        preamble = len(self.preamble.system or b"") + len(self.preamble.tools or b"")
+        joined = len(self.messages.joined.data)
+        return preamble + 2 * joined + _MESSAGE_BYTES * len(self.messages.pieces)
 
 
 class PromptCache:
@@ -46,7 +66,12 @@ class PromptCache:
         self._bytes = 0
         self._lock = Lock()
 
-    def find(self, session_id: UUID, *, version: Hashable, end: int) -> CachedPrompt | None:
+    def get(self, session_id: UUID) -> CachedPrompt | None:
+        """Return the cached prompt of a session. It may be out of date."""
+        with self._lock:
+            return self._prompts.get(session_id)
+
+    def find(self, session_id: UUID, *, version: PromptVersion, end: int) -> CachedPrompt | None:
         """Return the cached prompt if the session's prompt up to `end` begins with it."""
         with self._lock:
             known = self._prompts.get(session_id)

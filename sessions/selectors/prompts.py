@@ -7,16 +7,13 @@ and its prompt snapshot, and one for the messages after the snapshot, unless thi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import partial
-from typing import Any, LiteralString
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import LiteralString
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Q
-from psycopg.rows import namedtuple_row
 
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
@@ -26,135 +23,20 @@ from sessions.models import Compaction, Message, Preamble, Turn
 from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
-from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
-from sessions.selectors.prompt_outlines import outline_unpack
+from sessions.selectors.prompt_cache import CachedPreamble, CachedPrompt, prompt_cache
+from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.stored_rows import IN_SPANS
-from sessions.selectors.token_budgets import budget_tokens, calibration_of
+from sessions.selectors.token_budgets import calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
-from sessions.store.edit_texts import TEXTS
-from sessions.store.postgres import execute, raw_connection, rows_fetch
+from sessions.store.postgres import rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline, Span
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptState:
-    """The state of a session from which its prompt is built."""
-
-    id: UUID
-    version: str  #: of the session's row
-    server_start: datetime  #: when Postgres started, because a restored database uses versions again
-    format: str | None
-    model: str
-    turn_count: int
-    message_count: int
-    context: TokenBreakdown
-    shown: TokenBreakdown
-    snapshot_end: int
-    context_start: int
-    regular: bool
-    calibration: Calibration
-    own_budget: int | None
-    context_window: int | None
-    edits_revision: int
-    served_turn: int | None  #: the turn after which the prompt was fetched last
-    served_revision: int | None
-    compaction_count: int
-    preamble_version: int
-    system: bytes | None
-    tools: bytes | None
-    snapshot: Callable[[], PromptOutline]  #: unpacks it
-    policy: Mapping[str, Any]
-
-    @classmethod
-    def from_row(cls, row: Any) -> PromptState:
-        """Build the state from a row of `_STATE`."""
-        return cls(
-            id=row.id,
-            version=row.version,
-            server_start=row.server_start,
-            format=row.format,
-            model=row.model,
-            turn_count=row.turn_count,
-            message_count=row.message_count,
-            context=TokenBreakdown(tokens=row.context_components),
-            shown=TokenBreakdown(tokens=row.shown_components or row.context_components),
-            snapshot_end=row.snapshot_end,
-            context_start=row.context_start,
-            regular=not row.needs_repair and not row.open_calls,
-            calibration=calibration_of(row.calibration, model=row.model),
-            own_budget=row.budget_tokens,
-            context_window=row.context_window,
-            edits_revision=row.edits_revision,
-            served_turn=row.served_turn,
-            served_revision=row.served_revision,
-            compaction_count=row.compaction_count,
-            preamble_version=row.preamble_version,
-            system=bodies.unpack(row.system) if row.system is not None else None,
-            tools=bodies.unpack(row.tools) if row.tools is not None else None,
-            snapshot=partial(outline_unpack, row.snapshot, row.snapshot_texts),
-            policy=row.policy,
-        )
-
-    @property
-    def provider_tokens(self) -> int:
-        """The size of the prompt in the provider's tokens."""
-        return self.calibration.provider(self.shown.total)
-
-    @property
-    def budget(self) -> int:
-        return budget_tokens(own=self.own_budget, context_window=self.context_window, model=self.model)
-
-    @property
-    def shown_tools(self) -> bytes | None:
-        """The tool definitions, or None if an edit sheds them."""
-        return self.tools if self.shown.tokens.get("tools") else None
-
-    @property
-    def has_changed_since_served(self) -> bool:
-        """Whether a compaction or a revert has changed the prompt since it was fetched in this turn."""
-        return self.served_turn == self.turn_count - 1 and self.served_revision != self.edits_revision
-
-    @property
-    def etag(self) -> str:
-        """Identifies the prompt. Changes with each push, compaction and revert, and with how it fits."""
-        counters = (self.turn_count, self.edits_revision, self.compaction_count, self.preamble_version)
-        parts = (*counters, self.provider_tokens, self.budget)
-        return "-".join([self.id.hex[-12:], *map(str, parts)])
-
-
-_STATE: LiteralString = f"""
-SELECT s.id, s.xmin::text AS version, pg_postmaster_start_time() AS server_start, s.format, s.model,
-       s.turn_count, s.message_count, s.context_components, s.shown_components, s.snapshot_end,
-       s.context_start, s.needs_repair, s.open_calls, s.calibration, s.budget_tokens, s.context_window,
-       s.policy, s.edits_revision, s.compaction_count, s.preamble_version,
-       p.system, p.tools, b.data AS snapshot, {TEXTS} AS snapshot_texts,
-       v.turn AS served_turn, v.edits_revision AS served_revision
-  FROM agent_sessions_agentsession s
-  JOIN accounts_apikey k
-    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
-  LEFT JOIN agent_sessions_preamble p ON p.session_id = s.id AND p.version = s.preamble_version
-  LEFT JOIN agent_sessions_promptsnapshot b ON b.session_id = s.id
-  LEFT JOIN agent_sessions_edit e ON e.id = b.text_edit
-  LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
- WHERE s.id = %(session)s AND s.project_id = %(project)s
-"""  # noqa: S608  a constant is inserted
 
 _ROWS: LiteralString = f"""
 SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
 {IN_SPANS}
 """
-
-
-def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptState | None:
-    """Return the state of a session, or None if it is not in the project or the key is no longer valid."""
-    parameters = {"key": key_id, "project": project_id, "session": session_id}
-    with connection.wrap_database_errors:
-        row = execute(raw_connection(), _STATE, parameters, row_factory=namedtuple_row).fetchone()
-    if row is None:
-        return None
-    return PromptState.from_row(row)
 
 
 #: The role, tokens and JSON of messages by position.
@@ -170,16 +52,26 @@ def messages_now(state: PromptState, stored: Rows | None = None) -> PromptMessag
     """
     if connection.in_atomic_block:  # what the transaction has written may be rolled back
         return _messages_read(state)
-    version = (state.edits_revision, state.compaction_count, state.snapshot_end)
-    row = (state.version, state.server_start)
-    known = prompt_cache.find(state.id, version=version, end=state.message_count)
-    if known is not None and (known.row, known.end) == (row, state.message_count):
+    known = prompt_cache.find(state.id, version=state.cached_version, end=state.message_count)
+    if known is not None and (known.row, known.end) == (state.row, state.message_count):
         return known.messages
     messages = (_messages_after(state, known, stored) if known is not None else None) or _messages_read(state)
     if messages is not None and state.message_count > state.snapshot_end:
-        found = CachedPrompt(version=version, row=row, end=state.message_count, messages=messages)
-        prompt_cache.keep(state.id, found)
+        messages_keep(state, messages)
     return messages
+
+
+def messages_keep(state: PromptState, messages: PromptMessages) -> None:
+    """Cache the messages of a prompt whose last one is unchanged by edits."""
+    preamble = CachedPreamble(version=state.preamble_version, system=state.system, tools=state.tools)
+    found = CachedPrompt(
+        version=state.cached_version,
+        row=state.row,
+        end=state.message_count,
+        preamble=preamble,
+        messages=messages,
+    )
+    prompt_cache.keep(state.id, found)
 
 
 def _messages_read(state: PromptState) -> PromptMessages | None:
@@ -191,15 +83,21 @@ def _messages_read(state: PromptState) -> PromptMessages | None:
 
 
 def _messages_after(state: PromptState, known: CachedPrompt, stored: Rows | None) -> PromptMessages | None:
-    """Return a cached prompt with the messages that follow it.
-
-    Returns None if its last message is not stored any more, because an earlier state of the database has
-    been restored.
-    """
+    """Return a cached prompt with the messages that follow it, or None if it cannot be extended."""
     if stored is not None and min(stored) == known.end:
         return known.messages.append(PromptOutline(entries=[(known.end, state.message_count)]).fill(stored))
-    span = known.end - 1, state.message_count
-    rows = _rows(state.id, [span])
+    return messages_extend(
+        known, _rows(state.id, [(known.end - 1, state.message_count)]), state.message_count
+    )
+
+
+def messages_extend(known: CachedPrompt, rows: Rows, end: int) -> PromptMessages | None:
+    """Return a cached prompt with the messages that follow it. `rows` begin with its last message.
+
+    Returns None if that message is not stored any more, because an earlier state of the database has been
+    restored, or if a message before `end` is missing.
+    """
+    span = known.end - 1, end
     if len(rows) < span[1] - span[0]:
         return None
     read = PromptOutline(entries=[span]).fill(rows)

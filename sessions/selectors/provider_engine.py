@@ -11,7 +11,7 @@ from compaction.policy import Policy
 from compaction.provider_engine import NAME, ProviderParams, is_compacted_by_provider, provider_params
 from sessions.models import AgentSession, Compaction, Preamble
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.prompts import PromptState
+from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.token_budgets import budget_tokens, policy_of
 from sessions.store import bodies
 

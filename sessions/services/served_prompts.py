@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from psycopg.types.numeric import Int4
 
 from sessions.models import AgentSession, Compaction, ServedPrompt
-from sessions.selectors.prompts import PromptState
+from sessions.selectors.prompt_state import PromptState
 from sessions.store.postgres import execute, raw_connection
 
 # Does not wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.

@@ -132,32 +132,42 @@ def manifest_entry(
     }
 
 
-def request_fields(
-    messages: PromptMessages,
-    *,
-    stored_format: str | None,
-    format: str | None,
-    system: bytes | None,
-    tools: bytes | None,
-    is_regular: bool,
-    capabilities: Capabilities,
-) -> dict[str, Any]:
-    """Return the fields of a provider request in the dialect `format`, ready for orjson.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestParts:
+    """What a provider request is made of, besides its messages.
 
-    `stored_format` is the dialect of the session. `is_regular` states that all messages are in it and follow
-    each other validly (see `Continuation`).
+    `stored_format` is the dialect of the session, `format` that of the request. `is_regular` states that all
+    messages are in the session's dialect and follow each other validly (see `Continuation`).
     """
-    stored_format, format = (dialects.get_dialect(name).name for name in (stored_format, format))
-    if is_regular and stored_format == format:
-        stored = StoredPrompt(messages=messages.joined, system=system, tools=tools)
-        joined = dialects.get_dialect(format).join_stored(stored, capabilities)
-        if joined is not None:
-            return {name: orjson.Fragment(data) for name, data in joined.items()}
+
+    stored_format: str | None
+    format: str | None
+    system: bytes | None
+    tools: bytes | None
+    is_regular: bool
+    capabilities: Capabilities
+
+
+def request_fields(messages: PromptMessages, parts: RequestParts) -> dict[str, Any]:
+    """Return the fields of a provider request, ready for orjson."""
+    joined = joined_fields(messages, parts)
+    if joined is not None:
+        return joined
     prompt = render(
-        dialects.parse_mixed(messages.values(), default=stored_format),
-        format=format,
-        system=bodies.json_value(system) if system else None,
-        tools=bodies.json_value(tools) if tools else None,
-        capabilities=capabilities,
+        dialects.parse_mixed(messages.values(), default=dialects.get_dialect(parts.stored_format).name),
+        format=dialects.get_dialect(parts.format).name,
+        system=bodies.json_value(parts.system) if parts.system else None,
+        tools=bodies.json_value(parts.tools) if parts.tools else None,
+        capabilities=parts.capabilities,
     )
     return prompt.to_json()
+
+
+def joined_fields(messages: PromptMessages, parts: RequestParts) -> dict[str, Any] | None:
+    """Return the fields like `request_fields`, or None if the stored bytes cannot be joined."""
+    dialect = dialects.get_dialect(parts.format)
+    if not parts.is_regular or dialects.get_dialect(parts.stored_format).name != dialect.name:
+        return None
+    stored = StoredPrompt(messages=messages.joined, system=parts.system, tools=parts.tools)
+    joined = dialect.join_stored(stored, parts.capabilities)
+    return None if joined is None else {name: orjson.Fragment(data) for name, data in joined.items()}

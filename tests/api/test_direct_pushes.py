@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
@@ -13,68 +10,19 @@ import pytest
 from django.db import connection
 
 from accounts.models import ApiKey
-from sessions.api.direct import LARGEST, DirectPushes
+from sessions.api.direct import LARGEST
 from sessions.models import AgentSession, Compaction, Message, Turn
 from sessions.services.compactions import preparation
 from sessions.services.compactions.preparation import preparations
 from sessions.services.webhooks.subscriptions import webhook_create
 from sessions.store.bodies import unpack
 from tests.api.client import Api
+from tests.api.direct import Server
 from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
 from tests.background.world import eventually
 
 # Real commits: the event loop has its own connections.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
-
-
-class Server:
-    """An event loop in a thread that handles requests like the web server's."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.pushes = DirectPushes()
-        self.loop = asyncio.new_event_loop()
-        self.pool = ThreadPoolExecutor(1)
-
-    def respond(
-        self, body: Any, *, name: str = "s1", meanwhile: Callable[[], Any] = bool, **headers: str
-    ) -> Any:
-        """Return status, headers and JSON of the response, or None if the endpoint has to respond.
-
-        `meanwhile` is called on the event loop when the push waits for something.
-        """
-        environ = {
-            "REQUEST_METHOD": "POST",
-            "PATH_INFO": f"/api/v1/sessions/{name}/turns/",
-            "QUERY_STRING": "",
-            "CONTENT_TYPE": "application/json",
-            "HTTP_AUTHORIZATION": f"Bearer {self.key}",
-            **headers,
-        }
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-
-        async def respond() -> Any:
-            work = asyncio.ensure_future(self.pushes.respond(environ, data))
-            await asyncio.sleep(0)
-            meanwhile()
-            return await work
-
-        found = self.pool.submit(self.loop.run_until_complete, respond()).result(30)
-        return None if found is None else (found[0], dict(found[1]), json.loads(found[2]))
-
-    def close(self) -> None:
-        self.pool.submit(self.pushes.close).result()
-        self.pool.shutdown()
-        self.loop.close()
-
-
-@pytest.fixture
-def server(api: Api, api_key: str) -> Iterator[Server]:
-    push(api, whole_turn(0))  # the process caches the key and the session's state
-    push(api, whole_turn(1))
-    server = Server(api_key)
-    yield server
-    server.close()
 
 
 def body(number: int, **fields: Any) -> dict[str, Any]:
@@ -85,7 +33,7 @@ def test_a_push_is_stored_like_one_through_the_endpoint(api: Api, server: Server
     usage = {"input_tokens": 900, "output_tokens": 20, "cache_read_input_tokens": 100}
     fields = {"usage": usage, "model": "claude-sonnet-4-5", "latency": {"duration_ms": 1_200}}
     push(api, whole_turn(2), **fields)
-    status, headers, stored = server.respond(body(3, **fields))
+    status, headers, stored = server.push(body(3, **fields))
     assert status == 201
     assert headers["Content-Length"] == str(len(json.dumps(stored, separators=(",", ":"))))
     response = api.post("sessions/s1/turns/", body(4, **fields))
@@ -103,13 +51,13 @@ def test_a_push_is_stored_like_one_through_the_endpoint(api: Api, server: Server
 def test_the_second_push_of_a_session_takes_this_path(api: Api, server: Server) -> None:
     api.post("sessions/", {"id": "s2"})
     api.post("sessions/s2/turns/", body(0))  # detects the format
-    status, _, stored = server.respond(body(1), name="s2")
+    status, _, stored = server.push(body(1), name="s2")
     assert (status, stored["turn"]) == (201, 1)
 
 
 def test_the_bytes_of_messages_are_kept(server: Server) -> None:
     raw = b'{"role": "user",\n "content": "\\u00e9 \\/ 1e5", "n": 1e5, "big": 123456789012345678901234567890}'
-    status, _, _ = server.respond(b'{"messages": [ %b , {"role":"user","content":"x"}]}' % raw)
+    status, _, _ = server.push(b'{"messages": [ %b , {"role":"user","content":"x"}]}' % raw)
     assert status == 201
     assert [unpack(m.body) for m in Message.objects.order_by("position")][-2:] == [
         raw,
@@ -119,15 +67,15 @@ def test_the_bytes_of_messages_are_kept(server: Server) -> None:
 
 def test_concurrent_pushes_are_all_stored(api: Api, server: Server) -> None:
     for number in range(2, 12):
-        assert server.respond(body(number)) is not None
+        assert server.push(body(number)) is not None
         push(api, [request()])
     assert Turn.objects.count() == 22
     assert AgentSession.objects.get().message_count == Message.objects.count()
 
 
 def test_a_retry_gets_the_stored_response(api: Api, server: Server) -> None:
-    _, _, first = server.respond(body(2), HTTP_IDEMPOTENCY_KEY="once")
-    assert server.respond(body(2), HTTP_IDEMPOTENCY_KEY="once") is None
+    _, _, first = server.push(body(2), HTTP_IDEMPOTENCY_KEY="once")
+    assert server.push(body(2), HTTP_IDEMPOTENCY_KEY="once") is None
     replayed = api.call("POST", "sessions/s1/turns/", json.dumps(body(2)).encode(), idempotency_key="once")
     assert replayed.headers["Idempotent-Replayed"] == "true"
     assert replayed.json() == first
@@ -155,24 +103,24 @@ def test_a_retry_gets_the_stored_response(api: Api, server: Server) -> None:
 def test_unusual_requests_are_left_to_the_endpoint(
     server: Server, data: Any, headers: dict[str, str]
 ) -> None:
-    assert server.respond(data, **headers) is None
+    assert server.push(data, **headers) is None
     assert Turn.objects.count() == 2
 
 
 def test_a_push_that_compacts_is_left_to_the_endpoint(api: Api, server: Server) -> None:
     AgentSession.objects.update(budget_tokens=1_000)
-    assert server.respond(body(2)) is None  # the cached state is out of date
+    assert server.push(body(2)) is None  # the cached state is out of date
     [fired] = push(api, whole_turn(2))["fired"]
     assert fired["state"] == "done"
     turn = [call("a"), result("a", "line\n" * 2_000), answer()]
     push(api, [request()])
-    assert server.respond({"messages": turn}) is None
+    assert server.push({"messages": turn}) is None
     assert Turn.objects.count() == 4
 
 
 def test_a_revoked_key_stores_nothing(api_key: str, server: Server) -> None:
     ApiKey.objects.update(revoked_at="2026-01-01T00:00Z")
-    assert server.respond(body(2)) is None
+    assert server.push(body(2)) is None
     assert Turn.objects.count() == 2
 
 
@@ -182,23 +130,23 @@ def test_a_rate_limit_counts_each_push_once(
     monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 6_000_000.0)
     settings.CONTEXTAPP_RATE_LIMIT = 5
     settings.CONTEXTAPP_VALKEY_URL = ""
-    assert server.respond(body(2)) is None  # nothing is reserved yet
+    assert server.push(body(2)) is None  # nothing is reserved yet
     push(api, whole_turn(2))
-    assert server.respond({"messages": []}) is None
-    accepted = sum(server.respond(body(number)) is not None for number in range(3, 10))
+    assert server.push({"messages": []}) is None
+    accepted = sum(server.push(body(number)) is not None for number in range(3, 10))
     assert accepted == 4
     assert api.post("sessions/s1/turns/", body(10)).status_code == 429
 
 
 def test_pushes_continue_after_the_server_closed_the_connection(server: Server) -> None:
-    assert server.respond(body(2)) is not None
+    assert server.push(body(2)) is not None
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND query LIKE 'WITH session AS%%'"
             " AND pid <> pg_backend_pid()"
         )
-    found = [server.respond(body(3)), server.respond(body(4))]
+    found = [server.push(body(3)), server.push(body(4))]
     assert found[-1] is not None
     assert found[-1][0] == 201
     stored = Turn.objects.count() - 3
@@ -212,12 +160,12 @@ def test_only_spikes_that_webhooks_wait_for_are_left_to_the_endpoint(api: Api, s
         api.post("sessions/", {"id": name, "format": "anthropic", "budget": {"input_tokens": 20_000}})
         for number in range(5):
             push(api, whole_turn(number, lines=20), session=name)
-    _, _, stored = server.respond({"messages": large}, name="s2")
+    _, _, stored = server.push({"messages": large}, name="s2")
     assert stored["output_spike"] is not None
     assert Turn.objects.get(index=5).output_spike == stored["output_spike"]["tokens"]
     project = AgentSession.objects.get(external_id="s3").project
     webhook_create(project=project, url="https://hooks.example.com/ctx", events=["tool_output.spike"])
-    assert server.respond({"messages": large}, name="s3") is None
+    assert server.push({"messages": large}, name="s3") is None
     assert push(api, large, session="s3")["output_spike"] == stored["output_spike"]
 
 
@@ -228,7 +176,7 @@ def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
     preparations.start()
     try:
         for number in range(1, 40):
-            pushed = server.respond({"messages": whole_turn(number, lines=12)}, name="s2")
+            pushed = server.push({"messages": whole_turn(number, lines=12)}, name="s2")
             state = AgentSession.objects.get(external_id="s2")
             if pushed is None:  # the prompt grew too fast to prepare its compaction
                 pushed = (201, {}, push(api, whole_turn(number, lines=12), session="s2"))
@@ -248,7 +196,7 @@ def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
     shown = prompt(api, session="s2")
     assert shown["tokens"] == row.tokens_after
     # The cached state is current: the next push takes the direct path too.
-    assert server.respond({"messages": whole_turn(50)}, name="s2") is not None
+    assert server.push({"messages": whole_turn(50)}, name="s2") is not None
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
@@ -272,7 +220,7 @@ def test_a_push_waits_for_a_compaction_that_is_being_prepared(
             is_prepared = AgentSession.objects.get(external_id="s2").plan_turn is not None
             meanwhile = finish.set if is_prepared else bool
             turn = {"messages": whole_turn(number, lines=12)}
-            pushed = server.respond(turn, name="s2", meanwhile=meanwhile)
+            pushed = server.push(turn, name="s2", meanwhile=meanwhile)
             if pushed is None or pushed[2]["fired"]:
                 break
     finally:
@@ -287,7 +235,7 @@ def test_the_push_after_one_that_plans_its_compaction_takes_the_direct_path(api:
     api.post("sessions/", {"id": "s2", "format": "anthropic", "budget": {"input_tokens": 4_000}})
     push(api, whole_turn(0, lines=12), session="s2")
     number = 1
-    while server.respond({"messages": whole_turn(number, lines=12)}, name="s2") is not None:
+    while server.push({"messages": whole_turn(number, lines=12)}, name="s2") is not None:
         number += 1
     assert push(api, whole_turn(number, lines=12), session="s2")["fired"]
-    assert server.respond({"messages": whole_turn(number + 1, lines=12)}, name="s2") is not None
+    assert server.push({"messages": whole_turn(number + 1, lines=12)}, name="s2") is not None

@@ -8,7 +8,13 @@ from uuid import uuid4
 import pytest
 
 from sessions.models import AgentSession, Message
-from sessions.selectors.prompt_cache import CachedPrompt, PromptCache, prompt_cache
+from sessions.selectors.prompt_cache import (
+    CachedPreamble,
+    CachedPrompt,
+    PromptCache,
+    PromptVersion,
+    prompt_cache,
+)
 from sessions.store import bodies
 from sessions.store.prompt_bytes import PromptMessages
 from tests.api.client import Api
@@ -71,9 +77,11 @@ def test_fetching_an_unchanged_prompt_again_takes_one_statement(api: Api) -> Non
 def test_the_least_recently_fetched_prompts_are_removed() -> None:
     cache, ids = PromptCache(max_bytes=4_000), [uuid4() for _ in range(4)]
     messages = PromptMessages(pieces=[b"x" * 300], manifest=[{"role": "user"}])
-    prompt = CachedPrompt(version=1, row="1", end=1, messages=messages)
+    preamble = CachedPreamble(version=1, system=None, tools=None)
+    version = PromptVersion(0, 0, 0)
+    prompt = CachedPrompt(version=version, row=("1", "1"), end=1, preamble=preamble, messages=messages)
     for each in ids[:3]:
         cache.keep(each, prompt)
-    assert cache.find(ids[0], version=1, end=1) is prompt
+    assert cache.find(ids[0], version=version, end=1) is prompt
     cache.keep(ids[3], prompt)
-    assert [cache.find(each, version=1, end=1) for each in ids] == [prompt, None, prompt, prompt]
+    assert [cache.find(each, version=version, end=1) for each in ids] == [prompt, None, prompt, prompt]

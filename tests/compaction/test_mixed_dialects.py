@@ -23,7 +23,7 @@ from importers.base import ImportedSession
 from importers.reading import log_sources
 from importers.registry import recognize
 from sessions.store import bodies
-from sessions.store.prompt_bytes import messages_of_view, request_fields
+from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
 from tests.compaction.builders import COUNTER, assistant, call, faults, result, system, user
 from tests.compaction.test_properties import (
     anthropic_messages,
@@ -170,12 +170,14 @@ def test_a_mixed_session_is_valid_in_both_dialects(
             assert faults(shown, format) == []
             fields = request_fields(
                 stored,
-                stored_format=default,
-                format=format,
-                system=None,
-                tools=None,
-                is_regular=after.regular and not after.open_calls,
-                capabilities=model,
+                RequestParts(
+                    stored_format=default,
+                    format=format,
+                    system=None,
+                    tools=None,
+                    is_regular=after.regular and not after.open_calls,
+                    capabilities=model,
+                ),
             )
             served = _messages(fields)
             assert validate(served, format, capabilities=model) == ()

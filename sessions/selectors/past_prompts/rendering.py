@@ -15,7 +15,7 @@ from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.stored_rows import Span, messages_load, spans_of
 from sessions.store import bodies
-from sessions.store.prompt_bytes import messages_of_view, request_fields
+from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
 
 
 def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, Any]:
@@ -27,12 +27,14 @@ def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, An
     preamble = outline.preamble
     return request_fields(
         messages,
-        stored_format=session.format,
-        format=session.format,
-        system=_unpacked(preamble, "system"),
-        tools=None if _sheds_tools(outline) else _unpacked(preamble, "tools"),
-        is_regular=after.regular and not after.open_calls,
-        capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
+        RequestParts(
+            stored_format=session.format,
+            format=session.format,
+            system=_unpacked(preamble, "system"),
+            tools=None if _sheds_tools(outline) else _unpacked(preamble, "tools"),
+            is_regular=after.regular and not after.open_calls,
+            capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from compaction.window import MessageWindow, TrimStats
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.ingestion import json_tokens
 from sessions.store import bodies
-from sessions.store.prompt_bytes import messages_of_view, request_fields
+from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
 
 _HANDLE_LENGTH = 10
 
@@ -103,12 +103,14 @@ def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
     compacted, after = messages_of_view(result.view, dict(enumerate(prompt.raw)), format)
     fields = request_fields(
         compacted,
-        stored_format=format,
-        format=format,
-        system=system,
-        tools=tools if shown.tokens.get("tools") else None,
-        is_regular=after.regular and not after.open_calls,
-        capabilities=capabilities_of(prompt.model),
+        RequestParts(
+            stored_format=format,
+            format=format,
+            system=system,
+            tools=tools if shown.tokens.get("tools") else None,
+            is_regular=after.regular and not after.open_calls,
+            capabilities=capabilities_of(prompt.model),
+        ),
     )
     return CompactedPrompt(
         fields=fields,

@@ -16,7 +16,8 @@ from uuid import UUID
 from django.db import connection
 
 from sessions.models import ClientHistory
-from sessions.selectors.prompts import PromptState, messages_now
+from sessions.selectors.prompt_state import PromptState
+from sessions.selectors.prompts import messages_now
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.calibrations import calibrated
 from sessions.services.push.compute import turn_compute

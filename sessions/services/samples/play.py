@@ -17,7 +17,8 @@ from compaction.capabilities import capabilities_of
 from compaction.messages import Usage
 from sessions.models import AgentSession
 from sessions.selectors.custom_prices import custom_prices
-from sessions.selectors.prompts import messages_now, prompt_state
+from sessions.selectors.prompt_state import prompt_state
+from sessions.selectors.prompts import messages_now
 from sessions.selectors.redaction import redaction_of
 from sessions.services.agent_tools import TOOLS, ToolError
 from sessions.services.compactions.apply import session_compact
@@ -35,7 +36,7 @@ from sessions.services.samples.wire import (
 )
 from sessions.services.served_prompts import prompt_record
 from sessions.services.sessions.lifecycle import NewSession, session_create
-from sessions.store.prompt_bytes import request_fields
+from sessions.store.prompt_bytes import RequestParts, request_fields
 
 #: Approximate characters per token of the provider.
 _CHARACTERS = 3.3
@@ -136,12 +137,14 @@ class _Player:
         assert messages is not None  # the transaction has created the session
         fields = request_fields(
             messages,
-            stored_format=state.format,
-            format=self._story.format,
-            system=state.system,
-            tools=state.shown_tools,
-            is_regular=state.regular,
-            capabilities=capabilities_of(state.model),
+            RequestParts(
+                stored_format=state.format,
+                format=self._story.format,
+                system=state.system,
+                tools=state.shown_tools,
+                is_regular=state.regular,
+                capabilities=capabilities_of(state.model),
+            ),
         )
         prompt_record(state)
         body = orjson.loads(orjson.dumps(fields))
