@@ -69,7 +69,9 @@ class PromptCache:
     def get(self, session_id: UUID) -> CachedPrompt | None:
         """Return the cached prompt of a session. It may be out of date."""
         with self._lock:
-            return self._prompts.get(session_id)
+            if (known := self._prompts.get(session_id)) is not None:
+                self._prompts.move_to_end(session_id)
+            return known
 
     def find(self, session_id: UUID, *, version: PromptVersion, end: int) -> CachedPrompt | None:
         """Return the cached prompt if the session's prompt up to `end` begins with it."""

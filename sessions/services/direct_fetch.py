@@ -24,8 +24,8 @@ from sessions.store.prompt_snapshots import PromptOutline
 #: Larger prompts are left to a thread: assembling them would delay the other requests (bytes).
 LARGEST = 2_000_000
 
-#: Messages since the cached prompt. More are left to a thread.
-_MOST_MESSAGES = 64
+#: Messages since the cached prompt, and tokens of each. More are left to a thread.
+_MOST_MESSAGES, _MOST_TOKENS = 64, 32_768
 
 #: Finds the session if the cached prompt is the start of its current one, and records that it is served. This
 #: does not wait for the disk, as in `served_prompts`. The messages begin with the last cached one. There are
@@ -51,7 +51,8 @@ WITH found AS (
 )
 SELECT row_to_json(found),
        (SELECT json_agg(json_build_array(m.position, m.role, m.tokens,
-                                         encode(coalesce(m.body, b.data), 'hex')))
+                                         CASE WHEN m.tokens <= {_MOST_TOKENS}
+                                              THEN encode(coalesce(m.body, b.data), 'hex') END))
           FROM agent_sessions_message m
           LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
          WHERE m.session_id = found.id AND m.position >= %(end)s - 1 AND m.position < found.message_count
@@ -118,7 +119,7 @@ def _state(values: dict[str, Any], session_id: UUID, known: CachedPrompt) -> Pro
 
 def _extended(known: CachedPrompt, stored: list[Any], end: int) -> PromptMessages | None:
     """Return the cached prompt with the messages that follow it, or None if they cannot be read here."""
-    if any(data is None for *_, data in stored):  # the content is in object storage
+    if any(data is None for *_, data in stored):  # too large, or in object storage
         return None
     rows: Rows = {
         position: (role, tokens, bodies.unpack(bytes.fromhex(data)))
