@@ -17,14 +17,15 @@ import pytest
 #: The fixtures that imply each marker. Fixtures that depend on these are covered as well.
 FIXTURES = {
     "browser": {"browser"},
-    "processes": {"browser", "_web_server", "_world", "image", "collected"},
+    "processes": {"browser", "_web_server", "shared_world", "image", "collected"},
     "trajectories": {"trajectories"},
 }
 #: Where child processes start. A hook for audit events would be called for everything else as well.
 STARTS_A_PROCESS = [(subprocess.Popen, "__init__"), (os, "fork"), (os, "posix_spawn")]
 
-#: The folders and files whose tests take longest, mostly waiting for processes.
-LONGEST = {"background", "deploy", "running", "test_accessibility.py"}
+#: The folders and files whose tests wait for instances.
+WAITING = {"background", "running", "test_instance.py", "test_process.py"}
+SERVED = {"browser", "_web_server"}
 
 
 class ProcessGuard:
@@ -64,22 +65,34 @@ class ProcessGuard:
 
 
 class LongestFirst:
-    """Runs long tests first, so that no worker starts one while the others have finished."""
+    """Runs long tests first, so that no worker starts one while the others have finished.
+
+    Each worker of pytest-xdist begins with an equal share of the list, and later takes tests from the end of
+    another's share. The first share begins with the tests that wait for instances, the second with those that
+    use a web server or a browser: these start once, and rarely in another worker.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
 
     @pytest.hookimpl(trylast=True)  # pytest-django sorts as well
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=self.rank)
+        waiting, served, others = ([item for item in items if lane(item) == each] for each in range(3))
+        room = max(0, len(items) // self.workers - len(waiting)) if self.workers > 1 else 0
+        items[:] = [*waiting, *others[:room], *served, *others[room:]]
 
-    @staticmethod
-    def rank(item: pytest.Item) -> int:
-        if LONGEST & {item.path.parent.name, item.path.name}:
-            return 0
-        return 1 if item.get_closest_marker("browser") else 2
+
+def lane(item: pytest.Item) -> int:
+    """Return 0 for tests that wait for instances, 1 for those that use a web server, and 2 for others."""
+    if SERVED.intersection(getattr(item, "fixturenames", ())):
+        return 1
+    return 0 if WAITING & {item.path.parent.name, item.path.name} else 2
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessGuard(), "process-guard")
-    config.pluginmanager.register(LongestFirst(), "longest-first")
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    config.pluginmanager.register(LongestFirst(workers), "longest-first")
 
 
 @pytest.hookimpl(tryfirst=True)
