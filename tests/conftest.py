@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.plugins.examples",
     "tests.plugins.transcripts",
     "tests.plugins.servers",
+    "tests.plugins.instances",
     "tests.plugins.browser",
     "tests.plugins.reused",
     "tests.plugins.people",

@@ -14,7 +14,7 @@ import pytest
 from tests.api.load import assert_all_stored_once, run_concurrently, write
 from tests.background.world import World
 
-WRITERS, TURNS = 6, 40
+WRITERS, TURNS = 6, 20
 
 
 def kill_web(world: World) -> None:

@@ -19,6 +19,7 @@ from celery import Celery
 from sessions.services.dispatch import COMPACTION_RUN
 from tests.background.world import OTHER_BROKER, PATIENCE, World, eventually, turn
 from tests.provider.behaviours import delayed, summary
+from tests.running.instance import alive
 
 stops_the_broker = pytest.mark.skipif(bool(OTHER_BROKER), reason="the broker is not ours to stop")
 
@@ -48,7 +49,9 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
     world.provider.otherwise = delayed(summary(), go_on)
     session, _ = world.fire()
     eventually(lambda: world.provider.requests)
-    world.kill("contextapp.worker")
+    family = world.processes("contextapp.worker")
+    os.kill(family[0], signal.SIGKILL)
+    eventually(lambda: not alive(family))  # including the processes that it started
     go_on.set()
     [done] = world.settled(session)
     assert done["state"] == "done"
@@ -128,6 +131,14 @@ def test_a_broker_killed_and_started_empty(world: World) -> None:
     for session in sessions:
         [done] = world.settled(session)
         assert done["state"] == "done"
+    assert "Valkey ended (exit code -9). Restarting it" in world.instance.printed
+
+
+def test_a_killed_scheduler_is_started_again(world: World) -> None:
+    [first] = world.processes("contextapp.scheduler")
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: world.processes("contextapp.scheduler") not in ([], [first]))
+    assert "The scheduler ended (exit code -9). Restarting it" in world.instance.printed
 
 
 def test_a_database_restarted_under_load(world: World) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,9 +17,10 @@ import psycopg
 import pytest
 
 from contextapp.embedded.home import database_url
+from tests.background.world import World, eventually
 from tests.gateway.anthropic_talk import STREAM, request, stream, text
 from tests.gateway.double import Provider, Received, Reply
-from tests.running.instance import START_SECONDS, Instance, children, running
+from tests.running.instance import START_SECONDS
 
 pytestmark = [
     pytest.mark.processes,
@@ -32,16 +30,12 @@ pytestmark = [
 
 STREAMS = 200
 
-#: Bytes of the file system of the data folder.
-DISK = 256 << 20
 
+class Agents:
+    """Agents of an instance's gateway, whose provider answers each session with a different stream."""
 
-class World:
-    """An instance in front of a provider that answers each session with a different stream."""
-
-    def __init__(self, instance: Instance, provider: Provider) -> None:
-        self.instance, self.provider = instance, provider
-        self.key = (instance.home / "api-key").read_text().strip()
+    def __init__(self, world: World, provider: Provider) -> None:
+        self.world, self.provider = world, provider
         self.go: threading.Event | None = None
         self.streams: dict[str, list[bytes]] = {}
         provider.otherwise = self.reply
@@ -58,9 +52,9 @@ class World:
     def call(self, session: str) -> tuple[int, bytes]:
         """Return the status and the body that an agent receives."""
         connection = http.client.HTTPConnection(
-            "127.0.0.1", self.instance.gateway_port, timeout=START_SECONDS
+            "127.0.0.1", self.world.instance.gateway_port, timeout=START_SECONDS
         )
-        headers = {"x-contextapp-key": self.key, "x-api-key": "sk", "x-session-id": session}
+        headers = {"x-contextapp-key": self.world.key, "x-api-key": "sk", "x-session-id": session}
         body = request({"role": "user", "content": f"I am {session}."})
         connection.request("POST", "/gateway/anthropic/v1/messages", body, headers)
         response = connection.getresponse()
@@ -70,45 +64,17 @@ class World:
 
     def recorded(self) -> int:
         try:
-            with psycopg.connect(database_url(self.instance.home)) as connection:
+            with psycopg.connect(database_url(self.world.instance.home)) as connection:
                 [count] = connection.execute("SELECT count(*) FROM agent_sessions_turn").fetchone() or [0]
         except psycopg.OperationalError:
             return -1
         return int(count)
 
-    def kill(self, part: str, number: signal.Signals) -> None:
-        for pid, command in children(self.instance.process.pid).items():
-            if part in command:
-                os.kill(pid, number)
 
-
-def eventually(condition: Callable[[], object]) -> bool:
-    deadline = time.monotonic() + START_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path | None]:
-    """A folder with a small file system, or None if this user may not mount one."""
-    folder = tmp_path_factory.mktemp("disk")
-    options = ["-o", f"size={DISK},mode=0711", "tmpfs", str(folder)]
-    mounted = subprocess.run(["mount", "-t", "tmpfs", *options], check=False, capture_output=True)
-    yield folder if mounted.returncode == 0 else None
-    if mounted.returncode == 0:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-@pytest.fixture(scope="module")
-def world(disk: Path | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("gateway")
-    with Provider() as provider:
-        upstream = {"CONTEXTAPP_GATEWAY_ANTHROPIC_URL": provider.url}
-        with running(Instance((disk or folder) / "home", folder / "out", **upstream)) as instance:
-            yield World(instance, provider)
+@pytest.fixture
+def agents(shared_world: World, upstream: Provider) -> Agents:
+    eventually(shared_world.is_ready)
+    return Agents(shared_world, upstream)
 
 
 @contextmanager
@@ -120,34 +86,34 @@ def stopped(world: World, part: str) -> Iterator[None]:
         world.kill(part, signal.SIGCONT)
 
 
-def test_200_streams_at_once_all_arrive_unchanged_and_are_recorded(world: World) -> None:
-    before, world.go = world.recorded(), threading.Event()
-    begun = len(world.provider.received)
+def test_200_streams_at_once_all_arrive_unchanged_and_are_recorded(agents: Agents) -> None:
+    before, agents.go = agents.recorded(), threading.Event()
+    begun = len(agents.provider.received)
     names = [f"stream-{number}" for number in range(STREAMS)]
-    with ThreadPoolExecutor(STREAMS) as agents:
-        calls: list[Any] = [agents.submit(world.call, name) for name in names]
-        assert eventually(lambda: len(world.provider.received) - begun == STREAMS)  # all are open
-        world.go.set()
+    with ThreadPoolExecutor(STREAMS) as pool:
+        calls: list[Any] = [pool.submit(agents.call, name) for name in names]
+        assert eventually(lambda: len(agents.provider.received) - begun == STREAMS)  # all are open
+        agents.go.set()
         answers = [call.result(START_SECONDS) for call in calls]
-    world.go = None
+    agents.go = None
     bodies = {name: body for name, (status, body) in zip(names, answers, strict=True) if status == 200}
-    assert [name for name in names if bodies.get(name) != world.sent(name)] == []
-    assert eventually(lambda: world.recorded() == before + STREAMS)
+    assert [name for name in names if bodies.get(name) != agents.sent(name)] == []
+    assert eventually(lambda: agents.recorded() == before + STREAMS)
 
 
-def test_agents_are_unaffected_by_a_broker_that_does_not_respond(world: World) -> None:
-    before = world.recorded()
-    with stopped(world, "valkey-server"):
-        assert world.call("no-broker") == (200, world.sent("no-broker"))
-        assert eventually(lambda: world.recorded() == before + 1)
+def test_agents_are_unaffected_by_a_broker_that_does_not_respond(agents: Agents) -> None:
+    before = agents.recorded()
+    with stopped(agents.world, "valkey-server"):
+        assert agents.call("no-broker") == (200, agents.sent("no-broker"))
+        assert eventually(lambda: agents.recorded() == before + 1)
 
 
 def test_agents_are_unaffected_by_a_full_disk_and_their_calls_are_recorded_later(
-    world: World, disk: Path | None
+    agents: Agents, disk: Path | None
 ) -> None:
     if disk is None:
         pytest.skip("needs the permission to mount a file system")
-    before, filler = world.recorded(), disk / "filler"
+    before, filler = agents.recorded(), disk / "filler"
     names = [f"full-{number}" for number in range(3)]
     try:
         with filler.open("wb", buffering=0) as file, suppress(OSError):
@@ -155,7 +121,7 @@ def test_agents_are_unaffected_by_a_full_disk_and_their_calls_are_recorded_later
                 pass
         assert shutil.disk_usage(disk).free == 0
         for name in names:
-            assert world.call(name) == (200, world.sent(name))
+            assert agents.call(name) == (200, agents.sent(name))
     finally:
         filler.unlink()
-    assert eventually(lambda: world.recorded() == before + len(names))
+    assert eventually(lambda: agents.recorded() == before + len(names))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +42,22 @@ def api(instance: Instance, method: str, path: str, key: str, body: bytes | None
 
 
 @pytest.fixture(scope="module")
-def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a data folder for tests that do not depend on its age: creating its database takes seconds."""
-    return tmp_path_factory.mktemp("used") / "home"
+    home = tmp_path_factory.mktemp("used") / TOO_LONG_FOR_A_SOCKET
+    yield home
+    shutil.rmtree(homes.sockets(home))
 
 
 @linux
-def test_two_instances_run_side_by_side_until_they_are_stopped_or_killed(tmp_path, used, subtests):
-    """One start of two instances serves for all that can be seen on them, because a start takes seconds."""
+def test_two_instances_run_side_by_side_until_they_are_stopped_or_killed(
+    tmp_path, used, shared_world, subtests
+):
+    """One start of an instance serves for all that can be seen on it, because a start takes seconds."""
     instruments().compactions.labels("manual", "done")  # creates the file with the counters of this process
     counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
-    first = Instance(tmp_path / TOO_LONG_FOR_A_SOCKET, tmp_path / "first.out")
-    second = Instance(used, tmp_path / "second.out", **NOT_NICE)
-    with running(first), running(second):
+    first, second = Instance(used, tmp_path / "out"), shared_world.instance
+    with running(first):
         assert [first.status(), second.status()] == [200, 200]
         assert [file.exists() for file in counted] == [True]  # the counters of the tests remain
         with subtests.test("files, processes and ports"):
@@ -63,17 +66,10 @@ def test_two_instances_run_side_by_side_until_they_are_stopped_or_killed(tmp_pat
             assert_exits_with(Instance(first.home, tmp_path / "c.out"), "Another instance is running in")
             third = Instance(tmp_path / "d", tmp_path / "d.out", port=first.port)
             assert_exits_with(third, f"Port {first.port} of 127.0.0.1 cannot be used: address already in use")
-        assert "Traceback" not in first.printed + second.printed
-        with subtests.test("a child that died"):
-            check_restarts(second)
-
-        below = set(children(second.process.pid))
-        assert second.stop(signal.SIGINT) == 0
-        assert alive(below) == set()
-        assert "database system is shut down" in (second.home / "logs" / "postgres.log").read_text()
+        assert "Traceback" not in first.printed
         with subtests.test("a kill"):
             check_kill(first, tmp_path / "again.out")
-    shutil.rmtree(homes.sockets(first.home))
+    assert second.status() == 200
 
 
 def check_what_runs(instance: Instance) -> None:
@@ -91,20 +87,6 @@ def check_what_runs(instance: Instance) -> None:
     assert f"http://127.0.0.1:{instance.gateway_port}/gateway/" in instance.printed
 
 
-def check_restarts(instance: Instance) -> None:
-    """Kill children of the instance one after the other. It restarts each of them."""
-    for name, command in (("Valkey", "valkey-server"), ("The scheduler", "contextapp.scheduler")):
-        [first] = pids(instance, command)
-        os.kill(first, signal.SIGKILL)
-        assert eventually(lambda: pids(instance, command) not in ([], [first]))  # noqa: B023
-        assert f"{name} ended (exit code -9). Restarting it" in instance.printed
-    assert eventually(lambda: len(pids(instance, WORKER)) >= 3)
-    family = pids(instance, WORKER)
-    os.kill(min(family), signal.SIGKILL)
-    assert eventually(lambda: not alive(family))  # including the processes that it started
-    assert eventually(lambda: pids(instance, WORKER))
-
-
 def check_kill(instance: Instance, output: Path) -> None:
     """Kill an instance. Another one that starts with its data folder has its data, and stops cleanly."""
     key = (instance.home / "api-key").read_text().strip()
@@ -116,9 +98,11 @@ def check_kill(instance: Instance, output: Path) -> None:
         assert again.status() == 200
         assert [session["id"] for session in api(again, "GET", "sessions/", key)["data"]] == [kept]
         assert (instance.home / "api-key").read_text().strip() == key
-        below |= set(children(again.process.pid))
+        started = set(children(again.process.pid))
         assert again.stop(signal.SIGTERM) == 0
+        assert alive(started) == set()
     assert eventually(lambda: not alive(below))
+    assert "database system is shut down" in (instance.home / "logs" / "postgres.log").read_text()
     assert "Traceback" not in again.printed
 
 
@@ -128,7 +112,7 @@ def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tm
     try:
         assert eventually(lambda: pids(instance, WORKER))
     finally:
-        assert instance.stop() == 0
+        assert instance.stop(signal.SIGINT) == 0
     assert eventually(lambda: not using(used))
 
 
