@@ -7,8 +7,12 @@ from playwright.sync_api import ConsoleMessage, Page, ViewportSize
 
 DESKTOP = ViewportSize(width=1440, height=900)
 PHONE = ViewportSize(width=390, height=800)
-_SERIOUS = {"serious", "critical"}
+_SERIOUS = ["serious", "critical"]
 _COLOR_RULES = ["color-contrast", "link-in-text-block"]
+# Other rules cannot find serious violations.
+_STRUCTURE_RULES = """([serious, colors]) => axe._audit.rules
+    .filter(rule => rule.enabled && serious.includes(rule.impact) && !colors.includes(rule.id))
+    .map(rule => rule.id)"""
 # The rules about colors take longest, so they check one of the elements that look the same: they and their
 # ancestors have the same tags, classes and computed styles. Returns the looks that are not among `known`, as
 # hashes, and keeps an element of each.
@@ -61,7 +65,7 @@ def barriers(page: Page, looks: set[str] | None = None) -> list[str]:
     looks = set() if looks is None else looks
     page.evaluate(Axe().axe_script)
     page.emulate_media(color_scheme="light")
-    found = _violations(page, "document", rules={rule: {"enabled": False} for rule in _COLOR_RULES})
+    found = _violations(page, "document", runOnly=page.evaluate(_STRUCTURE_RULES, [_SERIOUS, _COLOR_RULES]))
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         new = page.evaluate(_SAMPLE_COLORS, [theme, list(looks)])
