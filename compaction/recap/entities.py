@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, repeat
-from operator import add
+from itertools import compress, count, islice, repeat
+from operator import add, mul, sub
 
 from compaction.recap.contents import Contents
 from compaction.recap.name_tally import NameTally
@@ -44,28 +44,43 @@ _PRICE_SEEN, _PRICE_OWN = _PRICES = 0.9, 0.6
 _TOKENS_MIN = 2
 
 
+class _Logs(dict[int, float]):
+    """Logarithms of `number + offset`, each computed on first use."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__()
+        self._offset = offset
+
+    def __missing__(self, number: int) -> float:
+        self[number] = found = math.log(number + self._offset)
+        return found
+
+
+_LOGS, _LENGTH_LOGS = _Logs(0), _Logs(2)
+
+
 def rank(contents: Contents, end: int, *, room: int, sizes: NameSizes) -> dict[str, int]:
     """Return all names, the best use of `room` tokens first, with their tokens, or 0 if not counted.
 
     `end` is the position after the evicted messages. `sizes` are the tokens of names.
     """
-    names, log = list(contents.names.newest), math.log
+    tally = contents.names
+    names = list(tally.newest)
     needs = _needs(contents, names, _last_end(contents, end))
-    prices = list(map(_PRICES.__getitem__, map(contents.names.own.__contains__, names)))
-    scores = [
-        need - price * log(2 + length)
-        for length, need, price in zip(map(len, names), needs, prices, strict=True)
-    ]
+    prices = list(map(_PRICES.__getitem__, map(tally.own.__contains__, names)))
+    # Computed in C, because there are thousands of names.
+    scores = list(map(sub, needs, map(mul, prices, map(_LENGTH_LOGS.__getitem__, map(len, names)))))
     order = sorted(range(len(names)), key=scores.__getitem__, reverse=True)
     listed = max(1, room // _TOKENS_MIN)
     best, others = order[:listed], order[listed:]
-    listed_names = [names[index] for index in best]
+    listed_names = list(map(names.__getitem__, best))
     sizes.count(listed_names)
     tokens = list(map(sizes.__getitem__, listed_names))
-    scores = [needs[index] - prices[index] * log(size) for index, size in zip(best, tokens, strict=True)]
+    paid = map(mul, map(prices.__getitem__, best), map(_LOGS.__getitem__, tokens))
+    scores = list(map(sub, map(needs.__getitem__, best), paid))
     places = sorted(range(len(best)), key=scores.__getitem__, reverse=True)
     ranked = {listed_names[place]: tokens[place] for place in places}
-    ranked.update((names[index], 0) for index in others)
+    ranked.update(zip(map(names.__getitem__, others), repeat(0)))
     return ranked
 
 
@@ -92,11 +107,12 @@ def _needs(contents: Contents, names: Sequence[str], end: int) -> list[float]:
     near = {path: 1.3 - age for path, age in ages.items()}
     odds = map(add, map(log1p, map(tally.messages.__getitem__, names)), map(fading.__getitem__, mentioned))
     needs = list(map(add, odds, map(near.get, map(home_of, names, repeat("")), repeat(0.0))))
-    for index, name in enumerate(names):
-        if name in tally.own:
-            needs[index] = _own_need(tally, name, end) + (0.75 - ages.get(home_of(name, ""), 0.75))
-        elif name[-1] in "05" and name.isdigit():
+    for index in compress(count(), map(str.isdigit, names)):
+        if names[index][-1] in "05":
             needs[index] += _ROUND
+    for index in compress(count(), map(tally.own.__contains__, names)):
+        name = names[index]
+        needs[index] = _own_need(tally, name, end) + (0.75 - ages.get(home_of(name, ""), 0.75))
     return needs
 
 

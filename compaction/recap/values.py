@@ -69,8 +69,9 @@ class Item:
         if not self.mentions:
             return line
         groups: dict[Group, list[str]] = {group: [] for group in _LABELS}
-        for name, _, own, *_ in self.mentions:
-            groups[group_of(name, own)].append(name)
+        for mention in self.mentions:
+            name = mention[0]  # faster than unpacking: there are hundreds
+            groups[group_of(name, mention[2])].append(name)
         named = (f"{_LABELS[group]} {' '.join(names)}" for group, names in groups.items() if names)
         return line + "".join(named)
 
