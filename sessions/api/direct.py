@@ -27,7 +27,7 @@ from compaction.dialects import get_dialect
 from compaction.provider_engine import is_compacted_by_provider
 from sessions.api import ratelimit
 from sessions.api.auth import Principal, principal_cached
-from sessions.api.errors import ApiError, database_unavailable
+from sessions.api.errors import ApiError, store_unavailable
 from sessions.api.metrics import request_observe
 from sessions.api.prompt import etag_matches, prompt_etag, prompt_json, request_parts
 from sessions.api.turns import push_read
@@ -102,7 +102,7 @@ class DirectRequests:
         except (BadJson, ApiError):
             return None  # the endpoint responds with the error
         except psycopg.Error:
-            response = database_unavailable()
+            response = store_unavailable()
             return _answer(environ, response.status_code, response.content)
         finally:
             if content is None:

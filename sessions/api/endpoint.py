@@ -33,11 +33,12 @@ from sessions.api.errors import (
     NotFound,
     NotSupported,
     Unavailable,
-    database_unavailable,
     error_response,
     sentence,
+    store_unavailable,
 )
 from sessions.models import AgentSession
+from sessions.store.blobs import StorageUnavailable
 from sessions.store.bodies import json_bytes
 from sessions.store.rawjson import BadJson, TooDeep, read_object
 
@@ -98,8 +99,10 @@ class Endpoint(APIView):
             return NotFound("not_found", "The session was deleted during the request.").response()
         except OutOfTime:
             return _too_late()
+        except StorageUnavailable:
+            return store_unavailable("object storage")
         except (OperationalError, InterfaceError) as error:
-            return _too_late() if isinstance(error.__cause__, QueryCanceled) else database_unavailable()
+            return _too_late() if isinstance(error.__cause__, QueryCanceled) else store_unavailable()
         except Exception:
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]

@@ -91,12 +91,12 @@ class Unavailable(ApiError):
     type = "unavailable"
 
 
-def database_unavailable() -> HttpResponse:
-    """Log the current exception, and return the response to a request that needs the database."""
-    log.exception("the database is unavailable")
+def store_unavailable(name: str = "database") -> HttpResponse:
+    """Log the current exception, and return the response to a request that needs the named store."""
+    log.exception("the %s is unavailable", name)
     error = Unavailable(
         "unavailable",
-        "The database is unavailable. Try again in a few seconds.",
+        f"The {name} is unavailable. Try again in a few seconds.",
         headers={"Retry-After": "2"},
     )
     return error.response()
@@ -139,7 +139,8 @@ CODES: Mapping[str, str] = {
     "request_timeout": "The body was not received in time.",
     "internal_error": "The server failed; the error is logged under the request ID in the message.",
     "deadline_exceeded": "The request took longer than the server's limit and was stopped.",
-    "unavailable": "The database is unavailable or the server is busy; retry after `Retry-After` seconds.",
+    "unavailable": "The database or object storage is unavailable, or the server is busy; retry after "
+    "`Retry-After` seconds.",
 }
 
 

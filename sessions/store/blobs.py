@@ -14,6 +14,11 @@ from uuid import UUID
 from django.conf import settings
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, storages
+from django.db import OperationalError
+
+
+class StorageUnavailable(OperationalError):
+    """Object storage failed. Callers that retry when the database is unavailable also retry then."""
 
 
 class BlobFolder(FileSystemStorage):
@@ -45,14 +50,23 @@ def blob_name(project_id: UUID, sha256: bytes | memoryview) -> str:
 
 
 def blob_put(project_id: UUID, sha256: bytes, packed: bytes) -> None:
-    storages["blobs"].save(blob_name(project_id, sha256), ContentFile(packed))
+    """Write a blob. Raises `StorageUnavailable`."""
+    try:
+        storages["blobs"].save(blob_name(project_id, sha256), ContentFile(packed))
+    except Exception as error:  # each storage has its own errors
+        raise StorageUnavailable(str(error)) from error
 
 
 def blob_get(project_id: UUID, sha256: bytes | memoryview) -> bytes:
-    """Return the content of a blob. Raises the storage's errors, such as `FileNotFoundError`."""
-    with storages["blobs"].open(blob_name(project_id, sha256)) as file:
-        data: bytes = file.read()
-        return data
+    """Return the content of a blob. Raises `FileNotFoundError` or `StorageUnavailable`."""
+    try:
+        with storages["blobs"].open(blob_name(project_id, sha256)) as file:
+            data: bytes = file.read()
+            return data
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise StorageUnavailable(str(error)) from error
 
 
 def blob_remove(names: Iterable[str]) -> None:

@@ -8,17 +8,20 @@ import json
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 import zstandard
+from django.core.files.storage import storages
 from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import ApiKey, Project
 from accounts.services import api_key_create
+from contextapp.blob_storage import blob_storage
 from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_body
 from tests.gateway.anthropic_talk import STREAM, event, request, stream, streamed, text, tool_use, whole
@@ -373,6 +376,17 @@ class TestFailures:
         session, turn = AgentSession.objects.get(), Turn.objects.get()
         assert called <= turn.at < called + timedelta(hours=1)
         assert (session.started_at, turn.cost_microusd) == (turn.at, 84)
+
+    def test_a_call_waits_while_object_storage_is_unavailable(
+        self, agent: Agent, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTEXTAPP_BLOB_STORAGE", "file")
+        monkeypatch.setenv("CONTEXTAPP_BLOB_FOLDER", str(tmp_path / "blobs"))
+        settings.STORAGES = settings.STORAGES | blob_storage()
+        save = Mock(wraps=storages["blobs"].save, side_effect=[OSError("no response"), DEFAULT])
+        monkeypatch.setattr(storages["blobs"], "save", save)
+        agent.say(user("word " * 5_000), text("Hello."))
+        assert stored(AgentSession.objects.get()) == agent.history
 
     def test_a_client_that_leaves_after_the_last_event_missed_nothing(
         self, agent: Agent, gateway: Running, provider: Provider

@@ -86,6 +86,22 @@ class TestAPush:
         session_of(api, "s1", request())
         assert files(folder) == []
 
+    def test_while_object_storage_is_unavailable_the_client_can_retry(
+        self, api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        api.post("sessions/", {"id": "s1"})
+        body = {"messages": [request(GIANT)]}
+        with monkeypatch.context() as patch:
+            patch.setattr(storages["blobs"], "save", Mock(side_effect=OSError("no space")))
+            response = api.post("sessions/s1/turns/", body, idempotency_key="k")
+        assert (response.status_code, response["Retry-After"]) == (503, "2")
+        assert "object storage is unavailable" in response.json()["error"]["message"]
+        assert api.post("sessions/s1/turns/", body, idempotency_key="k").status_code == 201
+        with monkeypatch.context() as patch:
+            patch.setattr(storages["blobs"], "open", Mock(side_effect=OSError("no response")))
+            assert api.get("sessions/s1/turns/").status_code == 503
+        assert prompt(api)["messages"] == [request(GIANT)]
+
     def test_without_object_storage_a_push_writes_to_postgres(self, api: Api, tmp_path: Path) -> None:
         session_of(api, "s1", request(GIANT))
         assert Blob.objects.get().data is not None
