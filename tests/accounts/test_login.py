@@ -68,6 +68,7 @@ def test_a_login_clears_the_failures(member):
     assert not LoginFailure.objects.exists()
 
 
+@pytest.mark.slow
 def test_one_name_and_one_address_do_not_lock_others_out():
     for number in range(20):
         failures(f"user{number}", "192.0.2.1", FREE_ATTEMPTS)

@@ -166,6 +166,7 @@ class TestSearching:
         hits: list[dict[str, Any]] = response.json()["data"]
         return hits
 
+    @pytest.mark.slow
     def test_removed_content_is_found(self, api: Api, handles: dict[int, str]) -> None:
         assert "handler_0_41" not in str(prompt(api)["messages"])
         hit = self.search(api, "handler_0_41")[0]

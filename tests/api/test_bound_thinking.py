@@ -111,6 +111,7 @@ def test_a_compaction_removes_earlier_thinking_and_keeps_later(agent: Agent) -> 
     assert agent.thoughts() == kept + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["balanced", "aggressive", "masking", "baseline"])
 def test_every_policy_removes_it(agent: Agent, preset: str) -> None:
     agent.api.patch("sessions/s1/", {"policy": {"preset": preset, "soft": 0}})
@@ -118,6 +119,7 @@ def test_every_policy_removes_it(agent: Agent, preset: str) -> None:
     assert AgentSession.objects.get().compaction_count
 
 
+@pytest.mark.slow
 def test_a_revert_removes_thinking_that_followed_the_compaction(agent: Agent) -> None:
     agent.compact()
     agent.work(2)
@@ -130,6 +132,7 @@ def test_a_revert_removes_thinking_that_followed_the_compaction(agent: Agent) ->
     assert agent.thoughts() >= 2
 
 
+@pytest.mark.slow
 def test_a_reverted_compaction_can_be_applied_again(agent: Agent) -> None:
     agent.compact()
     agent.work(2)
@@ -140,6 +143,7 @@ def test_a_reverted_compaction_can_be_applied_again(agent: Agent) -> None:
     agent.work(2)
 
 
+@pytest.mark.slow
 def test_an_edited_recap_removes_thinking_that_followed_the_old_one(agent: Agent) -> None:
     agent.work(8)
     agent.compact()

@@ -173,6 +173,7 @@ class TestReverting:
         after = api.get(PROMPT).content
         assert before.split(b'"format"')[0] == after.split(b'"format"')[0]
 
+    @pytest.mark.slow
     def test_compactions_compose_and_are_reverted_one_by_one(self, api: Api) -> None:
         states = []
         for number in range(3):

@@ -107,6 +107,7 @@ class TestDetection:
         push(api, [request(""), request("x")])
         assert prompt(api)["messages"][-2:] == [request(""), request("x")]
 
+    @pytest.mark.slow
     def test_an_undetected_session_is_compacted(self, api: Api) -> None:
         for number in range(12):
             push(api, [request(output(number, 40))])

@@ -69,6 +69,7 @@ def test_the_served_prompt_is_recorded(api: Api, fetched: Server) -> None:
     assert api.get(f"{PROMPT}?at_turn=2").json() == served
 
 
+@pytest.mark.slow
 def test_a_compacted_prompt_is_read_by_the_endpoint_first(api: Api, fetched: Server) -> None:
     push(api, whole_turn(2))
     assert api.post("sessions/s1/compact/", {"policy": {"target": 0.01}}).json()["state"] == "done"

@@ -138,6 +138,7 @@ def test_a_rate_limit_counts_each_push_once(
     assert api.post("sessions/s1/turns/", body(10)).status_code == 429
 
 
+@pytest.mark.slow
 def test_pushes_continue_after_the_server_closed_the_connection(server: Server) -> None:
     assert server.push(body(2)) is not None
     with connection.cursor() as cursor:
@@ -199,6 +200,7 @@ def test_a_push_applies_a_prepared_compaction(api: Api, server: Server) -> None:
     assert server.push({"messages": whole_turn(50)}, name="s2") is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_a_push_waits_for_a_compaction_that_is_being_prepared(
     has_begun: bool, api: Api, server: Server, monkeypatch: pytest.MonkeyPatch

@@ -133,6 +133,7 @@ class TestEtag:
         seen.append(api.get(address).headers["ETag"])
         assert len(set(seen)) == 4
 
+    @pytest.mark.slow
     def test_a_past_prompt_keeps_its_etag(self, api: Api) -> None:
         small(api)
         address, tags = "sessions/small/prompt/?at_turn={}", []

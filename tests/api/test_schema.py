@@ -135,6 +135,7 @@ def test_every_error_has_the_same_shape(schema: Any) -> None:
                 assert answer["content"]["application/json"]["schema"]["$ref"].endswith(f"/{shape}")
 
 
+@pytest.mark.slow
 def test_schema_and_documentation_need_no_login(client: Client) -> None:
     assert client.get("/api/schema/").status_code == 200
     assert client.get("/api/docs/").status_code == 200

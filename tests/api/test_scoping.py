@@ -159,6 +159,7 @@ def call(api: Api, method: str, pattern: URLPattern, ids: dict[str, Any]) -> Any
     return api.call(method, address_of(pattern, ids), body, **if_match)
 
 
+@pytest.mark.slow
 def test_every_endpoint_requires_a_key(ids: dict[str, Any], subtests: pytest.Subtests) -> None:
     for param in CALLS:
         method, pattern = param.values

@@ -57,6 +57,7 @@ def test_an_unknown_format_is_rejected(api: Api) -> None:
 
 
 class TestExpandClip:
+    @pytest.mark.slow
     def test_it_restores_the_content(self, api: Api, handle: str) -> None:
         result = run(api, "expand_clip", {"handle": handle})
         assert result == {"content": output(0, 60), "is_error": False}

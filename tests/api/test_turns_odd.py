@@ -302,6 +302,7 @@ class TestLimits:
         response = api.call("POST", TURNS, b"messages=x", content_type="application/x-www-form-urlencoded")
         assert response.status_code in {400, 415}
 
+    @pytest.mark.slow
     def test_the_maximum_number_of_messages_is_accepted(self, api: Api) -> None:
         pushed = push(api, [request(str(number)) for number in range(1_000)])
         assert pushed["positions"] == {"first": 0, "last": 999}

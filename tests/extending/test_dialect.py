@@ -115,6 +115,7 @@ def test_pages_show_its_label(compacted: Api, member_client: Client) -> None:
     assert "in Lines of text format" in page.content.decode()
 
 
+@pytest.mark.slow
 def test_the_working_memory_is_served_in_it(compacted: Api) -> None:
     response = compacted.patch("sessions/s1/memory/", {"task": "Read all files"}, if_match='"0"')
     assert response.status_code == 200, response.content

@@ -116,6 +116,7 @@ def test_the_response_names_the_session(agent: Agent, gateway: Running, provider
     assert response.headers["x-contextapp-session"] == SESSION
 
 
+@pytest.mark.slow
 def test_nothing_is_compacted_in_observe_mode(agent: Agent) -> None:
     for number in range(6):
         agent.say(user(f"{number}: " + "word " * 40_000), text("Read."))
@@ -234,6 +235,7 @@ class TestIdentity:
             f"shared@{prefix}",
         }
 
+    @pytest.mark.slow
     def test_another_project_reaches_nothing_with_the_same_id(
         self, agent: Agent, gateway: Running, provider: Provider, stranger_api_key: str, project: Project
     ) -> None:

@@ -94,6 +94,7 @@ def test_another_project_gets_the_same_session(
     assert session.pins.get().position == 1
 
 
+@pytest.mark.slow
 def test_a_long_session_is_imported_in_steps(
     pushed: AgentSession, stranger_api: Api, other_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_the_copy_can_be_continued(pushed: AgentSession, stranger_api: Api) -> N
     assert push(stranger_api, [request("And now?")])["turn"] == 5
 
 
+@pytest.mark.slow
 def test_the_copy_of_a_compacted_session_counts_tokens_like_the_original(api: Api, stranger_api: Api) -> None:
     """The provider reported the sizes of the compacted prompts, but the copy has the whole transcript."""
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 5_000}, "policy": "masking"})
@@ -125,6 +127,7 @@ def test_the_copy_of_a_compacted_session_counts_tokens_like_the_original(api: Ap
     assert stranger_api.get("sessions/s1/").json()["calibration"] == original["calibration"]
 
 
+@pytest.mark.slow
 def test_a_session_is_restored_after_it_was_deleted(pushed: AgentSession, project: Project) -> None:
     data = exported(pushed)
     session_delete(session=pushed)
@@ -141,6 +144,7 @@ def test_importing_it_where_it_is_changes_nothing(pushed: AgentSession, api: Api
     assert exported(AgentSession.objects.get(pk=pushed.pk)) == data
 
 
+@pytest.mark.slow
 def test_a_longer_export_adds_the_rest(
     pushed: AgentSession, api: Api, stranger_api: Api, other_project: Project
 ) -> None:
@@ -184,6 +188,7 @@ def test_what_a_log_reports_survives(project: Project, other_project: Project) -
 LONG = message("assistant", "word " * 200, "long")
 
 
+@pytest.mark.slow
 def test_several_exports_can_be_one_file(pushed: AgentSession, stranger_api: Api) -> None:
     parent = AgentSession.objects.get(external_id="parent")
     rows = stranger_api.post("imports/", exported(parent) + exported(pushed)).json()["sessions"]
@@ -204,6 +209,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.slow
 def test_damaged_lines_are_reported_and_the_rest_is_imported(
     pushed: AgentSession, stranger_api: Api, subtests: pytest.Subtests
 ) -> None:
@@ -229,6 +235,7 @@ def test_a_message_that_is_there_twice_is_imported_once(pushed: AgentSession, st
     assert response["sessions"][0]["messages"] == pushed.message_count
 
 
+@pytest.mark.slow
 def test_a_damaged_first_line_adds_nothing_to_the_session_before_it(
     pushed: AgentSession, stranger_api: Api, subtests: pytest.Subtests
 ) -> None:

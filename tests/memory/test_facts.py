@@ -168,6 +168,7 @@ def test_a_decision_on_a_pruned_fact_finds_nothing(api: Api, proposed: dict[str,
     assert not AuditEvent.objects.filter(action="memory.fact.accepted").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_rewording_to_the_same_text_succeeds_once(api: Api, proposed: dict[str, Any]) -> None:
     api.patch(MEMORY, {"decisions": ["another"]}, if_match="*")

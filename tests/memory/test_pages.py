@@ -90,6 +90,7 @@ class TestSessionTab:
         assert "Revision 17<" in older
         assert "Working memory</h2>" not in older
 
+    @pytest.mark.slow
     def test_only_rewritten_long_term_fields_are_highlighted(self, owner_client: Client, stored: Any) -> None:
         for number in range(6):
             write(stored, task=f"task {number}", next=f"step {number}")

@@ -54,6 +54,7 @@ def test_there_is_no_other_format_and_no_access_for_strangers(viewer_client, str
     assert stranger_client.get(address("session_export", session, "md")).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_page_links_to_both(viewer_client, session):
     page = viewer_client.get(address("session", session)).text
     assert all(address("session_export", session, name) in page for name in ("md", "jsonl"))

@@ -49,6 +49,7 @@ def test_code_is_highlighted_and_files_outside_the_docs_are_not_linked(client, m
     assert client.get(reverse("manual_page", args=["nothing"])).status_code == 404
 
 
+@pytest.mark.slow
 def test_search_marks_the_words_and_prefers_headings(client, member):
     client.force_login(member)
     found = client.get(reverse("manual_search"), {"q": "working memory"}).text

@@ -74,6 +74,7 @@ def test_a_message_that_is_pinned_again_keeps_its_first_pin(
     assert "Pinned by olga" in pin(member_client, session, 3)
 
 
+@pytest.mark.slow
 def test_a_viewer_sees_the_pin_but_no_button(
     member_client: Client, viewer_client: Client, session: AgentSession
 ) -> None:

@@ -45,12 +45,14 @@ def test_the_tab_shows_the_prompt_that_the_api_serves(member_client, api_key, cl
     assert "no longer sent messages 0–39" in page.text
 
 
+@pytest.mark.slow
 def test_the_tab_shows_the_edits_of_a_compaction(member_client, compacted_by_client):
     session_compact(session=compacted_by_client, trigger="user")
     page = prompt_tab(member_client, AgentSession.objects.get(pk=compacted_by_client.pk))
     assert set(page.context["counts"]) > {"verbatim"}
 
 
+@pytest.mark.slow
 def test_compactions_after_a_fetch_change_the_next_prompt(member_client, api_key, client, project):
     session, headers = compacted_session(project), {"Authorization": f"Bearer {api_key}"}
     url = f"/api/v1/sessions/{session.external_id}/prompt/"

@@ -81,6 +81,7 @@ def test_links_expire_and_are_revoked(member_client: Client, allowed: AgentSessi
     assert "No active links." in member_client.get(address(allowed)).text
 
 
+@pytest.mark.slow
 def test_a_project_can_withdraw_all_links(
     owner_client: Client, member_client: Client, allowed: AgentSession
 ) -> None:

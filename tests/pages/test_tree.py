@@ -65,6 +65,7 @@ def test_logs_that_name_each_other_as_parent_form_no_circle(member_client, proje
     assert [parent.external_id for parent in project.agent_sessions.exclude(children=None)] == ["a"]
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_depend_on_the_tree(member_client, family, django_assert_num_queries):
     sessions, root = family
     with django_assert_num_queries(6):

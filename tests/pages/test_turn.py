@@ -171,6 +171,7 @@ def test_every_message_has_a_url(member_client, project):
     assert any(m.position == 20 for turn in shown for m in turn.messages)
 
 
+@pytest.mark.slow
 def test_all_tabs_open(member_client, session):
     for tab in get(member_client, "session", session).context["tabs"]:
         page = member_client.get(tab.address)

@@ -48,6 +48,7 @@ def test_the_form_describes_the_policies(member_client: Client) -> None:
     assert all(preset_meaning(name) in page for name in PRESETS)
 
 
+@pytest.mark.slow
 def test_a_run_shows_its_results_its_chart_and_the_first_loss(
     member_client: Client, run: ReplayRun, session: AgentSession
 ) -> None:
@@ -148,6 +149,7 @@ def test_an_open_run_is_polled_and_can_be_cancelled_and_resumed(
     assert member_client.post(f"/p/alpha/replay/{run.pk}/change/", {"change": "eat"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_other_prices(member_client: Client, run: ReplayRun) -> None:
     page = member_client.get(f"/p/alpha/replay/{run.pk}/?prices=input=1000").content.decode()
     assert "$" in page
@@ -183,6 +185,7 @@ def test_invalid_settings_are_rejected(
     assert not ReplayRun.objects.exists()
 
 
+@pytest.mark.slow
 def test_viewers_have_read_only_access(viewer_client: Client, run: ReplayRun) -> None:
     page = viewer_client.get(f"/p/alpha/replay/{run.pk}/")
     assert page.status_code == 200
@@ -241,6 +244,7 @@ def test_trends_mark_policy_changes(owner_client: Client, run: ReplayRun) -> Non
     assert [mark["text"] for mark in marks] == ["Policy: balanced → baseline"]
 
 
+@pytest.mark.slow
 def test_rates_of_a_project_have_a_page_and_a_fragment(viewer_client: Client) -> None:
     page = viewer_client.get("/p/alpha/replay/rates/").content.decode()
     assert "No compacted sessions yet" in page

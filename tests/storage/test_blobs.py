@@ -155,6 +155,7 @@ def test_an_import_writes_large_content_to_object_storage(project: Project, fold
 
 
 class TestADeletion:
+    @pytest.mark.slow
     def test_a_deletion_removes_content_with_its_last_use(self, api: Api, folder: Path) -> None:
         session_of(api, "s1", request(GIANT))
         session_of(api, "s2", request(GIANT))

@@ -396,6 +396,7 @@ def test_comments_follow_their_call_when_a_log_adds_calls_before_it(
     assert [comment.turn for comment in session.comments.all()] == [1]
 
 
+@pytest.mark.slow
 def test_tools_are_counted_again_when_turns_move(sources: Sources, api_key: str) -> None:
     sources.gateway_call(0)
     send(api_key, call("req_1", 1))

@@ -68,6 +68,7 @@ def test_groups_have_their_own(viewer_client, slow, fast):
     assert tags["a"] == tags["b"] == rows["slow"]
 
 
+@pytest.mark.slow
 def test_the_page_shows_it_only_if_it_was_reported(project, viewer_client, fast):
     Turn.objects.update(duration_ms=None)
     rollups_fill()

@@ -125,6 +125,7 @@ def test_the_last_attempt_is_as_documented() -> None:
     assert (len(PAUSES), round(sum(PAUSES[:-1]) / 3_600, 1)) == (8, 20.6)
 
 
+@pytest.mark.slow
 def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None:
     secret = webhook_create(api, other.url, events=["compaction.finished"])["secret"]
     compact()
