@@ -406,3 +406,30 @@ def test_tools_are_counted_again_when_turns_move(sources: Sources, api_key: str)
     assert not is_counting(session=session)
     sources.gateway_call(1)
     assert is_counting(session=session)
+
+
+def test_a_span_with_the_request_only_and_its_recorded_response(sources: Sources) -> None:
+    """The response is stored once it is recorded, without counting the call again."""
+    span = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "claude-sonnet-4-5",
+        "gen_ai.response.id": "msg_0",
+        "gen_ai.conversation.id": SESSION,
+        "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Question 0"}]}]',
+        "gen_ai.usage.input_tokens": 4_312,
+        "gen_ai.usage.output_tokens": 57,
+    }
+    nanos = str(int(at(0).timestamp() * 1_000_000_000))
+    record = {"traceId": "5b" * 16, "spanId": "1" * 16, "startTimeUnixNano": nanos, "endTimeUnixNano": nanos}
+    export = {"resourceSpans": [{"scopeSpans": [{"spans": [record | {"attributes": pairs(span)}]}]}]}
+    assert post(sources.key, export, signal="traces").status_code == 200
+    before = AgentSession.objects.get()
+    sources.gateway_call(0)
+    session = AgentSession.objects.get()
+    assert (session.message_count, session.output_tokens, session.cost_microusd) == (
+        2,
+        57,
+        before.cost_microusd,
+    )
+    sources.gateway_call(1)
+    assert AgentSession.objects.get().output_tokens == 2 * 57

@@ -33,6 +33,7 @@ from sessions.services.reconcile.continued import REFERENCES, history_continued,
 from sessions.services.reconcile.known_messages import (
     is_known,
     known_call_store,
+    without_reported_usage,
     without_stored_usage,
 )
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
@@ -159,6 +160,8 @@ def _append(
     session, history, new = matched.session, matched.history, matched.comparison.new
     push, preamble_hash = push_of(request, sent, reading, history, first=new, format=session.format)
     push = without_stored_usage(push, matched)
+    if request.call is not None:
+        push = without_reported_usage(push, request.call, project_id=target.project_id)
     turn: int | None = None
     if push.messages:
         own = replace(target, session_id=session.pk)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from msgspec.structs import replace
 
 from compaction.messages import Role
@@ -64,6 +66,19 @@ def without_stored_usage(push: Push, matched: Matched) -> Push:
         call_complete(turn, usage=push.usage, cost_microusd=push_cost(model, push), model=model)
         return replace(push, usage=None)
     return replace(push, usage=None) if is_usage_of(turn, push.usage) else push
+
+
+def without_reported_usage(push: Push, call: CallIdentity, *, project_id: UUID) -> Push:
+    """Return the push without its usage if telemetry has already reported it.
+
+    Some instrumentations report the messages of a request, but not the response.
+    """
+    if push.usage is None or push.source is TurnSource.TELEMETRY:
+        return push
+    turns = turns_by_id(project_id=project_id, calls=[call]).filter(source=TurnSource.TELEMETRY)
+    if not turns.filter(prompt_reported__isnull=False).exists():
+        return push
+    return replace(push, usage=None, request_id=None, response_id=None)
 
 
 def _complete(turn: Turn, sent: Sent, call: CallIdentity) -> None:
