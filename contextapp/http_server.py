@@ -72,7 +72,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def preload(role: Role) -> None:
-    """Load the application in this process. Starts no thread and opens no connection, so that it can fork."""
+    """Load the application in this process. Leaves no thread and no connection, so that it can fork."""
     multiprocessing.set_start_method("fork")
     import_module(role.module).preload()
     freeze_loaded()

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from threading import Thread
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
 from compaction.deadline import Deadline
 from contextapp import env
+from contextapp.process_memory import freeze_loaded
 from contextapp.request_bodies import Bodies, BodyError
 from contextapp.request_limits import REQUEST_SECONDS, limit_statements, request_limited, watch_client
 from sessions.api.errors import error_response
@@ -185,11 +187,18 @@ def _send_error(proto: Any, error: BodyError) -> None:
     proto.response_bytes(error.status, list(response.items()), response.content)
 
 
+@cache
 def preload() -> None:
-    """Load the code and the data that the first requests need."""
-    from contextapp.wsgi import warm_up
+    """Load the code and the data that the first requests need. Leaves no thread."""
+    from compaction.adapters.tokenizer import load_fastokens
 
-    warm_up()
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load_fastokens)  # takes two seconds, but hardly the interpreter
+        from contextapp.wsgi import warm_up
+
+        warm_up()
+        loading.result()
+    freeze_loaded()
 
 
 def create() -> Application:
