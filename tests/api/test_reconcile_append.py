@@ -178,9 +178,8 @@ def comparable(served: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_appends_with_and_without_a_lock_have_the_same_result(api: Api, seed: int) -> None:
     pair = Pair(api, seed)
     for _ in range(25):
