@@ -111,7 +111,9 @@ class TurnPushed(serializers.Serializer):
 
 class Turn(serializers.Serializer):
     turn = serializers.IntegerField(help_text="Index of the turn, from 0.")
-    at = serializers.DateTimeField(help_text="When the turn was pushed.")
+    at = serializers.DateTimeField(
+        help_text="When the turn was pushed, or when its call ended if another source reported it."
+    )
     source = serializers.ChoiceField(
         choices=["push", "gateway", "telemetry", "log"],
         help_text="What stored the turn. Other sources that report the same call do not store it again.",
