@@ -1637,7 +1637,10 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["project", "-ended_at"], name="search_segment_newest"),
                     django.contrib.postgres.indexes.GinIndex(
-                        fastupdate=False, fields=["keys"], name="search_segment_keys"
+                        fastupdate=True,
+                        fields=["keys"],
+                        gin_pending_list_limit=1024,
+                        name="search_segment_keys",
                     ),
                 ],
                 "constraints": [
