@@ -40,6 +40,7 @@ from sessions.api.errors import (
 from sessions.models import AgentSession
 from sessions.store.blobs import StorageUnavailable
 from sessions.store.bodies import json_bytes
+from sessions.store.postgres import connections_check
 from sessions.store.rawjson import BadJson, TooDeep, read_object
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,10 @@ class Endpoint(APIView):
         except StorageUnavailable:
             return store_unavailable("object storage")
         except (OperationalError, InterfaceError) as error:
-            return _too_late() if isinstance(error.__cause__, QueryCanceled) else store_unavailable()
+            if isinstance(error.__cause__, QueryCanceled):
+                return _too_late()
+            connections_check()
+            return store_unavailable()
         except Exception:
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]

@@ -164,6 +164,15 @@ def test_a_database_restarted_under_load(world: World) -> None:
         assert any(one["state"] == "done" for one in world.settled(session))
 
 
+def test_at_most_one_request_fails_after_the_database_has_restarted(world: World) -> None:
+    with ThreadPoolExecutor(8) as pool:  # opens all connections of the web server
+        assert {status for status, _ in pool.map(lambda _: world.call("GET", "usage/"), range(40))} == {200}
+    os.kill(world.processes("bin/postgres")[0], signal.SIGQUIT)
+    world.rows("SELECT 1")  # waits for the database
+    statuses = [world.call_once("GET", "usage/")[0] for _ in range(10)]
+    assert statuses.count(200) >= 9, statuses
+
+
 def test_repeated_tasks_and_concurrent_sweeps(world: World) -> None:
     world.provider.otherwise = summary(delay=0.5)
     with Celery(broker=world.broker) as app:

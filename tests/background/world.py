@@ -77,12 +77,13 @@ class World:
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Call the API. Returns status and JSON. Reads are retried after a 503."""
         while True:
-            status, result = self._call(method, path, body, **headers)
+            status, result = self.call_once(method, path, body, **headers)
             if status != 503 or method != "GET":
                 return status, result
             time.sleep(0.1)
 
-    def _call(self, method: str, path: str, body: Any, **headers: str) -> tuple[int, Any]:
+    def call_once(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Call the API without retries. Returns status and JSON."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.instance.port}/api/v1/{path}",
             method=method,
