@@ -49,6 +49,7 @@ class Recorder:
         self._bytes = 0
         self._spooled = not spool.is_empty
         self._is_disk_older = False  # than those in the queue that did not fit on the disk
+        self._being_written = 0  # calls on their way to the disk
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="recorder")
@@ -85,7 +86,7 @@ class Recorder:
 
     async def settle(self) -> None:
         """Return when every call is recorded."""
-        while self._queue or self._spooled:
+        while self._queue or self._spooled or self._being_written:
             await asyncio.sleep(0.01)
 
     def _drain(self) -> list[Call]:
@@ -161,15 +162,19 @@ class Recorder:
 
     async def _to_disk(self, calls: Sequence[Call]) -> Sequence[Call]:
         """Write calls to disk in order. Return those that did not fit."""
-        for index, call in enumerate(calls):
-            try:
-                await self._in_thread(self._spool.add, call)
-            except OSError as error:
-                log.warning("A call cannot be stored on disk: %s.", error)
-                return calls[index:]
-            self._spooled = True
-            metrics().spooled.inc()
-        return ()
+        self._being_written += len(calls)
+        try:
+            for index, call in enumerate(calls):
+                try:
+                    await self._in_thread(self._spool.add, call)
+                except OSError as error:
+                    log.warning("A call cannot be stored on disk: %s.", error)
+                    return calls[index:]
+                self._spooled = True
+                metrics().spooled.inc()
+            return ()
+        finally:
+            self._being_written -= len(calls)
 
     async def _wait(self) -> None:
         await asyncio.sleep(self._pause)

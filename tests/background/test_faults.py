@@ -175,7 +175,7 @@ def test_at_most_one_request_fails_after_the_database_has_restarted(world: World
 
 def test_repeated_tasks_and_concurrent_sweeps(world: World) -> None:
     world.provider.otherwise = summary(delay=0.5)
-    with Celery(broker=world.broker) as app:
+    with Celery(broker=world.broker, set_as_current=False) as app:
         session, fired = world.fire()
         [row] = world.rows(
             """SELECT c.id FROM agent_sessions_compaction c JOIN agent_sessions_agentsession s
