@@ -77,17 +77,24 @@ def reads(instance: Instance, rounds: int, turns: int) -> list[Row]:
 
 
 def fetches(instance: Instance, rounds: int, turns: int) -> list[Row]:
-    """Fetch a prompt of 30,000 tokens, early and late in a session."""
+    """Fetch a prompt of 30,000 tokens, early and late in a session: unchanged, and after each push."""
     ours, load = instance.ours(), Load(3)
     path = create_session(ours, "fetched", BUDGET)
+    fetch = partial(ours.request, "GET", "/api/v1/sessions/fetched/prompt/")
+
+    def push_and_fetch() -> float:
+        push(ours, path, load, load.turn())
+        return timed(fetch, 200)
+
     rows = []
     for mark in (100, turns):
-        row = Row(f"fetch a prompt of 30,000 tokens at turn {mark:,}, p50", "ms", target=3)
         while load.number < mark:
             push(ours, path, load, load.turn())
-        fetch = partial(ours.request, "GET", "/api/v1/sessions/fetched/prompt/")
-        row.ours += [statistics.median(timed(fetch, 200) for _ in range(50)) for _ in range(rounds)]
-        rows.append(row)
+        unchanged = Row(f"fetch a prompt of 30,000 tokens at turn {mark:,}, p50", "ms", target=3)
+        changed = Row("the same, after each push, p50", "ms", target=3)
+        for each, measure in ((unchanged, partial(timed, fetch, 200)), (changed, push_and_fetch)):
+            each.ours += [statistics.median(measure() for _ in range(50)) for _ in range(rounds)]
+        rows += [unchanged, changed]
     return rows
 
 
