@@ -7,7 +7,8 @@ agent that does not pause gets the same result at its next compaction, whose sum
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from datetime import timedelta
 from itertools import islice
 
@@ -40,10 +41,12 @@ _BATCH = 20
 
 def recap_upgrades_queue() -> int:
     """Queue compactions that replace recaps. Returns their number."""
-    return sum(map(_queue, list(islice(_replaceable(), _BATCH))))
+    with closing(_replaceable()) as replaceable:
+        rows = list(islice(replaceable, _BATCH))
+    return sum(map(_queue, rows))
 
 
-def _replaceable() -> Iterator[Compaction]:
+def _replaceable() -> Generator[Compaction, None, None]:
     """Yield the compactions whose recaps a model may replace now, oldest first."""
     now = timezone.now()
     with_model = [project.pk for project in Project.objects.all() if not summarizer_missing(project)]
