@@ -7,8 +7,7 @@ agent that does not pause gets the same result at its next compaction, whose sum
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
 
@@ -41,12 +40,10 @@ _BATCH = 20
 
 def recap_upgrades_queue() -> int:
     """Queue compactions that replace recaps. Returns their number."""
-    with closing(_replaceable()) as replaceable:
-        rows = list(islice(replaceable, _BATCH))
-    return sum(map(_queue, rows))
+    return sum(map(_queue, list(islice(_replaceable(), _BATCH))))
 
 
-def _replaceable() -> Generator[Compaction, None, None]:
+def _replaceable() -> Iterator[Compaction]:
     """Yield the compactions whose recaps a model may replace now, oldest first."""
     now = timezone.now()
     with_model = [project.pk for project in Project.objects.all() if not summarizer_missing(project)]
