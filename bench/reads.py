@@ -91,7 +91,7 @@ def fetches(instance: Instance, rounds: int, turns: int) -> list[Row]:
         while load.number < mark:
             push(ours, path, load, load.turn())
         unchanged = Row(f"fetch a prompt of 30,000 tokens at turn {mark:,}, p50", "ms", target=3)
-        changed = Row("the same, after each push, p50", "ms", target=3)
+        changed = Row(f"fetch after each push from turn {mark:,} on, p50", "ms", target=3)
         for each, measure in ((unchanged, partial(timed, fetch, 200)), (changed, push_and_fetch)):
             each.ours += [statistics.median(measure() for _ in range(50)) for _ in range(rounds)]
         rows += [unchanged, changed]

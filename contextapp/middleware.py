@@ -1,7 +1,7 @@
-"""Middleware that only pages need: cookies, CSRF, login, messages, the content security policy.
+"""Middleware around all requests, and the middleware that only pages need.
 
-Requests to the API skip it, because running nine layers that do nothing takes longer than reading the state
-of a session from the database.
+Pages need cookies, CSRF, login, messages, the content security policy. Requests to the API skip these:
+running nine layers that do nothing takes longer than reading the state of a session from the database.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
+from django.db import connection
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
@@ -20,6 +21,23 @@ from django.utils.module_loading import import_string
 API = re.compile(r"/api/v1/|/mcp(?:/|$)|/otel/")
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
+
+
+class PoolCheck:
+    """Replace the broken connections of this process's pool after a request that lost its own.
+
+    After the database has restarted, all of them are broken; otherwise each would fail one more request.
+    """
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        pool = getattr(connection, "pool", None)
+        if connection.errors_occurred and pool is not None:
+            pool.check()
+        return response
 
 
 class PageMiddleware:

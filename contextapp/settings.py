@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "sessions.api.metrics.RequestMetrics",
+    "contextapp.middleware.PoolCheck",
     "contextapp.middleware.PageMiddleware",
 ]
 PAGE_MIDDLEWARE = [
@@ -270,8 +271,6 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
-
-
 STORAGES |= blob_storage()
 
 # -- API ----------------------------------------------------------------------------------------

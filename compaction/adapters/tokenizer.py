@@ -42,10 +42,6 @@ class Tokenizer(Protocol):
         """Return the tokens."""
 
 
-#: Characters that tiktoken encodes in about as much time as loading fastokens takes.
-_MANY = 20_000_000
-
-
 class Fastokens:
     def __init__(self, vocabulary: bytes) -> None:
         # Long texts are encoded in this thread: a process forked after a count has no threads of the library,
@@ -91,6 +87,9 @@ class Tiktoken:
         return self._encode(text)
 
 
+#: Characters that tiktoken encodes in about as much time as loading fastokens takes.
+_MANY = 20_000_000
+
 _loading = threading.Lock()
 _loaded: Fastokens | Tiktoken | None = None
 
@@ -100,7 +99,8 @@ def tokenizer() -> Tokenizer:
     global _loaded
     if _loaded is None:
         with _loading:
-            _loaded = _loaded or Tiktoken(vocabulary())
+            first = _loaded or Tiktoken(vocabulary())
+            _loaded = _loaded or first  # `load_fastokens` may have ended meanwhile
     elif isinstance(_loaded, Tiktoken) and _loaded.encoded > _MANY and _loading.acquire(blocking=False):
         _loaded.encoded = 0  # other threads continue with tiktoken meanwhile
         try:

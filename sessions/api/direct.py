@@ -89,9 +89,11 @@ class DirectRequests:
 
     async def _push(self, environ: Mapping[str, Any], body: bytes, name: str) -> Answer | None:
         found = _caller(environ, name, scope=Scope.PUSH)
-        if found is None or found[1].format is None:
+        if found is None:
             return None
         principal, route = found
+        if route.format is None or not ratelimit.take_reserved(principal):
+            return None
         target = Target(key_id=principal.key_id, project_id=principal.project_id, session_id=route.id)
         content = None
         try:
@@ -118,6 +120,8 @@ class DirectRequests:
         if found is None:
             return None
         principal, route = found
+        if not ratelimit.take_reserved(principal):
+            return None
         answer = None
         try:
             prompt = await prompt_fetch_direct(
@@ -142,14 +146,12 @@ def _is_usual(environ: Mapping[str, Any], body: bytes) -> bool:
 
 
 def _caller(environ: Mapping[str, Any], name: str, *, scope: Scope) -> tuple[Principal, Route] | None:
-    """Return the key and the session of a request, and count it, or None if they are not cached."""
+    """Return the key and the session of a request, or None if they are not cached or the key may not."""
     principal = principal_cached(environ.get("HTTP_AUTHORIZATION", ""))
     if principal is None or scope not in principal.scopes:
         return None
     route = session_route_cached(project_id=principal.project_id, name=name)
-    if route is None or not ratelimit.take_reserved(principal):
-        return None
-    return principal, route
+    return None if route is None else (principal, route)
 
 
 def _prompt_answer(environ: Mapping[str, Any], state: PromptState, messages: PromptMessages) -> Answer | None:

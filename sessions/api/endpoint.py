@@ -40,7 +40,6 @@ from sessions.api.errors import (
 from sessions.models import AgentSession
 from sessions.store.blobs import StorageUnavailable
 from sessions.store.bodies import json_bytes
-from sessions.store.postgres import connections_check
 from sessions.store.rawjson import BadJson, TooDeep, read_object
 
 log = logging.getLogger(__name__)
@@ -105,7 +104,6 @@ class Endpoint(APIView):
         except (OperationalError, InterfaceError) as error:
             if isinstance(error.__cause__, QueryCanceled):
                 return _too_late()
-            connections_check()
             return store_unavailable()
         except Exception:
             # Do not expose internal details: log them and return only the request ID.

@@ -75,12 +75,8 @@ class PromptCache:
 
     def find(self, session_id: UUID, *, version: PromptVersion, end: int) -> CachedPrompt | None:
         """Return the cached prompt if the session's prompt up to `end` begins with it."""
-        with self._lock:
-            known = self._prompts.get(session_id)
-            if known is None or known.version != version or known.end > end:
-                return None
-            self._prompts.move_to_end(session_id)
-            return known
+        known = self.get(session_id)
+        return known if known is not None and known.version == version and known.end <= end else None
 
     def keep(self, session_id: UUID, prompt: CachedPrompt) -> None:
         """Cache a prompt, and remove the least recently fetched ones beyond the maximum size."""

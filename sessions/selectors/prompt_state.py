@@ -128,18 +128,23 @@ s.context_window, s.policy, s.edits_revision, s.compaction_count, s.preamble_ver
 v.turn AS served_turn, v.edits_revision AS served_revision
 """
 
-_STATE: LiteralString = f"""
-SELECT {SESSION_COLUMNS},
-       p.system, p.tools, b.data AS snapshot, {TEXTS} AS snapshot_texts
+#: The session `s`, if the key is valid, and its served prompt `v`.
+SESSION: LiteralString = """
   FROM agent_sessions_agentsession s
   JOIN accounts_apikey k
     ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+  LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
+"""
+
+_STATE: LiteralString = f"""
+SELECT {SESSION_COLUMNS},
+       p.system, p.tools, b.data AS snapshot, {TEXTS} AS snapshot_texts
+  {SESSION}
   LEFT JOIN agent_sessions_preamble p ON p.session_id = s.id AND p.version = s.preamble_version
   LEFT JOIN agent_sessions_promptsnapshot b ON b.session_id = s.id
   LEFT JOIN agent_sessions_edit e ON e.id = b.text_edit
-  LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
  WHERE s.id = %(session)s AND s.project_id = %(project)s
-"""  # noqa: S608  a constant is inserted
+"""
 
 
 def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptState | None:

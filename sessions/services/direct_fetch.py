@@ -13,8 +13,9 @@ from uuid import UUID
 import orjson
 
 from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
-from sessions.selectors.prompt_state import SESSION_COLUMNS, PromptState
+from sessions.selectors.prompt_state import SESSION, SESSION_COLUMNS, PromptState
 from sessions.selectors.prompts import Rows, messages_extend, messages_keep
+from sessions.services.served_prompts import REPLACE_SERVED
 from sessions.store import bodies
 from sessions.store.loop_connections import LoopConnections
 from sessions.store.prepared import Prepared
@@ -33,10 +34,7 @@ _MOST_MESSAGES, _MOST_TOKENS = 64, 32_768
 _FETCH: LiteralString = f"""
 WITH found AS (
     SELECT {SESSION_COLUMNS}
-      FROM agent_sessions_agentsession s
-      JOIN accounts_apikey k
-        ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
-      LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
+      {SESSION}
      WHERE s.id = %(session)s AND s.project_id = %(project)s
        AND s.edits_revision = %(revision)s AND s.compaction_count = %(compactions)s
        AND s.snapshot_end = %(snapshot_end)s AND s.preamble_version = %(preamble)s
@@ -46,8 +44,7 @@ WITH found AS (
     INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
     SELECT id, turn_count - 1, edits_revision FROM found, set_config('synchronous_commit', 'off', true)
      WHERE (served_turn, served_revision) IS DISTINCT FROM (turn_count - 1, edits_revision)
-        ON CONFLICT (session_id) DO UPDATE
-       SET turn = excluded.turn, edits_revision = excluded.edits_revision
+    {REPLACE_SERVED}
 )
 SELECT row_to_json(found),
        (SELECT json_agg(json_build_array(m.position, m.role, m.tokens,

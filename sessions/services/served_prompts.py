@@ -15,26 +15,30 @@ from sessions.models import AgentSession, Compaction, ServedPrompt
 from sessions.selectors.prompt_state import PromptState
 from sessions.store.postgres import execute, raw_connection
 
-# Does not wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
-_RECORD: LiteralString = """
-INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
-SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)
+#: Ends the statements that record a prompt.
+REPLACE_SERVED: LiteralString = """
     ON CONFLICT (session_id) DO UPDATE
    SET turn = excluded.turn, edits_revision = excluded.edits_revision
 """
 
+# Does not wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
+_RECORD: LiteralString = f"""
+INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
+SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)
+{REPLACE_SERVED}
+"""  # noqa: S608  a constant is inserted
+
 #: Returns the turn that was served before, if the record has changed.
-_RECORD_CHANGED: LiteralString = """
+_RECORD_CHANGED: LiteralString = f"""
 WITH before AS (
     SELECT turn, edits_revision FROM agent_sessions_servedprompt WHERE session_id = %(session)s
 )
 INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
 SELECT %(session)s, %(turn)s, %(revision)s FROM set_config('synchronous_commit', 'off', true)
  WHERE NOT EXISTS (SELECT FROM before WHERE turn = %(turn)s AND edits_revision = %(revision)s)
-    ON CONFLICT (session_id) DO UPDATE
-   SET turn = excluded.turn, edits_revision = excluded.edits_revision
+{REPLACE_SERVED}
 RETURNING (SELECT turn FROM before)
-"""
+"""  # noqa: S608  a constant is inserted
 
 
 def prompt_record(state: PromptState) -> None:

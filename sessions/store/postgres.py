@@ -27,16 +27,6 @@ def raw_connection() -> psycopg.Connection[TupleRow]:
     return raw
 
 
-def connections_check() -> None:
-    """Replace the broken connections of this process's pool, before further requests get them.
-
-    After the database has restarted, all of them are broken.
-    """
-    pool = getattr(connection, "pool", None)
-    if pool is not None:
-        pool.check()
-
-
 def execute(
     raw: psycopg.Connection[TupleRow],
     statement: LiteralString,

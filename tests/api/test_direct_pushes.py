@@ -138,6 +138,20 @@ def test_a_rate_limit_counts_each_push_once(
     assert api.post("sessions/s1/turns/", body(10)).status_code == 429
 
 
+def test_a_push_that_is_left_to_the_endpoint_is_counted_once(
+    api: Api, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 6_000_000.0)
+    settings.CONTEXTAPP_RATE_LIMIT = 4
+    settings.CONTEXTAPP_VALKEY_URL = ""
+    api.post("sessions/", {"id": "s2"})  # whose format is not known before its first push
+    prompt(api, session="s2")
+    assert server.push(body(0), name="s2") is None
+    push(api, whole_turn(0), session="s2")
+    push(api, whole_turn(1), session="s2")
+    assert api.post("sessions/s2/turns/", body(2)).status_code == 429
+
+
 @pytest.mark.slow
 def test_pushes_continue_after_the_server_closed_the_connection(server: Server) -> None:
     assert server.push(body(2)) is not None
