@@ -140,7 +140,7 @@ class Gateway:
             if served is not None:
                 self._summarize(forward, served, call)
             self._open -= 1
-        if copy.status and copy.status != 502 and not copy.is_complete:
+        if copy.status and not copy.is_complete:
             raise Cut
 
     async def settle(self) -> None:

@@ -63,7 +63,15 @@ class Copy:
 
 
 class Cut(Exception):
-    """The provider closed the connection in the middle of its response, so the gateway must do the same."""
+    """A response ended early. The server logs this exception and closes the agent's connection too."""
+
+
+def _is_not_cut(record: logging.LogRecord) -> bool:
+    """Return whether a record of the server is about another exception than `Cut`, whose cause is logged."""
+    return not record.getMessage().rstrip().endswith(f"\n{Cut.__name__}:")
+
+
+logging.getLogger("_granian.utils").addFilter(_is_not_cut)
 
 
 async def exchange(http: upstream.Client, forward: Forward, receive: Receive, send: Send, copy: Copy) -> None:
@@ -81,7 +89,9 @@ async def exchange(http: upstream.Client, forward: Forward, receive: Receive, se
         if not copy.is_complete:
             streaming.cancel()
         watching.cancel()
-        await asyncio.gather(streaming, watching, return_exceptions=True)
+        error, _ = await asyncio.gather(streaming, watching, return_exceptions=True)
+        if isinstance(error, Exception):
+            log.error("The response of %s was not forwarded.", forward.url.host, exc_info=error)
 
 
 async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Copy) -> None:
@@ -97,6 +107,8 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         copy.type = response.headers.get("content-type", "")
         copy.encoding = response.headers.get("content-encoding", "")
         copy.request_id = next(filter(None, map(response.headers.get, _REQUEST_IDS)), "")[:150]
+        if not copy.is_stream:  # the server sends the headers with the first part: they can change until then
+            parts = await _after_first(parts)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         async for part in parts:
             if copy.first_token_ms is None and (b"delta" in part or not copy.is_stream):
@@ -104,6 +116,12 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
             copy.parts.append(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})
         copy.is_complete, copy.total_ms = True, _since(start)
+    except httpx2.TransportError as error:
+        received, kind = sum(map(len, copy.parts)), type(error).__name__
+        log.warning("%s broke off its response after %d bytes: %s.", forward.url.host, received, kind)
+        if not copy.parts and not copy.is_stream:
+            await _unreachable(forward, send, copy, error)
+        return
     finally:
         copy.total_ms = copy.total_ms or _since(start)
         await response.aclose()
@@ -150,10 +168,22 @@ async def _parts(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
+async def _after_first(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Wait for the first part, and return all parts. Raises `httpx2.TransportError`."""
+    first = await anext(parts, b"")
+
+    async def chained() -> AsyncIterator[bytes]:
+        yield first
+        async for part in parts:
+            yield part
+
+    return chained()
+
+
 async def _unreachable(forward: Forward, send: Send, copy: Copy, error: Exception) -> None:
-    """Respond with 502 if the provider cannot be reached. Clients retry, as after a failed connection."""
-    copy.status = 502
-    text = f"The gateway cannot reach {forward.url.host}: {type(error).__name__}."
+    """Respond with 502 if the provider does not respond. Clients retry, as after a failed connection."""
+    copy.status, copy.is_complete = 502, True
+    text = f"The gateway received no response from {forward.url.host}: {type(error).__name__}."
     await respond(send, 502, forward.provider.error("api_error", text), [*forward.extra])
 
 

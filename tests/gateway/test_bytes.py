@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.client
+import logging
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -188,13 +189,27 @@ def test_a_body_of_32_megabytes_passes(gateway: Running, provider: Provider, api
 
 
 def test_a_response_that_is_cut_is_cut_for_the_client_too(
-    gateway: Running, provider: Provider, api_key: str
+    gateway: Running, provider: Provider, api_key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     parts = stream(text("Never ends"))[:3]
     provider.script = [Reply(headers=STREAM, parts=parts, cut=True)]
+    server = logging.getLogger("_granian.utils")  # does not propagate
+    server.addHandler(caplog.handler)
     with pytest.raises(http.client.IncompleteRead) as caught:
         gateway.call(MESSAGES, b"{}", headers(api_key))
+    server.removeHandler(caplog.handler)
     assert caught.value.partial == b"".join(parts)
+    size = len(b"".join(parts))
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
+        f"127.0.0.1 broke off its response after {size} bytes: RemoteProtocolError."
+    ]
+
+
+def test_a_response_that_is_cut_before_its_body(gateway: Running, provider: Provider, api_key: str) -> None:
+    provider.script = [Reply(parts=[], cut=True)]
+    response = gateway.call(MESSAGES, b"{}", headers(api_key))
+    assert (response.status, response.headers["x-contextapp"]) == (502, "observe")
+    assert b"The gateway received no response from 127.0.0.1: RemoteProtocolError." in response.body
 
 
 def test_a_provider_that_cannot_be_reached(gateway: Running, provider: Provider, api_key: str) -> None:
