@@ -7,10 +7,12 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
@@ -18,8 +20,10 @@ from accounts.services import api_key_create
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
 from sessions.services.webhooks import transport
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send, event_emit
+from sessions.services.webhooks.subscriptions import webhook_delete
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
+from tests.background.world import eventually
 from tests.plugins.reused import reused
 from tests.webhooks.receiver import Receiver, receiver
 
@@ -186,6 +190,34 @@ def test_a_disabled_webhook_receives_nothing(api: Api, other: Receiver, compact:
     delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
     assert other.heard == []
     assert WebhookDelivery.objects.get().state == "failed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_a_webhook_fails_no_change_that_reports_to_it(project: Project) -> None:
+    hook = Webhook.objects.create(project=project, url=URL, secret="s", events=["budget.reached"])
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            event_emit(project_id=project.pk, event="budget.reached", payload={})
+            deletion = pool.submit(delete, hook)
+            eventually(lambda: deletion.done() or _waits_for_a_lock())
+        deletion.result()
+    assert not Webhook.objects.exists()
+
+
+def delete(hook: Webhook) -> None:
+    try:
+        webhook_delete(webhook=hook)
+    finally:
+        connection.close()
+
+
+def _waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone() != (0,)
 
 
 def test_compactions_of_another_project_are_not_reported(

@@ -55,12 +55,12 @@ def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
-def webhook_toggle(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Enable or disable a webhook."""
+def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+    """Enable a webhook with `active=1`, or disable it, regardless of what another tab has done."""
     viewer = owner_of(request, slug)
-    webhook = _webhook(viewer, id)
-    webhook_update(webhook=webhook, changes={"is_active": not webhook.is_active}, actor=actor_of(request))
-    messages.success(request, f"Webhook {'enabled' if webhook.is_active else 'disabled'}.")
+    is_active = request.POST.get("active") == "1"
+    webhook_update(webhook=_webhook(viewer, id), changes={"is_active": is_active}, actor=actor_of(request))
+    messages.success(request, f"Webhook {'enabled' if is_active else 'disabled'}.")
     return redirect("settings_webhooks", slug=slug)
 
 

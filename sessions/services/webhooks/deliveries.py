@@ -41,6 +41,13 @@ _BATCH = 200
 #: Requests that a worker process sends at the same time, and those of one webhook among them.
 _THREADS, _PER_WEBHOOK = 16, 4
 
+#: Django's `select_for_update` has no lock that several transactions can hold.
+_ACTIVE = """
+SELECT * FROM agent_sessions_webhook
+WHERE project_id = %s AND is_active AND events @> ARRAY[%s]::varchar[]
+FOR KEY SHARE
+"""
+
 #: Limits the connections to the database that these threads have at the same time.
 _connections = BoundedSemaphore(4)
 
@@ -66,9 +73,11 @@ def event_emit(*, project_id: UUID, event: str, payload: Mapping[str, Any]) -> N
 
 
 def _webhooks(project_id: UUID, event: str) -> Sequence[Webhook]:
-    """Return the project's webhooks that receive the event."""
-    active = Webhook.objects.filter(project=project_id, is_active=True, events__contains=[event])
-    return list(active.select_related("project"))
+    """Return the project's webhooks that receive the event. None is deleted before the change is committed.
+
+    Otherwise, the deletion of a webhook could fail the changes that report to it.
+    """
+    return list(Webhook.objects.raw(_ACTIVE, [project_id, event]))
 
 
 def _deliver(

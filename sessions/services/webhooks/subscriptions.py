@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.db import transaction
+
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
@@ -45,8 +47,10 @@ def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = 
     audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=_host(webhook.url))
 
 
+@transaction.atomic
 def webhook_delete(*, webhook: Webhook, actor: Actor = SYSTEM) -> None:
     """Delete a webhook with its deliveries."""
+    Webhook.objects.select_for_update().filter(pk=webhook.pk).first()  # waits for changes that report to it
     audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=_host(webhook.url))
     webhook.delete()
 
