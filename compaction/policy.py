@@ -140,8 +140,12 @@ _MINIMUMS = {
     "clip_tokens": 50,
     "recency_collapse_tokens": 50,
     "recap_tokens_min": 50,
+    "recap_tokens_max": 50,
     "cache_write_price": 0,
 }
+
+#: Maximum of each of them. Databases and JSON libraries cannot store numbers of any size.
+_MAXIMUM = 1_000_000_000
 
 
 def _check(policy: Policy) -> None:
@@ -151,6 +155,7 @@ def _check(policy: Policy) -> None:
     for name, minimum in _MINIMUMS.items():
         value = getattr(policy, name)
         _must(name, value >= minimum, f"be at least {minimum}, is {value}")
+        _must(name, value <= _MAXIMUM, f"be at most {_MAXIMUM}, is {value}")
     hard = policy.hard or 1.0
     _must("engine", policy.engine in ENGINES, f"be {' or '.join(ENGINES)}, is {policy.engine!r}")
     _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, is {policy.clip_head}")

@@ -51,6 +51,8 @@ from tests.compaction.builders import (
         ({"recap_tokens_max": 10}, "recap_tokens_max"),
         ({"cache_read_price": 0}, "cache_read_price"),
         ({"tail_messages": 0}, "tail_messages"),
+        ({"tail_messages": 10**40}, "tail_messages"),
+        ({"recap_tokens_max": 10**20}, "recap_tokens_max"),
         ({"collapse_tokens": "many"}, "collapse_tokens"),
         ({"colapse_tokens": 800}, "colapse_tokens"),
         ({"tools": [{"pattern": "x", "clip": 3}]}, "tools.clip"),

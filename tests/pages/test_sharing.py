@@ -103,7 +103,9 @@ def test_sharing_is_off_by_default_and_needs_write_access(
 
 def test_a_guessed_token_is_not_found(allowed: AgentSession) -> None:
     for token in ("x", "0" * 43, "%00", "a" * 3_000):
-        assert Client().get(f"/shared/{token}/").status_code == 404
+        response = Client().get(f"/shared/{token}/")
+        assert (response.status_code, response["Cache-Control"]) == (404, "private, no-store")
+        assert "It has expired or was revoked." in response.text
 
 
 def test_the_html_export_contains_its_styles(viewer_client: Client, session: AgentSession) -> None:

@@ -139,11 +139,20 @@ def test_a_key_of_another_project_is_404(owner_client, other_project):
     assert owner_client.post(address("settings_key_revoke", key.pk)).status_code == 404
 
 
-def test_an_expiry_in_the_past_is_rejected(owner_client):
+def test_an_expiry_in_the_past_or_the_far_future_is_rejected(owner_client):
     yesterday = (timezone.now() - timedelta(days=1)).date()
-    data = {"name": "x", "scopes": ["read"], "expires": str(yesterday)}
-    assert owner_client.post(address("settings_keys"), data).status_code == 422
+    for day, error in ((yesterday, "Choose today or a later day."), ("9999-12-31", "Choose an earlier day")):
+        response = owner_client.post(
+            address("settings_keys"), {"name": "x", "scopes": ["read"], "expires": str(day)}
+        )
+        assert response.status_code == 422
+        assert error in response.text
     assert not ApiKey.objects.exists()
+
+
+def test_an_invitation_to_an_address_that_is_too_long_is_rejected(owner_client):
+    data = {"email": f"{'a' * 60}@{'b' * 60}.{'c' * 60}.{'d' * 60}.{'e' * 60}.org", "role": "viewer"}
+    assert owner_client.post(address("settings_members"), data).status_code == 422
 
 
 # -- Webhooks --------------------------------------------------------------------------------------

@@ -52,8 +52,10 @@ class KeyForm(PlainForm):
         day: date | None = self.cleaned_data["expires"]
         if day is None:
             return None
-        if day < timezone.now().date() or day.year > 2999:
+        if day < timezone.now().date():
             raise forms.ValidationError("Choose today or a later day.")
+        if day.year > 2999:
+            raise forms.ValidationError("Choose an earlier day, or leave the field blank.")
         return datetime.combine(day + timedelta(days=1), time(), tzinfo=UTC)
 
 

@@ -24,6 +24,7 @@ class InvitationForm(PlainForm):
     email = forms.EmailField(
         label="Email",
         required=False,
+        max_length=254,
         help_text="Optional. The link is sent to this address if the server can send mail.",
     )
     role = forms.ChoiceField(

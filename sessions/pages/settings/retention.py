@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
@@ -37,7 +38,7 @@ def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
         dry_run = retention_dry_run(project=viewer.project, days=days)
         return _page(request, viewer, form, dry_run=dry_run, days=days)
     retention_set(project=viewer.project, days=days, actor=actor_of(request))
-    messages.success(request, f"Sessions are deleted {days} days after their last turn.")
+    messages.success(request, f"Sessions are deleted {days} day{pluralize(days)} after their last turn.")
     return redirect("settings_retention", slug=slug)
 
 

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -76,11 +77,11 @@ def session_unshare(request: HttpRequest, viewer: Viewer, session: AgentSession,
 
 @require_safe
 @login_not_required
-def shared_transcript(request: HttpRequest, token: str) -> StreamingHttpResponse:
+def shared_transcript(request: HttpRequest, token: str) -> HttpResponseBase:
     """Show a shared session. An unknown token looks the same as an expired one."""
     link = shared_link(token)
     if link is None:
-        raise Http404("This link has expired or was revoked.")
+        return private(render(request, "sharing/ended.html", status=404))
     response = StreamingHttpResponse(
         document_html(link.session, is_download=False, has_comments=link.shows_comments)
     )
