@@ -7,7 +7,6 @@ ANTHROPIC_BASE_URL and ANTHROPIC_MODEL are optional. Commands run in FOLDER on t
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 from anthropic import Anthropic
@@ -15,7 +14,7 @@ from anthropic.types import Message, ToolUseBlock
 from contextapp_client import ContextApp, NewSession, Session
 from contextapp_client.types import PushResult
 
-from toolbox import Toolbox
+from toolbox import Toolbox, arguments
 
 SYSTEM = (
     "You are a careful software engineer. Work on the project in the current folder with your tools. Run the "
@@ -104,11 +103,13 @@ def first_argument(arguments: object) -> str:
 
 
 def main() -> None:
+    folder, task = arguments(
+        "A coding agent with the Anthropic SDK.", variables=["CONTEXTAPP_API_KEY", "ANTHROPIC_API_KEY"]
+    )
     url = os.environ.get("CONTEXTAPP_URL", "http://127.0.0.1:8000")
     app = ContextApp(url, os.environ["CONTEXTAPP_API_KEY"])
     model = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5")
-    agent = Agent(app, Path(sys.argv[1]), model=model)
-    agent.run(sys.argv[2])
+    Agent(app, folder, model=model).run(task)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import urllib3
 from contextapp_client import ContextApp, NewSession, Session
 
-from toolbox import Toolbox
+from toolbox import Toolbox, arguments
 
 SYSTEM = (
     "You are a careful software engineer. Work on the project in the current folder with your tools. Run the "
@@ -86,10 +86,13 @@ class Agent:
 
 
 def main() -> None:
+    folder, task = arguments(
+        "A coding agent with OpenAI's chat API.", variables=["CONTEXTAPP_API_KEY", "OPENAI_API_KEY"]
+    )
     url = os.environ.get("CONTEXTAPP_URL", "http://127.0.0.1:8000")
     app = ContextApp(url, os.environ["CONTEXTAPP_API_KEY"])
-    agent = Agent(app, Path(sys.argv[1]), model=os.environ.get("OPENAI_MODEL", "gpt-5"))
-    agent.run(sys.argv[2])
+    model = os.environ.get("OPENAI_MODEL", "gpt-5")
+    Agent(app, folder, model=model).run(task)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ agents in a sandbox.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,16 @@ class Toolbox:
         if not found.is_relative_to(self.folder):
             raise ToolFailure(f"{path} is outside the project.")
         return found
+
+
+def arguments(description: str, *, variables: Sequence[str]) -> tuple[Path, str]:
+    """Return the folder and the task on the command line. Exit with a message if something is missing."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("folder", type=Path, help="the agent works, and runs commands, in this folder")
+    parser.add_argument("task", help="what the agent should do")
+    options = parser.parse_args()
+    if missing := [name for name in variables if not os.environ.get(name)]:
+        parser.error(f"set {' and '.join(missing)}")
+    if not options.folder.is_dir():
+        parser.error(f"no such folder: {options.folder}")
+    return options.folder, options.task

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from importers.reading import discovered_folders
+from importers.reading import LogSource, discovered_folders, log_sources
 
 
 def add_path_arguments(parser: ArgumentParser) -> None:
@@ -16,12 +16,19 @@ def add_path_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--discover", action="store_true", help="add this user's Claude Code and Codex logs")
 
 
-def selected_paths(options: dict[str, Any]) -> list[Path]:
-    """Return the paths to read. Raises CommandError if there are none, or one does not exist."""
+def selected_logs(options: dict[str, Any]) -> list[LogSource]:
+    """Return the logs to read. Raises CommandError if there are none, or a path does not exist."""
     discover = options["discover"]
     paths = [*options["paths"], *(discovered_folders() if discover else [])]
     if not paths:
-        raise CommandError("no path given" if not discover else "no Claude Code or Codex logs of this user")
+        raise CommandError(
+            "Found no Claude Code or Codex logs of this user."
+            if discover
+            else "Name a log or a folder of logs, or use --discover."
+        )
     if missing := [str(path) for path in paths if not path.exists()]:
-        raise CommandError(f"no such file or folder: {', '.join(missing)}")
-    return paths
+        raise CommandError(f"No such file or folder: {', '.join(missing)}")
+    logs = list(log_sources(paths))
+    if not logs:
+        raise CommandError(f"Found no logs in {', '.join(map(str, paths))}.")
+    return logs

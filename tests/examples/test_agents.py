@@ -91,7 +91,12 @@ def test_it_runs_as_a_program(kind: str, served_url: str, api_key: str, project_
             "Find it.",
         ]
         done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+        incomplete = subprocess.run(
+            program, env=environment | {"CONTEXTAPP_API_KEY": ""}, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
+    assert incomplete.returncode == 2
+    assert incomplete.stderr.splitlines()[-1].endswith("error: set CONTEXTAPP_API_KEY")
     [session] = ContextApp(served_url, api_key).sessions(agent=f"{kind}-example")
     assert session["turns"] == 3
     assert session["title"] == "parcelpost"

@@ -88,10 +88,18 @@ def test_damaged_lines_and_unknown_files_are_reported(tmp_path: Path) -> None:
     assert "Claude Code session log (JSONL)" in report
 
 
-@pytest.mark.parametrize("path", ["missing", "other.json"])
-def test_a_missing_path_and_no_log_at_all_are_errors(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("missing", "No such file or folder: "),
+        ("other.json", "No log is in a known format."),
+        ("empty", "Found no logs in "),
+    ],
+)
+def test_a_missing_path_and_no_log_at_all_are_errors(tmp_path: Path, path: str, message: str) -> None:
     (tmp_path / "other.json").write_text('{"no": "log"}')
-    with pytest.raises(CommandError):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CommandError, match=message):
         run(str(tmp_path / path))
 
 

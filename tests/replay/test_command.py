@@ -88,9 +88,9 @@ def test_an_invalid_policy_is_reported(log: Path, policy: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no path given"),
-        (["/nowhere/at/all"], "no such file"),
-        (["."], "no session"),
+        ([], "or use --discover"),
+        (["/nowhere/at/all"], "No such file or folder: /nowhere/at/all"),
+        (["."], "Found no logs in /"),
     ],
 )
 def test_errors_are_reported(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -20,11 +20,10 @@ from rich.progress import track
 from compaction.policy import PRESETS, Policy
 from compaction.replay import Limit, Prices, Setting, totals
 from compaction.replay.served import without_model
-from importers.reading import log_sources
 from replay.offline.compare import Compared, Comparison, compare_logs
 from replay.offline.report import dollars, table
 from replay.selectors.price_tables import named_prices
-from sessions.management.log_paths import add_path_arguments, selected_paths
+from sessions.management.log_paths import add_path_arguments, selected_logs
 
 #: Default budgets, as shares of a session's largest prompt.
 _RATIOS = (1.0, 0.5, 0.2)
@@ -79,7 +78,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         started = time.monotonic()
-        sources = list(log_sources(selected_paths(options)))
+        sources = selected_logs(options)
         settings = _settings(options)
         comparison = Comparison(settings=settings, prices=options["prices"], min_tokens=options["least"])
         logs = compare_logs(sources, comparison, jobs=options["jobs"])

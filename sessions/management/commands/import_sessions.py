@@ -22,11 +22,11 @@ from rich.progress import (
 )
 
 from accounts.models import Project
-from importers.reading import LogSource, log_sources
+from importers.reading import LogSource
 from importers.registry import IMPORTERS
 from redaction import Redaction
 from sessions.management.import_report import Report
-from sessions.management.log_paths import add_path_arguments, selected_paths
+from sessions.management.log_paths import add_path_arguments, selected_logs
 from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.logs import known_logs, log_import
@@ -57,20 +57,20 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        paths = selected_paths(options)
+        logs = selected_logs(options)
         run = _Run(
             project=None if options["dry_run"] else _project(options["project"]), format=options["format"]
         )
         started = time.monotonic()
-        run.read_all(list(log_sources(paths)), jobs=options["jobs"], quiet=options["verbosity"] == 0)
+        run.read_all(logs, jobs=options["jobs"], quiet=options["verbosity"] == 0)
         self.stdout.write(run.report.text(time.monotonic() - started, dry_run=options["dry_run"]))
+        if not run.report.recognized:
+            raise CommandError("No log is in a known format.")
         if not options["dry_run"]:
             path = reverse("sessions", args=[options["project"]])
             self.stdout.write(
                 f"Sessions: {settings.CONTEXTAPP_PUBLIC_URL or settings.CONTEXTAPP_LOCAL_URL}{path}"
             )
-        if not run.report.recognized:
-            raise CommandError("no log in a known format found")
 
 
 class _Run:
@@ -124,4 +124,4 @@ def _project(slug: str) -> Project:
     try:
         return Project.objects.get(slug=slug)
     except Project.DoesNotExist:
-        raise CommandError(f"no project {slug!r}") from None
+        raise CommandError(f"Project {slug!r} does not exist.") from None
