@@ -127,7 +127,10 @@ def test_sub_agents_are_counted_once(member_client, project):
     make_session(project, name="child", parent="parent", title="Looks around")
     assert listed(member_client, project) == ["parent"]
     page = one_line(member_client.get(reverse("sessions", args=[project.slug])))
-    assert "by 1 sub-agent" in page
+    assert "1 sub-agent" in page
+    assert "by 1 sub-agent" not in page, "a sub-agent without usage adds no cost"
+    AgentSession.objects.filter(external_id="child").update(cost_microusd=250_000)
+    assert "by 1 sub-agent" in one_line(member_client.get(reverse("sessions", args=[project.slug])))
     assert set(listed(member_client, project, sub_agents="on")) == {"parent", "child"}
     assert listed(member_client, project, q="around") == ["child"]
 

@@ -146,7 +146,7 @@ def _telemetry(url: str, key: str) -> Sequence[Snippet]:
         Snippet(
             id="telemetry-sdk",
             title="OpenTelemetry SDK",
-            place="Set in the environment of a program that an instrumentation of its model client traces.",
+            place="Set in the environment of a program whose model client is instrumented.",
             text=f"export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}/v1/traces\n"
             "export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf\n"
             f'export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20{key}"\n',
