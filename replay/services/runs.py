@@ -127,7 +127,7 @@ def _change_state(run: ReplayRun, states: Sequence[str], state: str, **changes: 
     """Change the state of a run if it is in one of `states`. A worker that has claimed it loses the claim."""
     rows = ReplayRun.objects.filter(pk=run.pk, state__in=states)
     if rows.update(state=state, lease_until=None, **changes) != 1:
-        raise WrongState(f"the replay is {run.get_state_display()}")
+        raise WrongState(f"the replay is {run.get_state_display().lower()}")
     run.refresh_from_db()
 
 
