@@ -49,8 +49,9 @@ def throughput(instance: Instance, rounds: int, turns: int) -> list[Row]:
     """Push to several sessions at once, alternating with the bare view; half of the turns to a single one."""
     rows = []
     for sessions, pushed in ((1, turns // 2), (4, turns), (16, turns)):
-        plain = Row(f"turns per second, {sessions} sessions", "", better="higher")
-        compacting = Row(f"turns per second, {sessions} sessions, budget 30,000", "", better="higher")
+        label = f"turns per second, {sessions} session{'' if sessions == 1 else 's'}"
+        plain = Row(label, "", better="higher")
+        compacting = Row(f"{label}, budget 30,000", "", better="higher")
         if sessions > 1:
             plain.target, compacting.target = 1.0, 0.7
         for number in range(rounds):

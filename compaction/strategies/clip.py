@@ -42,8 +42,8 @@ def _clip_edit(output: Output, context: Context) -> Edit | None:
 STRATEGY = Strategy(
     name=NAME,
     meaning="Beginning and end of a long tool output, with a handle that restores the rest.",
-    description="Shortens outputs over 1,500 tokens that may not collapse to 60% head and 40% tail. Never "
-    "what shows files or their lines, never an error; JSON stays JSON.",
+    description="Shortens outputs over 1,500 tokens that must not collapse: keeps the beginning (60%) and "
+    "the end (40%). Never shortens errors, or outputs that show lines of files; JSON stays valid.",
     run=run,
     is_free=True,
 )

@@ -37,7 +37,7 @@ STRATEGY = Strategy(
     name=NAME,
     meaning="A large tool output, replaced with one line and a handle that restores it.",
     description="Replaces outputs of 800 tokens or more with one line: source, size, JSON keys or table "
-    "columns, exit code, the identifiers mentioned most, a handle. All or nothing; a failure stays.",
+    "columns, exit code, the identifiers mentioned most, a handle. Lines that report a failure stay.",
     run=run,
     is_free=True,
     presets=FULL | {"masking"},

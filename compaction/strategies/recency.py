@@ -72,8 +72,8 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
 STRATEGY = Strategy(
     name=NAME,
     meaning="An old tool output or call, replaced with one line and a handle that restores it.",
-    description="In the older half of the middle, collapses outputs of 200 tokens or more and long arguments "
-    "of calls too.",
+    description="In the older half of the middle, also collapses outputs of 200 tokens or more, and long "
+    "arguments of calls.",
     run=run,
     is_free=True,
 )
