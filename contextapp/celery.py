@@ -4,7 +4,7 @@ import gc
 import os
 
 from celery import Celery
-from celery.signals import task_postrun, worker_init
+from celery.signals import task_postrun, worker_init, worker_process_init
 
 from contextapp.process_memory import freeze_loaded, return_freed
 
@@ -24,6 +24,13 @@ def warm_up(**_: object) -> None:
     preload()
     gc.set_threshold(10_000)  # by default 700, which takes more time and frees little more
     freeze_loaded()
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator]
+def reserve_metrics(**_: object) -> None:
+    from sessions.api.metrics import metrics_reserve
+
+    metrics_reserve("counter")
 
 
 def _leave_pool() -> None:

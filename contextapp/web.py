@@ -207,8 +207,10 @@ def create() -> Application:
 
     from contextapp.wsgi import application as wsgi
     from sessions.api.direct import DirectRequests
+    from sessions.api.metrics import metrics_reserve
     from sessions.services.compactions.preparation import preparations
 
+    metrics_reserve("counter", "histogram")
     Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     bodies = Bodies(limit=limit)

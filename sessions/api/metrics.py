@@ -6,6 +6,7 @@ Each web and worker process writes its counters to a file in a shared folder. Th
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
 
 #: Methods with a separate series. Clients can send any method name, so others are counted together.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+#: Bytes of a process's file of each kind, enough for every route.
+_RESERVED = {"counter": 1 << 17, "histogram": 1 << 20}
 
 _FINISHED = frozenset(Compaction.State.values) - set(Compaction.OPEN)
 
@@ -77,6 +81,19 @@ def instruments() -> Instruments:
             "contextapp_tool_output_spikes", "Pushed turns with a tool output spike", registry=registry
         ),
     )
+
+
+def metrics_reserve(*kinds: str) -> None:
+    """Reserve the space of this process's metrics of these kinds. Raises `OSError` if the disk is full.
+
+    They are in memory-mapped files: writing to an unreserved page ends the process if the disk is full.
+    """
+    folder = Path(settings.CONTEXTAPP_METRICS_FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    if hasattr(os, "posix_fallocate"):  # not on macOS
+        for kind in kinds:
+            with (folder / f"{kind}_{os.getpid()}.db").open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, _RESERVED[kind])
 
 
 def exposition() -> bytes:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from prometheus_client.mmap_dict import MmapedDict
 
+from sessions.api.metrics import metrics_reserve
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs posix_fallocate")
+def test_metrics_are_written_to_reserved_space(settings: Any, tmp_path: Path) -> None:
+    settings.CONTEXTAPP_METRICS_FOLDER = str(tmp_path)
+    metrics_reserve("counter", "histogram")
+    for kind in ("counter", "histogram"):
+        file = tmp_path / f"{kind}_{os.getpid()}.db"
+        values = MmapedDict(str(file))  # type: ignore[no-untyped-call]
+        values.write_value("requests", 3.0, 0.0)  # type: ignore[no-untyped-call]
+        assert values.read_value("requests") == (3.0, 0.0)  # type: ignore[no-untyped-call]
+        values.close()  # type: ignore[no-untyped-call]
+        assert file.stat().st_blocks * 512 >= file.stat().st_size >= 1 << 17
 
 
 class TestHealth:
