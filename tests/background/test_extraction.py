@@ -67,6 +67,6 @@ def test_a_worker_killed_during_extraction_loses_nothing(reading_world: World) -
     reading_world.kill("contextapp.worker")
     go_on.set()
     eventually(lambda: decisions(reading_world, session) == ["we evict by a queue"])
-    data = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["extraction"]
-    assert (data["turn"], data["last_error"], data["next_try_at"]) == (1, None, None)
+    data = reading_world.call("GET", f"sessions/{session}/memory/upkeep/")[1]["reading"]
+    assert (data["turn"], data["told"], data["next_try_at"]) == (1, None, None)
     assert request_count(reading_world, "Mend the queue") == 2

@@ -573,12 +573,12 @@ class TestSettingsAndState:
         url = reverse("session_memory", args=[project.slug, stored])
 
         def state_and_page() -> tuple[dict[str, Any], str]:
-            state: dict[str, Any] = api.get(f"{MEMORY}upkeep/").json()["extraction"]
+            state: dict[str, Any] = api.get(f"{MEMORY}upkeep/").json()["reading"]
             return state, " ".join(owner_client.get(url).content.decode().split())
 
         push(assistant(LONG))
         state, page = state_and_page()
-        assert (state["missing"], state["turn"], state["requests"]) == ("no model is set", 0, 0)
+        assert (state["missing"], state["turn"], state["readings"]) == ("no model is set", 0, 0)
         assert MODEL not in page
         Project.objects.filter(pk=project.pk).update(memory_model=MODEL)
         assert f"{MODEL} is unavailable: automatic updates are off." in state_and_page()[1]
@@ -586,7 +586,7 @@ class TestSettingsAndState:
         provider.script(*[it.overloaded()] * 3)
         work()
         state, page = state_and_page()
-        assert "529" in state["last_error"]
+        assert "529" in state["told"]
         assert state["next_try_at"] is not None
         assert f"{MODEL} failed at turn 0: " in page
         later(stored)
@@ -596,8 +596,8 @@ class TestSettingsAndState:
         later(stored)
         work()
         state, page = state_and_page()
-        assert (state["turn"], state["last_error"], state["next_try_at"]) == (1, None, None)
-        assert state["requests"] == 2
+        assert (state["turn"], state["told"], state["next_try_at"]) == (1, None, None)
+        assert state["readings"] == 2
         assert (
             state["cost_microusd"]
             == sum(row.cost_microusd or 0 for row in MemoryExtraction.objects.all())

@@ -71,7 +71,7 @@ class Upkeep(Endpoint):
             "upkeep": project.memory_upkeep,
             "turn": update_state_turn(session),
             "turns": session.turn_count,
-            "extraction": _extraction_json(extraction_state(session=session, project=project)),
+            "reading": _reading_json(extraction_state(session=session, project=project)),
         }
         return json_response(progress)
 
@@ -90,16 +90,16 @@ class Upkeep(Endpoint):
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
 
 
-def _extraction_json(state: ExtractionState) -> dict[str, Any]:
+def _reading_json(state: ExtractionState) -> dict[str, Any]:
     return {
         "model": state.model,
         "missing": state.missing or None,
         "turn": state.turn,
-        "succeeded_at": state.read_at,
-        "last_error": state.last_error or None,
+        "read_at": state.read_at,
+        "told": state.last_error or None,
         "next_try_at": state.retry_at,
-        "requests": state.readings,
-        "unpriced_requests": state.unpriced,
+        "readings": state.readings,
+        "unpriced_readings": state.unpriced,
         "cost_microusd": state.cost_microusd,
     }
 

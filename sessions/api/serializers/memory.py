@@ -187,17 +187,17 @@ class MemorySettings(Strict):
     )
 
 
-class MemoryExtractionState(serializers.Serializer):
+class MemoryReadingState(serializers.Serializer):
     model = serializers.CharField(allow_blank=True, help_text="The configured model. Empty if there is none.")
     missing = serializers.CharField(allow_null=True, help_text="Why no model is used. Null if one is.")
     turn = serializers.IntegerField(help_text="The next turn to process.")
-    succeeded_at = serializers.DateTimeField(allow_null=True, help_text="When the model last succeeded.")
-    last_error = serializers.CharField(allow_null=True, help_text="Error of the last attempt, if it failed.")
+    read_at = serializers.DateTimeField(allow_null=True, help_text="When the model last succeeded.")
+    told = serializers.CharField(allow_null=True, help_text="Error of the last attempt, if it failed.")
     next_try_at = serializers.DateTimeField(
         allow_null=True, help_text="When the next attempt may begin. Null if none is running or waiting."
     )
-    requests = serializers.IntegerField(help_text="Number of model calls, including failed ones.")
-    unpriced_requests = serializers.IntegerField(help_text="Calls of a model without a known price.")
+    readings = serializers.IntegerField(help_text="Number of model calls, including failed ones.")
+    unpriced_readings = serializers.IntegerField(help_text="Calls of a model without a known price.")
     cost_microusd = serializers.IntegerField(
         help_text="Cost in millionths of a dollar, without unpriced calls."
     )
@@ -209,7 +209,7 @@ class MemoryUpkeep(serializers.Serializer):
     upkeep = serializers.BooleanField(help_text="Whether automatic updates are on for the project.")
     turn = serializers.IntegerField(help_text="The next turn whose tool results will be processed.")
     turns = serializers.IntegerField(help_text="Number of turns of the session.")
-    extraction = MemoryExtractionState(help_text="Memory extraction by a model.")
+    reading = MemoryReadingState(help_text="Memory extraction by a model.")
 
 
 MemoryDiff = inline_serializer(  # `from` cannot be the name of an attribute
