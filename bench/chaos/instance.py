@@ -24,6 +24,9 @@ DISK_BYTES = 900 << 20
 #: Seconds to wait for the instance to start or to recover.
 PATIENCE = 400.0
 
+#: In the memory of a process, what it has alone and its share of mapped files.
+_MEMORY = ("Pss_Anon:", "Pss_File:")
+
 #: The parts, by a text in the command line.
 PARTS = {
     "web": "http_server web",
@@ -132,13 +135,16 @@ class Instance:
         self.process.wait()
 
     def memory(self) -> dict[str, int]:
-        """Return the proportional set size of each part in MB."""
+        """Return the proportional set size of each part in MB, without what processes of Postgres share.
+
+        Its shared buffers fill up to a fixed size.
+        """
         sizes = dict.fromkeys(PARTS, 0)
         for pid, command in self.processes().items():
             part = next((name for name, text in PARTS.items() if text in command), None)
             with suppress(OSError):
                 lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-                size = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+                size = sum(int(line.split()[1]) for line in lines if line.startswith(_MEMORY))
                 if part is not None:
                     sizes[part] += size
         return {part: size // 1024 for part, size in sizes.items()}
