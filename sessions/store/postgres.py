@@ -65,13 +65,13 @@ def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, all with the same columns, by COPY.
 
     For many rows this takes a fraction of the time of `bulk_create`, which formats every value into the
-    statement.
+    statement. Raises Django's database errors: imports that fail with one are continued later.
     """
     if not rows:
         return
     columns = sql.SQL(", ").join(map(sql.Identifier, rows[0]))
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), columns)
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row(tuple(row.values()))
 
