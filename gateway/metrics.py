@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,8 @@ from pathlib import Path
 from django.conf import settings
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from sessions.store.metric_files import metric_files_reserve
 
 _SECONDS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
@@ -57,15 +58,9 @@ def metrics() -> Metrics:
 
 
 def metrics_reserve() -> None:
-    """Create this process's counters, and reserve their space on disk.
-
-    They are in memory-mapped files: writing to an unreserved page ends the process if the disk is full.
-    """
+    """Create this process's counters, and reserve their space on disk."""
     metrics()
-    if hasattr(os, "posix_fallocate"):  # not on macOS
-        for path in Path(settings.CONTEXTAPP_METRICS_FOLDER).glob(f"*_{os.getpid()}.db"):
-            with path.open("r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    metric_files_reserve()
 
 
 def exposition() -> bytes:

@@ -6,7 +6,6 @@ Each web and worker process writes its counters to a file in a shared folder. Th
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from sessions.models import Compaction
 from sessions.services.push.spikes import spike_stored
+from sessions.store.metric_files import metric_files_reserve
 
 #: In seconds. Pushes and fetches are at the low end, imports at the high end.
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
@@ -84,16 +84,8 @@ def instruments() -> Instruments:
 
 
 def metrics_reserve(*kinds: str) -> None:
-    """Reserve the space of this process's metrics of these kinds. Raises `OSError` if the disk is full.
-
-    They are in memory-mapped files: writing to an unreserved page ends the process if the disk is full.
-    """
-    folder = Path(settings.CONTEXTAPP_METRICS_FOLDER)
-    folder.mkdir(parents=True, exist_ok=True)
-    if hasattr(os, "posix_fallocate"):  # not on macOS
-        for kind in kinds:
-            with (folder / f"{kind}_{os.getpid()}.db").open("ab") as file:
-                os.posix_fallocate(file.fileno(), 0, _RESERVED[kind])
+    """Reserve the space of this process's metrics of these kinds. Raises `OSError` if the disk is full."""
+    metric_files_reserve(**{kind: _RESERVED[kind] for kind in kinds})
 
 
 def exposition() -> bytes:

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from sessions.api.direct import DirectRequests
+
+
+def limit_requests(limit: int, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow each key this many requests, in a minute that does not end."""
+    monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 6_000_000.0)
+    settings.CONTEXTAPP_RATE_LIMIT = limit
+    settings.CONTEXTAPP_VALKEY_URL = ""
 
 
 class Server:

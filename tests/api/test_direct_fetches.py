@@ -11,7 +11,7 @@ from sessions.models import AgentSession, Message
 from sessions.selectors.prompt_cache import prompt_cache
 from sessions.store import bodies
 from tests.api.client import Api
-from tests.api.direct import Server
+from tests.api.direct import Server, limit_requests
 from tests.api.talk import answer, call, push, request, whole_turn
 
 # Real commits: the event loop has its own connections.
@@ -144,9 +144,7 @@ def test_an_earlier_state_of_the_database_that_was_restored_is_read_again(api: A
 def test_a_rate_limit_counts_each_fetch_once(
     api: Api, fetched: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 9_000_000.0)
-    settings.CONTEXTAPP_RATE_LIMIT = 5
-    settings.CONTEXTAPP_VALKEY_URL = ""
+    limit_requests(5, settings, monkeypatch)
     assert fetched.fetch() is None  # nothing is reserved yet
     assert api.get(PROMPT).status_code == 200
     assert sum(fetched.fetch() is not None for _ in range(6)) == 4

@@ -17,7 +17,7 @@ from sessions.services.compactions.preparation import preparations
 from sessions.services.webhooks.subscriptions import webhook_create
 from sessions.store.bodies import unpack
 from tests.api.client import Api
-from tests.api.direct import Server
+from tests.api.direct import Server, limit_requests
 from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
 from tests.background.world import eventually
 
@@ -127,9 +127,7 @@ def test_a_revoked_key_stores_nothing(api_key: str, server: Server) -> None:
 def test_a_rate_limit_counts_each_push_once(
     api: Api, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 6_000_000.0)
-    settings.CONTEXTAPP_RATE_LIMIT = 5
-    settings.CONTEXTAPP_VALKEY_URL = ""
+    limit_requests(5, settings, monkeypatch)
     assert server.push(body(2)) is None  # nothing is reserved yet
     push(api, whole_turn(2))
     assert server.push({"messages": []}) is None
@@ -141,9 +139,7 @@ def test_a_rate_limit_counts_each_push_once(
 def test_a_push_that_is_left_to_the_endpoint_is_counted_once(
     api: Api, server: Server, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sessions.api.ratelimit.time.time", lambda: 6_000_000.0)
-    settings.CONTEXTAPP_RATE_LIMIT = 4
-    settings.CONTEXTAPP_VALKEY_URL = ""
+    limit_requests(4, settings, monkeypatch)
     api.post("sessions/", {"id": "s2"})  # whose format is not known before its first push
     prompt(api, session="s2")
     assert server.push(body(0), name="s2") is None
