@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
@@ -49,6 +49,7 @@ WITH pending AS (
     SELECT s.id FROM agent_sessions_agentsession s
       LEFT JOIN {table} r ON r.session_id = s.id
      WHERE s.message_count > coalesce(r.position, 0) AND (r.session_id IS NULL OR {is_free}) AND {sessions}
+       AND s.id <> ALL(%(done)s::uuid[])
      ORDER BY s.last_active_at DESC LIMIT %(limit)s
 ), claimed AS (
     INSERT INTO {table} AS r (session_id, attempts, lease_until, {columns})
@@ -99,16 +100,21 @@ class Backlog(Generic[Claimed]):
         )
 
     def run(self, process: Callable[[Claimed], int], *, recent: timedelta | None) -> int:
-        """Process claimed sessions for a few seconds at most, the most recently active first.
+        """Process each session once, for a few seconds at most, the most recently active first.
+
+        Messages that arrive afterwards wait for the next pass: processing few messages at a time takes much
+        more work, and sessions that receive messages all the time would delay the others.
 
         `recent` selects those that were active within this time. Return the sum of the results.
         """
         count, until = 0, time.monotonic() + _PASS_SECONDS
+        done: list[UUID] = []
         while time.monotonic() < until:
-            claimed = self._claim(recent)
-            if not claimed:
-                break
+            claimed = self._claim(recent, done)
             count += sum(self._process_safely(process, each) for each in claimed)
+            if len(claimed) < _SESSIONS:
+                break
+            done += [each.session_id for each in claimed]
         return count
 
     def _process_safely(self, process: Callable[[Claimed], int], claimed: Claimed) -> int:
@@ -120,14 +126,15 @@ class Backlog(Generic[Claimed]):
             release(self._state._default_manager.filter(pk=claimed.session_id), pause=_PAUSE_AFTER_FAILURE)
             return 0
 
-    def _claim(self, recent: timedelta | None) -> list[Claimed]:
+    def _claim(self, recent: timedelta | None, done: Sequence[UUID]) -> list[Claimed]:
         if recent is None:
-            return self._fetch(self._all, limit=_SESSIONS)
-        return self._fetch(self._recent, limit=_SESSIONS, **active_parameters(timezone.now() - recent))
+            return self._fetch(self._all, limit=_SESSIONS, done=done)
+        active = active_parameters(timezone.now() - recent)
+        return self._fetch(self._recent, limit=_SESSIONS, done=done, **active)
 
     def claim_one(self, session_id: UUID) -> Claimed | None:
         """Claim one session. Returns None if it has no new messages, or if another worker has claimed it."""
-        return next(iter(self._fetch(self._one, limit=1, session=session_id)), None)
+        return next(iter(self._fetch(self._one, limit=1, done=[], session=session_id)), None)
 
     def _fetch(self, statement: LiteralString, **parameters: Any) -> list[Claimed]:
         try:

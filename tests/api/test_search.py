@@ -11,6 +11,7 @@ from accounts.models import Project
 from accounts.services import api_key_create
 from search.segments import block_items
 from sessions.models import AgentSession, SearchBlock, SearchSegment
+from sessions.services import backlog
 from sessions.services.search import indexing
 from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api, code
@@ -52,6 +53,32 @@ class TestProject:
         assert {hit["position"] for hit in found(api, "alpha", limit=50)} == set(range(0, 26, 2))
         assert len(found(api, "beta", limit=50)) == 12
         assert SearchSegment.objects.count() < 6
+
+    def test_messages_that_arrive_during_a_pass_wait_for_the_next(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session_with(api, "s1", "alpha")
+        store = indexing.segment_store
+
+        def store_after_push(*args: Any, **options: Any) -> bool:
+            if AgentSession.objects.get().turn_count < 5:
+                push(api, [request("alpha")])
+            return store(*args, **options)
+
+        monkeypatch.setattr(indexing, "segment_store", store_after_push)
+        search_index_run()
+        assert len(found(api, "alpha")) == 1
+        search_index_run()
+        assert len(found(api, "alpha")) == 2
+
+    def test_a_pass_processes_more_sessions_than_it_claims_at_a_time(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backlog, "_SESSIONS", 2)
+        for name in ("s1", "s2", "s3", "s4", "s5"):
+            session_with(api, name, "alpha")
+        search_index_run()
+        assert len(found(api, "alpha")) == 5
 
     @pytest.mark.slow
     def test_conditions_select_messages_and_sessions(self, api: Api) -> None:
