@@ -48,38 +48,40 @@ function timesLocalise(within) {
 timesLocalise(document);
 document.addEventListener("htmx:load", (event) => timesLocalise(event.target));
 
-// Copy buttons copy the code next to them. Browsers have no clipboard on insecure origins: keep the buttons hidden.
+// Copy buttons copy the code next to them (data-copy), the text at a URL (data-copy-from), because what the page shows
+// is shortened and formatted, or the page's address (data-copy-address). Browsers have no clipboard on insecure origins:
+// keep the buttons hidden.
+const COPY_BUTTONS = "[data-copy], [data-copy-from], [data-copy-address]";
 function copyButtonsShow(within) {
   if (!navigator.clipboard) return;
-  for (const button of within.querySelectorAll("[data-copy], [data-copy-from]")) button.hidden = false;
+  for (const button of within.querySelectorAll(COPY_BUTTONS)) button.hidden = false;
 }
 copyButtonsShow(document);
 document.addEventListener("htmx:load", (event) => copyButtonsShow(event.target));
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
-  if (!button) return;
-  const label = button.innerHTML;
-  const code = button.closest(".copyable").querySelector("code, pre");
-  button.textContent = await navigator.clipboard.writeText(code.textContent).then(() => "Copied", () => "Copy failed");
-  setTimeout(() => { button.innerHTML = label; }, 1_500);
-});
-
-// Buttons with data-copy-from copy the text at a URL: what the page shows is shortened and formatted.
-function textAt(address) {
-  return fetch(address).then((response) => {
-    if (!response.ok) throw new Error(`HTTP ${response.status}`);
-    return response.blob();
-  });
+async function textAt(address) {
+  const response = await fetch(address);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  const found = await response.blob();
+  return found.slice(0, found.size, "text/plain");
+}
+function copyStart(button) {
+  if ("copyFrom" in button.dataset) {
+    // The clipboard must be requested during the click: it takes a promise of the text.
+    return navigator.clipboard.write([new ClipboardItem({ "text/plain": textAt(button.dataset.copyFrom) })]);
+  }
+  if ("copyAddress" in button.dataset) return navigator.clipboard.writeText(location.href.split("#")[0]);
+  return navigator.clipboard.writeText(button.closest(".copyable").querySelector("code, pre").textContent);
 }
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy-from]");
-  if (!button) return;
-  const label = button.textContent;
-  const blob = textAt(button.dataset.copyFrom).then((found) => found.slice(0, found.size, "text/plain"));
-  // The clipboard must be requested during the click: it takes a promise of the text.
-  const item = new ClipboardItem({ "text/plain": blob });
-  button.textContent = await navigator.clipboard.write([item]).then(() => "Copied", () => "Copy failed");
-  setTimeout(() => { button.textContent = label; }, 1_500);
+  const button = event.target.closest(COPY_BUTTONS);
+  if (!button || "copying" in button.dataset) return; // its label is not its own
+  const label = button.innerHTML;
+  button.dataset.copying = "";
+  button.textContent = await copyStart(button).then(() => "Copied", () => "Copy failed");
+  setTimeout(() => {
+    button.innerHTML = label;
+    delete button.dataset.copying;
+  }, 1_500);
 });
 
 // Forms with data-confirm ask before they submit. Capture runs before htmx sends the request.

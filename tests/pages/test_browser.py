@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -363,6 +364,25 @@ def test_the_id_of_a_session_is_copied(at, page, project):
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == "s-17"
     expect(page.get_by_role("button", name="Copy ID")).to_be_visible()
+
+
+def test_the_prompt_at_a_turn_is_copied(at, page, project):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    url = page_address("session_turn", compacted_session(project, budget=20_000), 5)
+    at(url)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.get_by_role("button", name="Copy JSON").click()
+    expect(page.get_by_role("button", name="Copied")).to_have_count(2)
+    assert json.loads(page.evaluate("navigator.clipboard.readText()"))["messages"]
+
+
+def test_without_a_clipboard_no_copy_button_is_shown(at, page, project):
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    at(page_address("session_turn", compacted_session(project, budget=20_000), 5))
+    expect(page.get_by_role("link", name="Open JSON")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
 
 
 def test_edited_messages_are_shown_next_to_the_original(at, page, project):
