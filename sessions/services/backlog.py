@@ -111,9 +111,9 @@ class Backlog(Generic[Claimed]):
         done: list[UUID] = []
         while time.monotonic() < until:
             claimed = self._claim(recent, done)
-            count += sum(self._process_safely(process, each) for each in claimed)
-            if len(claimed) < _SESSIONS:
+            if not claimed:
                 break
+            count += sum(self._process_safely(process, each) for each in claimed)
             done += [each.session_id for each in claimed]
         return count
 

@@ -54,7 +54,10 @@ document.addEventListener("htmx:load", (event) => timesLocalise(event.target));
 const COPY_BUTTONS = "[data-copy], [data-copy-from], [data-copy-address]";
 function copyButtonsShow(within) {
   if (!navigator.clipboard) return;
-  for (const button of within.querySelectorAll(COPY_BUTTONS)) button.hidden = false;
+  for (const button of within.querySelectorAll(COPY_BUTTONS)) {
+    button.hidden = false;
+    button.ariaLive = "polite"; // announces the result, which replaces the label
+  }
 }
 copyButtonsShow(document);
 document.addEventListener("htmx:load", (event) => copyButtonsShow(event.target));
@@ -64,7 +67,7 @@ async function textAt(address) {
   const found = await response.blob();
   return found.slice(0, found.size, "text/plain");
 }
-function copyStart(button) {
+async function copyStart(button) {
   if ("copyFrom" in button.dataset) {
     // The clipboard must be requested during the click: it takes a promise of the text.
     return navigator.clipboard.write([new ClipboardItem({ "text/plain": textAt(button.dataset.copyFrom) })]);
@@ -74,7 +77,7 @@ function copyStart(button) {
 }
 document.addEventListener("click", async (event) => {
   const button = event.target.closest(COPY_BUTTONS);
-  if (!button || "copying" in button.dataset) return; // its label is not its own
+  if (!button || "copying" in button.dataset) return; // it shows the previous result
   const label = button.innerHTML;
   button.dataset.copying = "";
   button.textContent = await copyStart(button).then(() => "Copied", () => "Copy failed");
