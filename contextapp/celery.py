@@ -2,7 +2,9 @@
 
 import gc
 import os
+from contextlib import suppress
 
+from billiard.util import get_pdeathsig
 from celery import Celery
 from celery.signals import task_postrun, worker_init, worker_process_init
 
@@ -18,10 +20,13 @@ app.autodiscover_tasks()
 @worker_init.connect  # type: ignore[untyped-decorator]
 def warm_up(**_: object) -> None:
     """Import slow modules once, before the worker forks its processes, which then share the memory."""
+    from sessions.api import metrics  # noqa: F401
     from sessions.selectors.summarizers import preload
 
     _leave_pool()
     preload()
+    with suppress(OSError):  # only Linux has this signal
+        get_pdeathsig()  # loads the parser with which each process sets its own
     gc.set_threshold(10_000)  # by default 700, which takes more time and frees little more
     freeze_loaded()
 

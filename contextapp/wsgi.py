@@ -10,7 +10,8 @@ application = get_wsgi_application()
 
 
 def warm_up() -> None:
-    """Load the URLs and the redaction rules, which the first push needs."""
+    """Load the URLs, the connection pool and the redaction rules, which the first push needs."""
+    import psycopg_pool  # noqa: F401
     from django.urls import get_resolver
 
     from redaction import Redaction, redact_bytes
