@@ -11,12 +11,16 @@ class Http:
     """One kept-alive connection with minimal overhead, because the client shares the CPU with the server."""
 
     def __init__(self, port: int, key: str) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port = port
+        self._connect()
         self.head = f"Host: localhost\r\nAuthorization: Bearer {key}\r\n"
         self.buffer = bytearray()
         #: Milliseconds between the last byte of the previous request and the first bytes of its response.
         self.first_byte = 0.0
+
+    def _connect(self) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", self.port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
         self.socket.sendall(
@@ -29,13 +33,16 @@ class Http:
         self.first_byte = (time.perf_counter() - sent) * 1000
         while (end := self.buffer.find(b"\r\n\r\n")) < 0:
             self._read()
-        head = bytes(self.buffer[:end])
+        head = bytes(self.buffer[:end]).lower()
         del self.buffer[: end + 4]
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         while len(self.buffer) < length:
             self._read()
         answer = bytes(self.buffer[:length])
         del self.buffer[:length]
+        if b"\r\nconnection: close" in head:
+            self.socket.close()
+            self._connect()
         return int(head.split(b" ", 2)[1]), answer
 
     def _read(self) -> None:

@@ -12,6 +12,8 @@ import asyncio
 import gc
 import io
 import logging
+import mmap
+import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +26,7 @@ from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
 from compaction.deadline import Deadline
 from contextapp import env
+from contextapp.connection_balance import ACTIVE_SECONDS, Balance, shared_board
 from contextapp.process_memory import freeze_loaded
 from contextapp.request_bodies import Bodies, BodyError
 from contextapp.request_limits import REQUEST_SECONDS, limit_statements, request_limited, watch_client
@@ -59,6 +62,14 @@ _OBJECTS_PER_COLLECTION = 10_000
 LIVENESS = "/healthz"
 
 
+#: In the environment of a request: whether its connection is closed after the response.
+_CLOSES = "contextapp.closes"
+
+#: Memory shared by the processes, if they are forked. Otherwise they share one socket instead, and whichever
+#: is free accepts a connection.
+_board: mmap.mmap | None = None
+
+
 class Application:
     """Serve a WSGI application with `threads` threads."""
 
@@ -69,14 +80,22 @@ class Application:
         threads: int,
         bodies: Bodies,
         direct: Direct | None = None,
+        balance: Balance | None = None,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        self.wsgi, self.bodies, self.direct = wsgi, bodies, direct
+        self.wsgi, self.bodies, self.direct, self.balance = wsgi, bodies, direct, balance
         self.request_seconds = request_seconds
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
 
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.balance is not None:
+            self.balance.beat()
+            loop.call_later(ACTIVE_SECONDS, self.__rsgi_init__, loop)
+
     async def __rsgi__(self, scope: Any, proto: Any) -> None:
         environ = environ_of(scope)
+        if self.balance is not None and scope.http_version == "1.1":
+            environ[_CLOSES] = self.balance.closes(scope.client)
         with self.bodies.memory_for(environ) as in_memory:
             await self._serve(scope, proto, environ, in_memory=in_memory)
 
@@ -92,7 +111,7 @@ class Application:
             answer = await self.direct.respond(environ, body.getvalue())
             if answer is not None:
                 with suppress(ProtocolClosed):  # the client has disconnected
-                    proto.response_bytes(*answer)
+                    _send(proto, environ, *answer)
                 return
         if scope.path == LIVENESS:
             self._respond(environ, proto, Deadline(self.request_seconds))
@@ -138,7 +157,7 @@ class Application:
         response = self.wsgi(environ, start_response)
         try:
             content = b"".join(response)
-            proto.response_bytes(*started[-1], content)
+            _send(proto, environ, *started[-1], content)
         finally:
             environ["wsgi.input"].close()
             if (close := getattr(response, "close", None)) is not None:
@@ -181,6 +200,12 @@ def _add_header(environ: Environ, name: str, value: str) -> None:
     environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
 
 
+def _send(proto: Any, environ: Environ, status: int, headers: Headers, content: bytes) -> None:
+    if environ.get(_CLOSES):
+        headers = [*headers, ("connection", "close")]
+    proto.response_bytes(status, headers, content)
+
+
 def _send_error(proto: Any, error: BodyError) -> None:
     kind = {503: "unavailable", 500: "internal_error"}.get(error.status, "invalid_request")
     response = error_response(error.status, kind, error.code, str(error))
@@ -190,8 +215,10 @@ def _send_error(proto: Any, error: BodyError) -> None:
 @cache
 def preload() -> None:
     """Load the code and the data that the first requests need. Leaves no thread."""
+    global _board
     from compaction.adapters.tokenizer import load_fastokens
 
+    _board = shared_board()
     with ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load_fastokens)  # takes two seconds, but hardly the interpreter
         from contextapp.wsgi import warm_up
@@ -211,6 +238,7 @@ def create() -> Application:
     from sessions.services.compactions.preparation import preparations
 
     metrics_reserve("counter", "histogram")
+    balance = Balance(_board, process=os.getpid()) if _board is not None else None
     Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     bodies = Bodies(limit=limit)
@@ -220,4 +248,11 @@ def create() -> Application:
     preparations.start()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
-    return Application(wsgi, threads=threads, bodies=bodies, direct=DirectRequests(), request_seconds=seconds)
+    return Application(
+        wsgi,
+        threads=threads,
+        bodies=bodies,
+        direct=DirectRequests(),
+        balance=balance,
+        request_seconds=seconds,
+    )

@@ -45,7 +45,6 @@ def web_server(root: Path = ROOT) -> Iterator[str]:
         "DATABASE_URL": database_url(),
         "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
         "CONTEXTAPP_TEST_HOME": str(settings.HOME),
-        "CONTEXTAPP_WEB_WORKERS": "1",
         "PYTHONPATH": str(ROOT),  # for tests.settings
     }
     with Supervisor() as supervisor:
