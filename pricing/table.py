@@ -23,6 +23,8 @@ UNPRICED = "unpriced"
 
 #: The parts that Amazon Bedrock adds to a model name, as in "eu.anthropic.claude-…-v2:0".
 _BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z])|-v\d+(?::\d+)*$")
+#: How Claude Code names a model whose larger context window is enabled, as in "claude-sonnet-4-5[1m]".
+_LARGE_WINDOW = "[1m]"
 _DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
@@ -150,6 +152,8 @@ def rates(model: str, at: datetime | None = None) -> tuple[Rates, ...]:
 def context_window(model: str) -> int | None:
     """Return the model's context window in tokens, or None if it is unknown."""
     found = _find(model)
+    if found and model.rstrip().endswith(_LARGE_WINDOW):
+        return 1_000_000
     return found[1].context_window if found else None
 
 

@@ -60,3 +60,10 @@ def test_an_unknown_model_is_unpriced(model: str) -> None:
 def test_context_window() -> None:
     assert context_window("claude-opus-4-5-20251101") == 200_000
     assert context_window("claude-opus-5-5") == 1_000_000
+
+
+def test_claude_code_names_the_larger_window_of_a_model() -> None:
+    name = "claude-sonnet-4-5[1m]"
+    assert context_window(name) == 1_000_000
+    assert context_window("claude-sonnet-4-5") == 200_000
+    assert price(name, USAGE) == price("claude-sonnet-4-5", USAGE)
