@@ -195,6 +195,15 @@ def test_a_session_links_to_sessions_that_mention_its_files(member_client: Clien
     assert "Session four" not in text
 
 
+def test_the_title_follows_the_search(at: Any, project: Project, session: AgentSession, page: Page) -> None:
+    opened = at(reverse("search", args=[project.slug]))
+    expect(opened).to_have_title(f"Search · {project.name} · contextapp")
+    opened.get_by_role("searchbox").fill("pool exhausted")
+    opened.get_by_role("button", name="Search", exact=True).click()
+    expect(opened.get_by_role("link", name="Turn 0")).to_be_visible()
+    expect(opened).to_have_title(f"pool exhausted · Search · {project.name} · contextapp")
+
+
 def test_a_hit_leads_to_the_highlighted_text(
     at: Any, project: Project, session: AgentSession, page: Page
 ) -> None:

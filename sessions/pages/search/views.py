@@ -29,7 +29,7 @@ def search_page(request: HttpRequest, slug: str) -> HttpResponse:
     context: dict[str, Any] = {"viewer": viewer, "text": text, "session": session, "searched": False}
     limit = HITS if session is None else MOST_HITS if request.GET.get("all") == "1" else FIRST_HITS
     context |= _results(viewer, text, session, zone_of(request), limit)
-    return page_or_fragment(request, "search/page.html", "search/_results.html", context)
+    return page_or_fragment(request, "search/page.html", "search/_found.html", context)
 
 
 def _session(request: HttpRequest, viewer: Viewer) -> AgentSession | None:
