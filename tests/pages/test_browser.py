@@ -221,6 +221,29 @@ def test_keyboard_only(at, page, project):
     expect(page.locator("#turn-0 h3 a")).to_be_focused()
 
 
+def test_the_keyboard_stays_at_its_place_when_a_part_of_the_page_is_replaced(at, page, project):
+    for number in range(51):
+        make_session(project, name=f"session {number}")
+    at(reverse("sessions", args=[project.slug]))
+    by_turns = page.locator("th").get_by_role("link", name="Turns")
+    by_turns.press("Enter")
+    page.wait_for_url("**/?sort=turns")
+    expect(by_turns).to_be_focused()
+    page.get_by_role("link", name="More sessions").press("Enter")
+    expect(page.locator("#list")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Back to the first page")).to_be_focused()
+
+
+def test_the_keyboard_stays_at_the_switch_between_changes_and_all_messages(at, page, project):
+    session = compacted_session(project, name="compacted", turns=6)
+    at(page_address("session_prompt", session))
+    for name, next_name in (("changes only", "all messages"), ("all messages", "changes only")):
+        page.get_by_role("link", name=f"Show {name}").press("Enter")
+        expect(page.get_by_role("link", name=f"Show {next_name}")).to_be_focused()
+        expect(page.locator(".htmx-settling")).to_have_count(0)
+
+
 def test_the_palette_finds_pages_and_turns(at, page, project):
     session = make_session(project, name="one", title="First thing")
     at(reverse("sessions", args=[project.slug]))
