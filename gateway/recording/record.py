@@ -15,7 +15,7 @@ from gateway.calls import Call
 from gateway.providers import PROVIDERS, Answer, Identity
 from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
-from gateway.recording.sessions import Place, session_of_call
+from gateway.recording.sessions import Place, session_of_call, title_update
 from pricing.usage import UsageError, cache_writes_1h, usage_read
 from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
@@ -63,18 +63,17 @@ def _record(call: Call) -> None:
     redaction = redaction_of(key.project)
     continued = provider.continued(call.endpoint, fields)
     caller = caller_id(call, key)
-    session = session_of_call(
-        Place(
-            call=call,
-            key=key,
-            identity=identity,
-            history=history,
-            fields=fields,
-            caller=caller,
-            redaction=redaction,
-            continued=continued,
-        )
+    place = Place(
+        call=call,
+        key=key,
+        identity=identity,
+        history=history,
+        fields=fields,
+        caller=caller,
+        redaction=redaction,
+        continued=continued,
     )
+    session = session_of_call(place)
     request = Request(
         body=history,
         redaction=redaction,
@@ -90,6 +89,8 @@ def _record(call: Call) -> None:
     )
     target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
     reconciled = history_reconcile(target, request)
+    if reconciled.turn == 0 and reconciled.session_id == session.pk:
+        title_update(session, place)
     provider_resume(session)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)

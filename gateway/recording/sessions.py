@@ -14,7 +14,7 @@ from gateway.providers.base import items, text
 from importers.values import title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession
-from sessions.models.session import TELEMETRY
+from sessions.models.session import GATEWAY, TELEMETRY
 from sessions.selectors.lookups import session_find
 from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response
 from sessions.services.reconcile.find import has_other_conversation, is_of_another_caller, root_of_caller
@@ -120,19 +120,30 @@ def _named(place: Place, name: str) -> tuple[str, AgentSession | None]:
     return name, found
 
 
+def title_update(session: AgentSession, place: Place) -> None:
+    """Name a session after the call of its first turn.
+
+    Its title may be that of a side request, such as that for a title, which clients send first.
+    """
+    title = _title(place)
+    if title and title != session.title and session.origin == GATEWAY and not session.keeps_labels:
+        session.title = title
+        session.save(update_fields=["title"])
+
+
 def _create(place: Place, name: str | None, parent: AgentSession | None = None) -> AgentSession:
-    texts = [_title(place.fields), place.identity.client, text(place.fields.get("model"))]
-    (title, client, model), _ = redact(texts, redaction=place.redaction)
+    texts = [place.identity.client, text(place.fields.get("model"))]
+    (client, model), _ = redact(texts, redaction=place.redaction)
     new = NewSession(
         external_id=name,
-        title=title[:300],
+        title=_title(place),
         agent=client[:100],
         model=model[:200].replace("\0", ""),
         policy=NEVER_COMPACTS if place.call.mode == OBSERVE else {},
         budget_tokens=_budget(place),
         created_by_id=place.key.created_by_id,
         parent_id=parent.pk if parent is not None else None,
-        origin="gateway",
+        origin=GATEWAY,
     )
     session, _created = session_create(project_id=place.key.project_id, new=new)
     return session
@@ -147,7 +158,13 @@ def _budget(place: Place) -> int | None:
     return budget if isinstance(budget, int) else None
 
 
-def _title(fields: Mapping[str, Any]) -> str:
+def _title(place: Place) -> str:
+    """Return the title of a session that begins with the call."""
+    [title], _ = redact([_first_words(place.fields)], redaction=place.redaction)
+    return str(title)[:300]
+
+
+def _first_words(fields: Mapping[str, Any]) -> str:
     """Return the first words of the user, without text that the client inserted into the message."""
     for message in items(fields.get("messages") or fields.get("input")):
         if message.get("role") != "user":

@@ -23,8 +23,11 @@ TELEMETRY = "telemetry"
 #: The origin of sessions whose turns an agent pushes.
 PUSHED = "api"
 
+#: The origin of sessions that the gateway recorded. A log adds facts and missing calls to them.
+GATEWAY = "gateway"
+
 #: The origins of sessions that were recorded while they ran. Other sessions were imported from a log.
-RECORDED = frozenset({PUSHED, "gateway", TELEMETRY})
+RECORDED = frozenset({PUSHED, GATEWAY, TELEMETRY})
 
 
 class AgentSession(models.Model):

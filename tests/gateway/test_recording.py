@@ -182,6 +182,7 @@ def test_side_requests_are_kept_apart(agent: Agent) -> None:
     agent.say(user("Bye."), text("Bye."))
     session = AgentSession.objects.get(external_id=SESSION)
     assert stored(session) == agent.history
+    assert session.title == "List the files."
     beside = AgentSession.objects.filter(parent=session)
     assert (beside.count(), beside.filter(forked_at=None).count()) == (2, 2)
     assert sum(Turn.objects.values_list("output_tokens", flat=True)) == 57 * 5

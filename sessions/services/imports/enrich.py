@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessions.models import AgentSession, Turn, TurnSource
-from sessions.models.session import PUSHED
+from sessions.models.session import GATEWAY, PUSHED
 from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.match import family_of, has_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.imports.answers import answer_complete, turns_with_answers
-from sessions.services.imports.find import GATEWAY, ImportConflictError
+from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 
 

@@ -7,10 +7,7 @@ from django.utils import timezone
 from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession
-from sessions.models.session import TELEMETRY
-
-#: The origin of sessions that the gateway recorded. A log adds facts and missing calls to them.
-GATEWAY = "gateway"
+from sessions.models.session import GATEWAY, TELEMETRY
 
 
 class ImportConflictError(Exception):
