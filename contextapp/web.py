@@ -61,7 +61,6 @@ _OBJECTS_PER_COLLECTION = 10_000
 #: Handled by the event loop, so that it responds even if all threads are busy.
 LIVENESS = "/healthz"
 
-
 #: In the environment of a request: whether its connection is closed after the response.
 _CLOSES = "contextapp.closes"
 

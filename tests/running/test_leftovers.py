@@ -32,8 +32,12 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def process(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process of the user who owns the cluster that has nothing to do with Postgres."""
-    command = launch_command(("sleep", "600"), stop_signal=signal.SIGTERM, owns=[home / "postgres"])
-    with subprocess.Popen(command) as process:
+    program = ("sh", "-c", "echo ready; exec sleep 600")
+    command = launch_command(program, stop_signal=signal.SIGTERM, owns=[home / "postgres"])
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        # Before that, it changes the owner of the files, as a server that starts at the same time would.
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
         yield process
         process.kill()
 
