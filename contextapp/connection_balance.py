@@ -26,6 +26,16 @@ _ENTRY = struct.Struct("=qd")
 _ENTRIES = 64
 
 
+def new_board() -> mmap.mmap:
+    """Return memory that this process shares with those that it forks afterwards."""
+    return mmap.mmap(-1, _ENTRIES * _ENTRY.size)
+
+
+#: The board of the processes that are forked after this module was imported. Processes that are spawned share
+#: one socket instead, and whichever is free accepts a connection. None sees another's entry or closes one.
+BOARD = new_board()
+
+
 class Balance:
     """The active connections of this process, compared with those of the others.
 
@@ -80,8 +90,3 @@ class Balance:
     def _write(self) -> None:
         connections = len(self._recent) + len(self._earlier)
         _ENTRY.pack_into(self._board, self._offset, connections, self._clock())
-
-
-def shared_board() -> mmap.mmap:
-    """Return memory that this process shares with those that it forks afterwards."""
-    return mmap.mmap(-1, _ENTRIES * _ENTRY.size)

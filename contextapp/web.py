@@ -12,7 +12,6 @@ import asyncio
 import gc
 import io
 import logging
-import mmap
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -26,7 +25,7 @@ from granian.rsgi import ProtocolClosed  # type: ignore[attr-defined]
 
 from compaction.deadline import Deadline
 from contextapp import env
-from contextapp.connection_balance import ACTIVE_SECONDS, Balance, shared_board
+from contextapp.connection_balance import ACTIVE_SECONDS, BOARD, Balance
 from contextapp.process_memory import freeze_loaded
 from contextapp.request_bodies import Bodies, BodyError
 from contextapp.request_limits import REQUEST_SECONDS, limit_statements, request_limited, watch_client
@@ -63,10 +62,6 @@ LIVENESS = "/healthz"
 
 #: In the environment of a request: whether its connection is closed after the response.
 _CLOSES = "contextapp.closes"
-
-#: Memory shared by the processes, if they are forked. Otherwise they share one socket instead, and whichever
-#: is free accepts a connection.
-_board: mmap.mmap | None = None
 
 
 class Application:
@@ -214,10 +209,8 @@ def _send_error(proto: Any, error: BodyError) -> None:
 @cache
 def preload() -> None:
     """Load the code and the data that the first requests need. Leaves no thread."""
-    global _board
     from compaction.adapters.tokenizer import load_fastokens
 
-    _board = shared_board()
     with ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load_fastokens)  # takes two seconds, but hardly the interpreter
         from contextapp.wsgi import warm_up
@@ -237,7 +230,6 @@ def create() -> Application:
     from sessions.services.compactions.preparation import preparations
 
     metrics_reserve("counter", "histogram")
-    balance = Balance(_board, process=os.getpid()) if _board is not None else None
     Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     bodies = Bodies(limit=limit)
@@ -252,6 +244,6 @@ def create() -> Application:
         threads=threads,
         bodies=bodies,
         direct=DirectRequests(),
-        balance=balance,
+        balance=Balance(BOARD, process=os.getpid()),
         request_seconds=seconds,
     )

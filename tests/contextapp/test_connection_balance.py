@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contextapp.connection_balance import ACTIVE_SECONDS, Balance, shared_board
+from contextapp.connection_balance import ACTIVE_SECONDS, Balance, new_board
 from tests.serving import web_server
 
 
@@ -23,7 +23,7 @@ class World:
 
     def __init__(self, processes: int, seed: int) -> None:
         self.now = 1_000.0
-        board = shared_board()
+        board = new_board()
         self.processes = [
             Balance(board, process=number, clock=lambda: self.now) for number in range(processes)
         ]
