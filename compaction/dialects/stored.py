@@ -11,7 +11,7 @@ _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 _CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
 _NESTED = re.compile(rb'"function"\s*:\s*\{')
 _BREAKPOINT = b'"cache_control"'
-_REASONING = b'"reasoning_content"'
+_REASONING = re.compile(rb'"(?:reasoning_content|thinking_blocks)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class JoinedMessages:
             first_role=self.first_role or roles[0],
             last_role=roles[-1],
             has_system=self.has_system or "system" in roles,
-            has_reasoning=self.has_reasoning or _REASONING in new,
+            has_reasoning=self.has_reasoning or _REASONING.search(new) is not None,
             breakpoints=self.breakpoints + new.count(_BREAKPOINT),
             ids=ids,
             has_repeated_ids=self.has_repeated_ids or len(ids) < len(self.ids) + len(new_ids),

@@ -15,7 +15,7 @@ _OPENAI_FIELDS = {
     "developer": {"role", "content", "name", "cache_control"},
     "user": {"role", "content", "name", "cache_control"},
     "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "annotations", "cache_control"}
-    | {"reasoning_content", "function_call"},
+    | {"reasoning_content", "thinking_blocks", "function_call"},
     "tool": {"role", "content", "tool_call_id", "name", "cache_control"},
 }
 _ANTHROPIC_FIELDS = {"role", "content"}

@@ -22,7 +22,12 @@ texts = st.sampled_from(["", " ", "words", "words \n", "\n"])
 arguments = st.sampled_from(["{}", '{"path": "a.py"}', "", "[]", "no json", '{"a":' * 300 + "1" + "}" * 300])
 parts = st.lists(st.builds(lambda text: {"type": "text", "text": text}, texts), max_size=2)
 extras = st.dictionaries(
-    st.sampled_from(["audio", "annotations", "refusal", "function_call", "tool_calls", "reasoning_content"]),
+    st.sampled_from(
+        [
+            *("audio", "annotations", "refusal", "function_call", "tool_calls"),
+            *("reasoning_content", "thinking_blocks"),
+        ]
+    ),
     st.none(),
     max_size=2,
 )
@@ -36,6 +41,10 @@ def tool(id: str, content: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
+def thinking(text: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": "c2ln"}
+
+
 calls = st.lists(st.builds(call, ids, arguments), max_size=3)
 openai_messages = st.one_of(
     st.builds(lambda c: {"role": "user", "content": c}, texts | parts),
@@ -46,6 +55,12 @@ openai_messages = st.one_of(
         st.none() | texts | parts,
         calls,
         st.none() | texts,
+    ),
+    st.builds(
+        lambda c, t, b: {"role": "assistant", "content": c, "tool_calls": t, "thinking_blocks": b},
+        st.none() | texts | parts,
+        calls,
+        st.none() | st.lists(st.builds(thinking, texts), max_size=2),
     ),
     st.builds(
         lambda c, a: {"role": "assistant", "content": c, "function_call": {"name": "f", "arguments": a}},
@@ -225,10 +240,13 @@ def test_reasoning_is_dropped_for_openai_and_kept_for_others() -> None:
     items = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": "done", "reasoning_content": "because"},
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": "done", "thinking_blocks": [thinking("because")]},
     ]
     for model, kept in (("gpt-5", False), ("openai/o4-mini", False), ("deepseek-v4", True), ("", True)):
         shown = served(items, "openai", "openai", capabilities_of(model))
         assert ("reasoning_content" in shown[1]) is kept, model
+        assert ("thinking_blocks" in shown[3]) is kept, model
 
 
 def test_a_trailing_assistant_message_has_no_trailing_whitespace() -> None:

@@ -12,7 +12,8 @@ _ROLES = frozenset({"user", "assistant", "system"})
 
 #: Content fields of OpenAI's messages. Anthropic does not have them, so their content would be lost.
 _FOREIGN_FIELDS = frozenset(
-    {"tool_calls", "function_call", "tool_call_id", "reasoning_content", "refusal", "audio"}
+    {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
+    | {"reasoning_content", "thinking_blocks"}
 )
 
 #: Response fields that only Anthropic's messages have.

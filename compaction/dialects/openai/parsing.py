@@ -1,7 +1,7 @@
 """Parse pushed messages of OpenAI's Chat Completions API.
 
-The parts of a message are, in this order: reasoning (`reasoning_content`, a field that gateways add),
-content, refusal, tool calls. A message with the role `tool` is one `ToolResult`.
+The parts of a message are, in this order: reasoning (`reasoning_content` or `thinking_blocks`, fields that
+gateways add), content, refusal, tool calls. A message with the role `tool` is one `ToolResult`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ _ROLES = {
     "tool": Role.TOOL,
 }
 
-#: Fields that a message may have (C5). The last two are not in OpenAI's schema, but gateways and open models
+#: Fields of an assistant message that contain its reasoning. `thinking_blocks` are those of Anthropic, which
+#: LiteLLM passes on in this field.
+REASONING_FIELDS = frozenset({"reasoning_content", "thinking_blocks"})
+
+#: Fields that a message may have (C5). The last ones are not in OpenAI's schema, but gateways and open models
 #: with this API define them, and some reject messages without them.
 KNOWN_FIELDS = frozenset(
     {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
-    | {"annotations", "reasoning_content", "cache_control"}
+    | {"annotations", "cache_control"}
+    | REASONING_FIELDS
 )
 
 _PART_KINDS = frozenset({"image_url", "input_audio", "file"})
@@ -61,11 +66,17 @@ def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> b
     """Return whether the message can be sent unchanged: it follows C3 to C5 and needed no guesses."""
     if any(getattr(part, "patched", False) for part in parts) or not KNOWN_FIELDS.issuperset(item):
         return False
-    if item.get("function_call") is not None or ("tool_calls" in item and not item["tool_calls"]):
+    if item.get("function_call") is not None or _is_empty(item, "tool_calls"):
+        return False
+    if _is_empty(item, "thinking_blocks"):
         return False
     if role is Role.ASSISTANT and (item.get("tool_calls") or item.get("audio")):
         return item.get("content") is None or _has_content(item)
     return _has_content(item)
+
+
+def _is_empty(item: Mapping[str, Any], name: str) -> bool:
+    return name in item and not item[name]
 
 
 def _has_content(item: Mapping[str, Any]) -> bool:
@@ -86,7 +97,7 @@ def _answer(item: Mapping[str, Any]) -> tuple[Part, ...]:
 def _parts(item: Mapping[str, Any], role: Role | None) -> tuple[Part, ...]:
     content = item.get("content")
     parts: list[Part] = []
-    if role is Role.ASSISTANT and isinstance(reasoning := item.get("reasoning_content"), str):
+    if role is Role.ASSISTANT and (reasoning := _reasoning(item)) is not None:
         parts.append(Thinking(text=reasoning))
     if isinstance(content, list):
         parts += (_part(block) for block in content)
@@ -101,6 +112,15 @@ def _parts(item: Mapping[str, Any], role: Role | None) -> tuple[Part, ...]:
             call_id = f"function_{as_text(legacy.get('name'))}"
             parts.append(_call({"id": call_id, "type": "function", "function": legacy}))
     return tuple(parts)
+
+
+def _reasoning(item: Mapping[str, Any]) -> str | None:
+    reasoning, blocks = item.get("reasoning_content"), item.get("thinking_blocks")
+    if isinstance(reasoning, str):
+        return reasoning
+    if not isinstance(blocks, list) or not blocks:
+        return None
+    return "".join(as_text(block.get("thinking")) for block in blocks if isinstance(block, Mapping))
 
 
 def _part(block: JSON) -> Part:

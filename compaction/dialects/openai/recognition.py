@@ -7,6 +7,7 @@ from typing import Any
 
 from compaction.dialects.base import Match
 from compaction.dialects.blocks import parts_error
+from compaction.dialects.openai.parsing import REASONING_FIELDS
 from compaction.messages import JSON
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -16,11 +17,11 @@ _OWN_ROLES = frozenset({"tool", "function"})
 
 #: Fields that only this dialect has. OpenAI's SDK writes them even if they are null.
 _OWN_FIELDS = frozenset(
-    {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations", "reasoning_content"}
+    {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations"} | REASONING_FIELDS
 )
 
 #: Fields of an assistant message that can replace its content.
-_ANSWERS = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
+_ANSWERS = ("tool_calls", "function_call", "refusal", "audio", *sorted(REASONING_FIELDS))
 
 #: The field of each type of part that consists of a text.
 _TEXTS = dict.fromkeys(("text", "input_text", "output_text"), "text")

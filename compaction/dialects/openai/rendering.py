@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compaction.dialects.blocks import as_text, digested_id, error_text, joined_text, note_of
-from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
+from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME, REASONING_FIELDS
 from compaction.dialects.openai_responses.media import chat_media
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -53,10 +53,11 @@ def _assistant(
     if not calls and not content:
         return []
     item: dict[str, JSON] = {**kept, "role": "assistant", "content": _plain(content) if content else None}
-    for field in ("tool_calls", "function_call", "refusal"):
-        item.pop(field, None)
+    removed = {"tool_calls", "function_call", "refusal"}
     if not any(isinstance(part, Thinking) for part in message.parts):
-        item.pop("reasoning_content", None)
+        removed |= REASONING_FIELDS
+    for field in removed:
+        item.pop(field, None)
     if calls:
         item["tool_calls"] = calls
     return [item]
@@ -147,8 +148,8 @@ def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
 
 
 def without_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return the messages without `reasoning_content`. Drops messages that have no other content."""
-    kept = ({k: v for k, v in item.items() if k != "reasoning_content"} for item in items)
+    """Return the messages without their reasoning. Drops messages that have no other content."""
+    kept = ({k: v for k, v in item.items() if k not in REASONING_FIELDS} for item in items)
     return [
         item
         for item in kept

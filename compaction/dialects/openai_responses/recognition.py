@@ -26,7 +26,8 @@ from compaction.messages import JSON
 
 #: Fields of messages in other dialects. This one does not have them, so their content would be lost.
 _FOREIGN_FIELDS = frozenset(
-    {"tool_calls", "function_call", "tool_call_id", "reasoning_content", "refusal", "audio"}
+    {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
+    | {"reasoning_content", "thinking_blocks"}
 )
 
 _TEXT_KINDS = frozenset({INPUT_TEXT, OUTPUT_TEXT})
