@@ -13,7 +13,7 @@ import pytest
 from contextapp_client import ContextApp
 
 from tests.client.frameworks.running import run_agent
-from tests.gateway import openai_talk
+from tests.gateway import anthropic_talk, openai_talk
 from tests.gateway.double import Behaviour, Provider, Received, Reply
 
 pytestmark = pytest.mark.processes
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.processes
 PAGES = 10
 ANSWER = "Nobody lives there."
 FRAMEWORKS = ("pydantic_ai", "langchain", "litellm", "litellm_streaming", "openai_agents")
+#: Those that call Anthropic's API.
+CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "litellm")
 
 
 @pytest.fixture
@@ -93,6 +95,81 @@ def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
     assert "Read all pages." in provider.received[-1].body.decode()
     assert info["billed_tokens"]["output"] == 20 * (PAGES + 1)
     assert _is_alone(served_url, api_key, name)
+
+
+@pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
+def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_before_it(
+    framework: str, served_url: str, api_key: str, provider: Provider
+) -> None:
+    thinker = Thinker()
+    provider.otherwise = thinker.reply
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert run_agent(framework, **given, model="claude-sonnet-5-5") == ANSWER
+    assert not thinker.rejected
+    session = ContextApp(served_url, api_key).session(name)
+    assert session.info()["compactions"] > 0
+    returned = [len(_signatures(json.loads(request.body))) for request in provider.received]
+    assert returned[:3] == [0, 1, 2]
+    assert returned[-1] < PAGES
+    stored = json.dumps([turn["messages"] for turn in session.turns()])
+    assert all(f"signature-{number}" in stored for number in range(PAGES + 1))
+
+
+@pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
+def test_thinking_of_models_that_do_not_bind_it_is_kept_in_an_open_tool_loop(
+    framework: str, served_url: str, api_key: str, provider: Provider
+) -> None:
+    provider.otherwise = Thinker().reply
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert run_agent(framework, **given, model="claude-sonnet-4-5") == ANSWER
+    assert ContextApp(served_url, api_key).session(name).info()["compactions"] > 0
+    returned = [_signatures(json.loads(request.body)) for request in provider.received]
+    assert all(f"signature-{number - 1}" in returned[number] for number in range(1, PAGES + 1))
+
+
+class Thinker:
+    """A Claude model that reads like `_reader`, and binds its thinking to the prompt (rule A11)."""
+
+    def __init__(self) -> None:
+        self.rejected: list[str] = []  #: signatures of thinking that came back with a changed prompt
+        self._prompts: dict[str, Any] = {}
+
+    def reply(self, request: Received) -> Reply:
+        body = json.loads(request.body)
+        messages = body["messages"]
+        assert _uses(messages) == _answered(messages)
+        for index, message in enumerate(messages):
+            for signature in _signatures({"messages": [message]}):
+                if self._prompts[signature] != (body["system"], messages[:index]):
+                    self.rejected.append(signature)
+        number = len(self._prompts)
+        signature = f"signature-{number}"
+        self._prompts[signature] = body["system"], messages
+        thinking = {"type": "thinking", "thinking": "Read on.", "signature": signature}
+        call = anthropic_talk.tool_use(f"toolu_{number}", number=number) | {"name": "read_page"}
+        said = call if number < PAGES else anthropic_talk.text(ANSWER)
+        answer = anthropic_talk.streamed if body.get("stream") else anthropic_talk.whole
+        size = len(request.body) // 3  # as if a token were three bytes
+        return answer(thinking, said, model=body["model"], read=max(0, size - 312))
+
+
+def _blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    lists = [message["content"] for message in messages if isinstance(message["content"], list)]
+    return [block for blocks in lists for block in blocks]
+
+
+def _signatures(body: dict[str, Any]) -> list[str]:
+    return [block["signature"] for block in _blocks(body["messages"]) if block["type"] == "thinking"]
+
+
+def _uses(messages: list[dict[str, Any]]) -> list[str]:
+    return [block["id"] for block in _blocks(messages) if block["type"] == "tool_use"]
+
+
+def _answered(messages: list[dict[str, Any]]) -> list[str]:
+    return [block["tool_use_id"] for block in _blocks(messages) if block["type"] == "tool_result"]
 
 
 def test_without_contextapp_the_model_sees_the_whole_history(provider: Provider) -> None:

@@ -71,8 +71,8 @@ def streamed(*blocks: dict[str, Any], **options: Any) -> Reply:
     return Reply(headers=own_id, parts=stream(*blocks, **options))
 
 
-def whole(*blocks: dict[str, Any], model: str = "claude-sonnet-4-5") -> Reply:
-    usage = {**USAGE, "output_tokens": 57}
+def whole(*blocks: dict[str, Any], model: str = "claude-sonnet-4-5", read: int = 4_000) -> Reply:
+    usage = {**USAGE, "cache_read_input_tokens": read, "output_tokens": 57}
     body = _message(model) | {"content": list(blocks), "stop_reason": "end_turn", "usage": usage}
     headers = [(b"content-type", b"application/json"), (b"request-id", _request_id())]
     return Reply(headers=headers, parts=[json.dumps(body, ensure_ascii=False).encode()])

@@ -1,4 +1,4 @@
-"""Shared by all agents: a session with a small budget, and a tool whose outputs soon exceed it."""
+"""Shared by all agents: the model, a session with a small budget, and a tool whose outputs soon exceed it."""
 
 import os
 
@@ -6,7 +6,9 @@ from contextapp_client import ContextApp
 
 app = ContextApp(os.environ["CONTEXTAPP_URL"], os.environ["CONTEXTAPP_KEY"], retries=0)
 SESSION_ID = os.environ["SESSION"]
-NEW = {"model": "gpt-5", "budget": {"input_tokens": 6_000}}
+MODEL = os.environ["MODEL"]
+IS_CLAUDE = MODEL.startswith("claude")
+NEW = {"model": MODEL, "budget": {"input_tokens": 6_000}}
 QUESTION = "Who lives in house_7 of the last page?"
 INSTRUCTIONS = "Read all pages."
 

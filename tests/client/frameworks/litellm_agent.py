@@ -4,10 +4,12 @@ import asyncio
 import json
 
 import litellm
-from book import INSTRUCTIONS, NEW, QUESTION, SESSION_ID, app, read_page
+from book import INSTRUCTIONS, IS_CLAUDE, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
 from contextapp_client.adapters.litellm import ContextAppCallback
 
+litellm.suppress_debug_info = True  # written to the output
 litellm.callbacks = [ContextAppCallback(app, create=NEW)]
+PROVIDER = "anthropic" if IS_CLAUDE else "openai"
 TOOL = {
     "type": "function",
     "function": {
@@ -21,10 +23,10 @@ async def run() -> str:
     history = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": QUESTION}]
     while True:
         response = await litellm.acompletion(
-            model="openai/gpt-5", messages=history, tools=[TOOL], metadata={"session_id": SESSION_ID}
+            model=f"{PROVIDER}/{MODEL}", messages=history, tools=[TOOL], metadata={"session_id": SESSION_ID}
         )
         answer = response.choices[0].message
-        history.append(answer.model_dump(exclude_none=True))
+        history.append(answer)
         if not answer.tool_calls:
             return answer.content
         for call in answer.tool_calls:

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import litellm
-from book import INSTRUCTIONS, NEW, QUESTION, SESSION_ID, app, read_page
+from book import INSTRUCTIONS, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
 from contextapp_client.adapters.litellm import ContextAppCallback
 
 litellm.callbacks = [ContextAppCallback(app, create=NEW)]
@@ -28,7 +28,7 @@ async def run() -> str:
     history = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": QUESTION}]
     while True:
         stream = await litellm.acompletion(
-            model="openai/gpt-5",
+            model=f"openai/{MODEL}",
             messages=history,
             tools=[TOOL],
             metadata={"session_id": SESSION_ID},

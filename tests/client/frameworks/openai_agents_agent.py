@@ -3,10 +3,10 @@
 import asyncio
 
 from agents import Agent, Runner, function_tool
-from book import INSTRUCTIONS, NEW, QUESTION, SESSION_ID, app, read_page
+from book import INSTRUCTIONS, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
 from contextapp_client.adapters.openai_agents import ContextAppSession
 
-agent = Agent(name="reader", model="gpt-5", instructions=INSTRUCTIONS, tools=[function_tool(read_page)])
+agent = Agent(name="reader", model=MODEL, instructions=INSTRUCTIONS, tools=[function_tool(read_page)])
 
 
 async def run(text: str) -> str:

@@ -42,7 +42,7 @@ def frameworks_python() -> str:
     return str(FOLDER / "bin" / "python")
 
 
-def run_agent(name: str, *, url: str, key: str, session: str, provider: str) -> str:
+def run_agent(name: str, *, url: str, key: str, session: str, provider: str, model: str = "gpt-5") -> str:
     """Run the program `name` of this folder, and return the last message of its agent."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -50,8 +50,12 @@ def run_agent(name: str, *, url: str, key: str, session: str, provider: str) -> 
         "CONTEXTAPP_URL": url,
         "CONTEXTAPP_KEY": key,
         "SESSION": session,
+        "MODEL": model,
         "OPENAI_BASE_URL": f"{provider}/v1",
         "OPENAI_API_KEY": "sk-test",
+        "ANTHROPIC_BASE_URL": provider,
+        "ANTHROPIC_API_BASE": provider,  # LiteLLM's name
+        "ANTHROPIC_API_KEY": "sk-test",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }

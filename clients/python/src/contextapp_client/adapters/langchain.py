@@ -24,13 +24,40 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from contextapp_client.adapters._history import Codec, Message, compact, usage_report
 from contextapp_client.session import Session
 
+#: Types of content that OpenAI's messages have. Others depend on the provider.
+_CONTENT = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+#: Thinking of Claude. It must be removed after a compaction if the model binds it to the prompt.
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+
 
 def _encode(message: BaseMessage) -> Sequence[Message]:
-    return [convert_to_openai_messages(message)]
+    encoded: Message = convert_to_openai_messages(message)
+    blocks = encoded.get("content")
+    if not isinstance(blocks, list) or all(block.get("type") in _CONTENT for block in blocks):
+        return [encoded]
+    thinking = [block for block in blocks if block["type"] in _THINKING]
+    content = [
+        block if block["type"] in _CONTENT else {"type": "text", "text": f"[{block['type']}]"}
+        for block in blocks
+        if block["type"] not in _THINKING and block["type"] != "reasoning"
+    ]
+    encoded["content"] = content or (None if encoded.get("tool_calls") else "")
+    return [encoded | ({"thinking_blocks": thinking} if thinking else {})]
 
 
 def _decode(messages: Sequence[Message]) -> Sequence[BaseMessage]:
-    return convert_to_messages(messages)
+    return convert_to_messages(list(map(_with_thinking, messages)))
+
+
+def _with_thinking(message: Message) -> Message:
+    """Return a message of `_encode` with its thinking in the content, where LangChain keeps it."""
+    thinking = message.get("thinking_blocks")
+    if not thinking:
+        return message
+    content = message["content"] or []
+    text = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    kept = {name: value for name, value in message.items() if name != "thinking_blocks"}
+    return kept | {"content": [*thinking, *text]}
 
 
 _CODEC: Codec[Any] = Codec(format="openai", encode=_encode, decode=_decode)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic_ai import AgentRunResult, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -22,6 +22,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
@@ -108,8 +109,32 @@ def _assistant(response: ModelResponse) -> Message:
         for part in response.parts
         if isinstance(part, ToolCallPart)
     ]
+    thinking = [_thinking_block(part) for part in response.parts if _is_claude_thinking(part)]
     message: Message = {"role": "assistant", "content": text or (None if calls else "")}
+    message |= {"thinking_blocks": thinking} if thinking else {}
     return message | ({"tool_calls": calls} if calls else {})
+
+
+#: The providers of Claude, by pydantic-ai's names, and the `id` that it gives redacted thinking.
+_CLAUDE = frozenset({"anthropic", "bedrock"})
+_REDACTED = "redacted_thinking"
+
+
+def _is_claude_thinking(part: Any) -> TypeGuard[ThinkingPart]:
+    """Return whether a part is thinking that must be removed after a compaction if the model binds it."""
+    return isinstance(part, ThinkingPart) and part.provider_name in _CLAUDE
+
+
+def _thinking_block(part: ThinkingPart) -> dict[str, Any]:
+    if part.id == _REDACTED:
+        return {"type": _REDACTED, "data": part.signature}
+    return {"type": "thinking", "thinking": part.content, "signature": part.signature}
+
+
+def _thinking_part(block: dict[str, Any], provider: str | None) -> ThinkingPart:
+    if block["type"] == _REDACTED:
+        return ThinkingPart("", id=_REDACTED, signature=block["data"], provider_name=provider)
+    return ThinkingPart(block["thinking"], signature=block["signature"], provider_name=provider)
 
 
 def _request_part(part: Any) -> Message:
@@ -147,6 +172,8 @@ class _Decoder:
             for part in message.parts
             if isinstance(part, ToolCallPart)
         }
+        thinking = (part for message in history for part in message.parts if _is_claude_thinking(part))
+        self._provider = next((part.provider_name for part in thinking), None)
 
     def decode(self, messages: Sequence[Message]) -> Sequence[ModelMessage]:
         return [self._message(message) for message in messages if message["role"] != "system"]
@@ -163,7 +190,8 @@ class _Decoder:
             ToolCallPart(call["function"]["name"], call["function"]["arguments"], tool_call_id=call["id"])
             for call in message.get("tool_calls") or ()
         ]
-        return ModelResponse(parts=[*([TextPart(text)] if text else []), *calls])
+        thinking = [_thinking_part(block, self._provider) for block in message.get("thinking_blocks") or ()]
+        return ModelResponse(parts=[*thinking, *([TextPart(text)] if text else []), *calls])
 
 
 def _text(blocks: Sequence[dict[str, Any]]) -> str:
