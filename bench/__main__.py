@@ -1,6 +1,6 @@
 """Measure contextapp, compared with bare Django REST framework views on the same Postgres.
 
-    python -m bench                       # about seven minutes on two idle cores
+    python -m bench                       # about four minutes on two idle cores
     python -m bench --json figures.json   # also write the figures of each round
     python -m bench --quick               # a minute, less precise
     python -m bench --stores              # also compare the stores of agent frameworks

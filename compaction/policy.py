@@ -76,7 +76,7 @@ class Policy(StrategySettings):
         settings = dict(data)
         name = settings.pop("preset", settings.get("name", "balanced"))
         if not isinstance(name, str):
-            raise PolicyError("preset", f"must be a string, is {type(name).__name__}")
+            raise PolicyError("preset", "must be a string")
         base = PRESETS.get(name, PRESETS["balanced"]) if "preset" not in data else get_policy(name)
         known = {f.name: f for f in fields(cls)}
         for setting, value in settings.items():
@@ -103,8 +103,11 @@ def _typed(setting: str, value: JSON, like: object) -> object:
     else:
         is_valid = isinstance(value, type(like))
     if not is_valid:
-        raise PolicyError(setting, f"must be of type {type(like).__name__}, is {type(value).__name__}")
+        raise PolicyError(setting, f"must be {_KINDS[type(like)]}")
     return value
+
+
+_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
 def _tool_rule_of(item: JSON) -> ToolRule:

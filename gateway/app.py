@@ -192,7 +192,8 @@ class Gateway:
         if credentials.needs_provider_key:
             secret = caller.secrets.get(name)
             if secret is None:
-                text = f"The project has no {name} API key. Set it on the page Connect, or send your own."
+                label = route.provider.label
+                text = f"The project has no {label} API key. Set it on the page Connect, or send your own."
                 raise Refused(401 if caller.is_verified else 503, "authentication_error", text)
             sent += route.provider.credential_headers(secret)
         address = caller.upstreams.get(name, self._upstreams[name])

@@ -41,6 +41,7 @@ _DELTAS = {
 
 class Anthropic(Provider):
     name = "anthropic"
+    label = "Anthropic"
     endpoints = {"v1/messages": "messages"}
     default_upstream = "https://api.anthropic.com"
 

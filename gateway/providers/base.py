@@ -47,6 +47,7 @@ class Provider(ABC):
     """One provider. Its methods must accept any content from clients and providers."""
 
     name: ClassVar[str]
+    label: ClassVar[str]
     #: Dialect of the messages at each recorded endpoint, by path.
     endpoints: ClassVar[Mapping[str, str]]
     #: Endpoints whose requests are not part of the conversation. They are forwarded without edits.

@@ -33,6 +33,7 @@ _RESPONSES = frozenset({"responses", "responses-compact"})
 
 class OpenAI(Provider):
     name = "openai"
+    label = "OpenAI"
     endpoints = {
         "v1/chat/completions": "chat",
         "v1/responses": "responses",

@@ -266,7 +266,7 @@ class TestCredentials:
     ) -> None:
         response = gateway.call("/openai/v1/chat/completions", b"{}", {"authorization": f"Bearer {api_key}"})
         assert response.status == 401
-        assert b"has no openai API key" in response.body
+        assert b"has no OpenAI API key" in response.body
         assert provider.received == []
 
     def test_provider_keys_are_encrypted(self, project: Project, db: None) -> None:

@@ -84,7 +84,7 @@ class TestSdks:
         client = anthropic.Anthropic(
             api_key=api_key, base_url=f"{gateway.url}/anthropic", default_headers={}, max_retries=0
         )
-        with pytest.raises(anthropic.AuthenticationError, match="has no anthropic API key"):
+        with pytest.raises(anthropic.AuthenticationError, match="has no Anthropic API key"):
             client.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "Hi."}])
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
