@@ -2,11 +2,14 @@
 
 import gc
 import os
+import signal
 from contextlib import suppress
+from threading import Timer
 
 from billiard.util import get_pdeathsig
 from celery import Celery
-from celery.signals import task_postrun, worker_init, worker_process_init
+from celery.signals import task_postrun, worker_init, worker_process_init, worker_ready
+from celery.worker import state
 
 from contextapp.process_memory import freeze_loaded, return_freed
 
@@ -36,6 +39,26 @@ def reserve_metrics(**_: object) -> None:
     from sessions.api.metrics import metrics_reserve
 
     metrics_reserve("counter")
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def stop_in_time(**_: object) -> None:
+    """On SIGTERM, wait until the running tasks have ended, but at most `WORKER_STOP_SECONDS`.
+
+    Celery's warm shutdown waits for all tasks, its soft shutdown always waits for the whole time.
+    """
+    signal.signal(signal.SIGTERM, _stop)
+
+
+def _stop(*_: object) -> None:
+    from django.conf import settings
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    state.should_stop = os.EX_OK
+    # A cold shutdown returns the tasks to the broker.
+    patience = Timer(settings.WORKER_STOP_SECONDS, os.kill, (os.getpid(), signal.SIGQUIT))
+    patience.daemon = True
+    patience.start()
 
 
 def _leave_pool() -> None:

@@ -135,7 +135,7 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # use LOGGING below in the worker as well
 # Deliver a task to another worker if its worker dies. All tasks are idempotent.
 CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
-CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 12  # seconds until a worker that stops leaves its tasks to others
+WORKER_STOP_SECONDS = 12  # seconds until a worker that stops leaves its tasks to others
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = 320 * 1024  # kB; replace a process that a large import has grown
 CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0  # seconds; with the default of 4, overload kills each new process
 # A summary takes seconds: a worker must not reserve tasks that an idle worker could run.

@@ -56,11 +56,9 @@ def worker() -> Program:
         name="The worker",
         command=(*WORKER, f"--processes={processes}"),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
-        # By default, it would wait on SIGTERM until all tasks have finished, and be killed with them.
         # Skip Django's checks: they would load the pages and the API, which the tasks do not need.
         environment={
             "PYTHONWARNINGS": "ignore:You're running the worker",
-            "REMAP_SIGTERM": "SIGQUIT",
             "CELERY_SKIP_CHECKS": "1",
             **RETURN_MEMORY,
         },

@@ -1,4 +1,4 @@
-"""A task that takes longer than a worker may take to stop."""
+"""A task that takes a while."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from celery import shared_task
 
 
 @shared_task(name="tests.long_task")
-def long_task(started: str) -> None:
+def long_task(started: str, ended: str, seconds: float) -> None:
     Path(started).touch()
-    time.sleep(600)
+    time.sleep(seconds)
+    Path(ended).touch()

@@ -1,7 +1,8 @@
-"""A worker with a long task ends within its grace period."""
+"""A worker that stops while a task runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,24 +17,44 @@ from tests.background.world import eventually
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 
-def test_a_worker_with_a_long_task_stops_without_being_killed(
-    servers: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(params=[1, 600], ids=["soon", "late"])
+def seconds(request: pytest.FixtureRequest) -> int:
+    """Return the duration of the task."""
+    return int(request.param)
+
+
+@pytest.fixture
+def stopped(servers: None, tmp_path: Path, seconds: int) -> Iterator[Child]:
+    """Start a worker, and stop it while it runs a task."""
     worker = programs.worker()
     environment = {
         **worker.environment,
         "DJANGO_SETTINGS_MODULE": "tests.running.long_task_settings",
         "CONTEXTAPP_TEST_HOME": str(settings.HOME),
+        # A worker must not wait longer than its tasks run.
+        "CONTEXTAPP_TEST_STOP_SECONDS": "600" if seconds < 600 else "2",
         "PYTHONPATH": str(Path.cwd()),
     }
-    log = tmp_path / "log"
     # At its usual niceness, the worker would be starved by other tests.
-    child = Child(replace(worker, environment=environment, log=log, nice=0))
-    started = tmp_path / "started"
+    child = Child(replace(worker, environment=environment, log=tmp_path / "log", nice=0))
+    started, ended = tmp_path / "started", tmp_path / "ended"
     try:
-        app.send_task("tests.long_task", args=[str(started)], queue="stopping")
+        app.send_task("tests.long_task", args=[str(started), str(ended), seconds], queue="stopping")
         eventually(started.exists)
     finally:
         child.stop()
-    assert child.process.returncode == 0, log.read_text()
+    yield child
+    with app.connection_for_write() as connection:
+        connection.default_channel.queue_purge("stopping")
+
+
+def test_a_worker_finishes_a_short_task_and_leaves_a_long_one_to_another_worker(
+    stopped: Child, tmp_path: Path, seconds: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    is_short = seconds < 600
+    assert stopped.process.returncode == 0, (tmp_path / "log").read_text()
     assert "did not stop" not in capsys.readouterr().err
+    assert (tmp_path / "ended").exists() is is_short
+    with app.connection_for_read() as connection:
+        waiting = connection.default_channel.queue_declare("stopping").message_count
+    assert waiting == (0 if is_short else 1)
