@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from itertools import count
 from urllib.parse import urlsplit
@@ -106,13 +107,13 @@ def url(transactional_db: None) -> Iterator[str]:
 
 def servers() -> dict[int, int]:
     """Return the process of each client's connection to the web server, by the client's port."""
-    return {
-        socket.raddr.port: process.pid
-        for process in psutil.Process().children(recursive=True)
-        if "contextapp.http_server" in " ".join(process.cmdline())
-        for socket in process.net_connections("tcp")
-        if socket.raddr
-    }
+    found: dict[int, int] = {}
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # other children may end meanwhile
+            if "contextapp.http_server" in " ".join(process.cmdline()):
+                sockets = process.net_connections("tcp")
+                found |= {socket.raddr.port: process.pid for socket in sockets if socket.raddr}
+    return found
 
 
 @pytest.mark.processes
