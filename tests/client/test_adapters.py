@@ -20,9 +20,9 @@ pytestmark = pytest.mark.processes
 
 PAGES = 10
 ANSWER = "Nobody lives there."
-FRAMEWORKS = ("pydantic_ai", "langchain", "litellm", "litellm_streaming", "openai_agents")
+FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming", "openai_agents")
 #: Those that call Anthropic's API.
-CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "litellm")
+CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm")
 
 
 @pytest.fixture

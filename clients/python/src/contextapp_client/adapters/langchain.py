@@ -26,8 +26,10 @@ from contextapp_client.session import Session
 
 #: Types of content that OpenAI's messages have. Others depend on the provider.
 _CONTENT = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
-#: Thinking of Claude. It must be removed after a compaction if the model binds it to the prompt.
-_THINKING = frozenset({"thinking", "redacted_thinking"})
+#: Thinking of Claude, the last one on Bedrock. Some models reject it after a compaction.
+_THINKING = frozenset({"thinking", "redacted_thinking", "reasoning_content"})
+#: Other reasoning, and calls that `tool_calls` contains as well.
+_OMITTED = frozenset({"reasoning", "function_call", "tool_call"})
 
 
 def _encode(message: BaseMessage) -> Sequence[Message]:
@@ -35,14 +37,20 @@ def _encode(message: BaseMessage) -> Sequence[Message]:
     blocks = encoded.get("content")
     if not isinstance(blocks, list) or all(block.get("type") in _CONTENT for block in blocks):
         return [encoded]
-    thinking = [block for block in blocks if block["type"] in _THINKING]
+    thinking = [block for block in blocks if _is_thinking(block)]
     content = [
         block if block["type"] in _CONTENT else {"type": "text", "text": f"[{block['type']}]"}
         for block in blocks
-        if block["type"] not in _THINKING and block["type"] != "reasoning"
+        if not _is_thinking(block) and block["type"] not in _OMITTED
     ]
     encoded["content"] = content or (None if encoded.get("tool_calls") else "")
     return [encoded | ({"thinking_blocks": thinking} if thinking else {})]
+
+
+def _is_thinking(block: Message) -> bool:
+    """Return whether a block is signed thinking, in the provider's format or LangChain's."""
+    kind = block["type"]
+    return kind in _THINKING or (kind == "reasoning" and "signature" in block.get("extras", {}))
 
 
 def _decode(messages: Sequence[Message]) -> Sequence[BaseMessage]:

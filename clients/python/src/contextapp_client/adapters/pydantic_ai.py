@@ -95,7 +95,7 @@ def _report(messages: Sequence[ModelMessage]) -> dict[str, Any]:
 def _encode(message: ModelMessage) -> Sequence[Message]:
     if isinstance(message, ModelResponse):
         return [_assistant(message)]
-    return [_request_part(part) for part in message.parts if not isinstance(part, SystemPromptPart)]
+    return [encoded for part in message.parts if (encoded := _request_part(part)) is not None]
 
 
 def _assistant(response: ModelResponse) -> Message:
@@ -137,12 +137,18 @@ def _thinking_part(block: dict[str, Any], provider: str | None) -> ThinkingPart:
     return ThinkingPart(block["thinking"], signature=block["signature"], provider_name=provider)
 
 
-def _request_part(part: Any) -> Message:
+def _request_part(part: Any) -> Message | None:
+    """Return a part as a message, or None if it is no message, but a system prompt or a setting."""
     if isinstance(part, ToolReturnPart):
         return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
     if isinstance(part, UserPromptPart):
         return {"role": "user", "content": _user_content(part.content)}
-    return {"role": "user", "content": part.model_response()}
+    if not hasattr(part, "model_response"):
+        return None
+    retry: Message = {"role": "user", "content": part.model_response()}
+    if getattr(part, "tool_name", None):  # in histories of earlier versions, the result of a call
+        retry |= {"role": "tool", "tool_call_id": part.tool_call_id}
+    return retry
 
 
 def _user_content(content: Any) -> Any:
