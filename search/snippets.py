@@ -13,6 +13,7 @@ from search.terms import RUN, fold, words
 LENGTH, BEFORE = 240, 60
 #: Maximum characters of a text to search.
 _READ = 200_000
+_SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +52,32 @@ def snippet_of(text: str, query: Query, frequency: Mapping[str, float]) -> Snipp
     first, coverage = _best(matches, values)
     if first is None:
         return Snippet(text=text[:LENGTH])
-    start = max(0, first.start - BEFORE)
+    start = _word_start(text, max(0, first.start - BEFORE), first.start)
     end = min(len(text), start + LENGTH)
     shown = [match for match in matches if start <= match.start and match.end <= end]
+    end = _word_end(text, end, max((match.end for match in shown), default=start))
     return Snippet(
         text=text[start:end],
         marks=_merged([(match.start - start, match.end - start) for match in shown]),
         coverage=min(1.0, coverage / most) if most else 0.0,
         is_exact=any(group.names and group.text in text for group in query.groups),
     )
+
+
+def _word_start(text: str, start: int, limit: int) -> int:
+    """Return the start of the first whole word from `start` to `limit`, or `start` if there is none."""
+    if not start:
+        return 0
+    space = _SPACE.search(text, start - 1, limit)
+    return space.end() if space else start
+
+
+def _word_end(text: str, end: int, limit: int) -> int:
+    """Return the end of the last whole word from `limit` to `end`, or `end` if there is none."""
+    if end == len(text) or text[end].isspace():
+        return end
+    spaces = list(_SPACE.finditer(text, limit, end))
+    return spaces[-1].start() if spaces else end
 
 
 def contains_phrase(text: str, phrase: str) -> bool:

@@ -72,7 +72,7 @@ def _of(op: Op, operations: Sequence[Operation]) -> tuple[Key, ...]:
 def _operated(memory: WorkingMemory, operation: Operation, schema: Schema) -> WorkingMemory:
     name, item = operation.field, operation.item
     if name not in schema.names:
-        raise WorkingMemoryError(name, f"unknown field {name!r}; known: {', '.join(schema.names)}")
+        raise WorkingMemoryError(name, f"unknown field; known: {', '.join(schema.names)}")
     if operation.op is Op.CONFIRM:
         _check_exists(memory, name, item)
         return memory
@@ -92,11 +92,11 @@ def _operated(memory: WorkingMemory, operation: Operation, schema: Schema) -> Wo
 
 def _check_exists(memory: WorkingMemory, name: str, item: str) -> None:
     if item not in memory.items(name):
-        raise WorkingMemoryError(name, f"{name} has no item {item!r}")
+        raise WorkingMemoryError(name, f"no item {item!r}")
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:
     value = data.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise WorkingMemoryError(name, f"`{name}` must be a non-empty string")
+        raise WorkingMemoryError(name, "must be a non-empty string")
     return value.strip()

@@ -153,7 +153,7 @@ def test_a_belief_confirmed_by_the_agent(agent: Agent) -> None:
     [item] = [item for item in agent.memory()["items"] if item["field"] == "decisions"]
     assert (item["text"], item["author"], item["stale"]) == (value, "person", None)
     refused = agent.uses_memory({"op": "confirm", "field": "decisions", "item": "not there"})
-    assert refused == {"content": "decisions: decisions has no item 'not there'", "is_error": True}
+    assert refused == {"content": "decisions: no item 'not there'", "is_error": True}
 
 
 def test_a_compaction_in_mid_plan(served_url: str, key: str) -> None:

@@ -105,6 +105,24 @@ def test_a_snippet_shows_the_words_close_together() -> None:
     assert snippet.coverage == 1.0
 
 
+def test_a_snippet_has_whole_words() -> None:
+    for length in range(1, 60):
+        word = "w" * length
+        text = f"{word} " * 100 + "needle" + f" {word}" * 100
+        snippet = snippet_of(text, query_parse("needle"), {"needle": 1.0})
+        [(start, end)] = snippet.marks
+        assert snippet.text[start:end] == "needle"
+        assert set(snippet.text.split(" ")) <= {word, "needle"}
+        assert len(snippet.text) > 150
+
+
+def test_a_snippet_of_a_text_without_spaces_is_cut_anywhere() -> None:
+    snippet = snippet_of("a/" * 200 + "needle" + "/a" * 200, query_parse("needle"), {"needle": 1.0})
+    [(start, end)] = snippet.marks
+    assert snippet.text[start:end] == "needle"
+    assert (start, len(snippet.text)) == (60, 240)
+
+
 def test_a_snippet_marks_an_identifier_as_a_whole() -> None:
     snippet = snippet_of(
         "Set MAX_POOL_SIZE, then the pool.", query_parse("max_pool_size"), {"max_pool_size": 1.0}
