@@ -22,7 +22,7 @@ PAGES = 10
 ANSWER = "Nobody lives there."
 FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming", "openai_agents")
 #: Those that call Anthropic's API.
-CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm")
+CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming")
 
 
 @pytest.fixture

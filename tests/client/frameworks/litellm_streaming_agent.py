@@ -4,10 +4,12 @@ import asyncio
 import json
 
 import litellm
-from book import INSTRUCTIONS, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
+from book import INSTRUCTIONS, IS_CLAUDE, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
 from contextapp_client.adapters.litellm import ContextAppCallback
 
+litellm.suppress_debug_info = True  # written to the output
 litellm.callbacks = [ContextAppCallback(app, create=NEW)]
+PROVIDER = "anthropic" if IS_CLAUDE else "openai"
 TOOL = {
     "type": "function",
     "function": {
@@ -28,7 +30,7 @@ async def run() -> str:
     history = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": QUESTION}]
     while True:
         stream = await litellm.acompletion(
-            model=f"openai/{MODEL}",
+            model=f"{PROVIDER}/{MODEL}",
             messages=history,
             tools=[TOOL],
             metadata={"session_id": SESSION_ID},
