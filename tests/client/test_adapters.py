@@ -97,6 +97,19 @@ def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
     assert _is_alone(served_url, api_key, name)
 
 
+def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
+    served_url: str, api_key: str, provider: Provider
+) -> None:
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert run_agent("pydantic_ai_history", **given) == ANSWER
+    session = ContextApp(served_url, api_key).session(name)
+    stored = [message for turn in session.turns() for message in turn["messages"]]
+    assert [message["role"] for message in stored[:4]] == ["user", "assistant", "tool", "user"]
+    assert stored[2]["tool_call_id"] == "failed"
+    assert "is not a number" in stored[2]["content"]
+
+
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
 def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_before_it(
     framework: str, served_url: str, api_key: str, provider: Provider
