@@ -86,6 +86,10 @@ class Policy(StrategySettings):
         return replace(base, **settings)
 
 
+#: What the value of a setting of each type must be, in errors.
+_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
+
+
 def _typed(setting: str, value: JSON, like: object) -> object:
     """Return `value` with the type of the setting. Raises PolicyError for another type."""
     if setting == "tools":
@@ -105,9 +109,6 @@ def _typed(setting: str, value: JSON, like: object) -> object:
     if not is_valid:
         raise PolicyError(setting, f"must be {_KINDS[type(like)]}")
     return value
-
-
-_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
 def _tool_rule_of(item: JSON) -> ToolRule:

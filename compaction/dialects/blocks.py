@@ -15,6 +15,13 @@ from compaction.tokens import IMAGE_TOKENS
 
 _NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
+#: Fields of an assistant message in Chat Completions that contain its reasoning. `thinking_blocks` are those
+#: of Anthropic, which LiteLLM passes on in this field.
+REASONING_FIELDS = frozenset({"reasoning_content", "thinking_blocks"})
+
+#: Fields of messages in Chat Completions that other dialects do not have: there, their content would be lost.
+CHAT_FIELDS = REASONING_FIELDS | {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
+
 #: A page of a PDF is about 2,000 tokens and 100 KB of base64.
 _DOCUMENT_CHARACTERS_PER_TOKEN = 50
 

@@ -23,6 +23,8 @@ ANSWER = "Nobody lives there."
 FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming", "openai_agents")
 #: Those that call Anthropic's API.
 CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming")
+#: Input tokens of a Claude response that were not read from the cache.
+UNCACHED = anthropic_talk.USAGE["input_tokens"] + anthropic_talk.USAGE["cache_creation_input_tokens"]
 
 
 @pytest.fixture
@@ -165,7 +167,7 @@ class Thinker:
         said = call if number < PAGES else anthropic_talk.text(ANSWER)
         answer = anthropic_talk.streamed if body.get("stream") else anthropic_talk.whole
         size = len(request.body) // 3  # as if a token were three bytes
-        return answer(thinking, said, model=body["model"], read=max(0, size - 312))
+        return answer(thinking, said, model=body["model"], read=max(0, size - UNCACHED))
 
 
 def _blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

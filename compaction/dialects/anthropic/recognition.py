@@ -6,15 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Match
+from compaction.dialects.blocks import CHAT_FIELDS
 from compaction.messages import JSON
 
 _ROLES = frozenset({"user", "assistant", "system"})
-
-#: Content fields of OpenAI's messages. Anthropic does not have them, so their content would be lost.
-_FOREIGN_FIELDS = frozenset(
-    {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
-    | {"reasoning_content", "thinking_blocks"}
-)
 
 #: Response fields that only Anthropic's messages have.
 _OWN_FIELDS = frozenset({"stop_reason", "stop_sequence"})
@@ -45,7 +40,7 @@ def message_error(item: JSON) -> str | None:
     role, content = item.get("role"), item.get("content")
     if not isinstance(role, str) or role not in _ROLES:
         return "`role` must be `user`, `assistant` or `system`."
-    if not _FOREIGN_FIELDS.isdisjoint(item) and (fields := [f for f in _FOREIGN_FIELDS if item.get(f)]):
+    if not CHAT_FIELDS.isdisjoint(item) and (fields := [f for f in CHAT_FIELDS if item.get(f)]):
         return f"`{min(fields)}` is not supported."
     if isinstance(content, str):
         return None

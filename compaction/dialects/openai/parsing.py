@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compaction.dialects.blocks import as_text, joined_text, non_object_message, note_of, opaque, text_of
+from compaction.dialects.blocks import (
+    CHAT_FIELDS,
+    as_text,
+    joined_text,
+    non_object_message,
+    note_of,
+    opaque,
+    text_of,
+)
 from compaction.jsontext import dumps, is_object
 from compaction.messages import JSON, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -23,17 +31,9 @@ _ROLES = {
     "tool": Role.TOOL,
 }
 
-#: Fields of an assistant message that contain its reasoning. `thinking_blocks` are those of Anthropic, which
-#: LiteLLM passes on in this field.
-REASONING_FIELDS = frozenset({"reasoning_content", "thinking_blocks"})
-
 #: Fields that a message may have (C5). The last ones are not in OpenAI's schema, but gateways and open models
 #: with this API define them, and some reject messages without them.
-KNOWN_FIELDS = frozenset(
-    {"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call"}
-    | {"annotations", "cache_control"}
-    | REASONING_FIELDS
-)
+KNOWN_FIELDS = frozenset({"role", "content", "name", "annotations", "cache_control"} | CHAT_FIELDS)
 
 _PART_KINDS = frozenset({"image_url", "input_audio", "file"})
 
@@ -66,9 +66,9 @@ def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> b
     """Return whether the message can be sent unchanged: it follows C3 to C5 and needed no guesses."""
     if any(getattr(part, "patched", False) for part in parts) or not KNOWN_FIELDS.issuperset(item):
         return False
-    if item.get("function_call") is not None or _is_empty(item, "tool_calls"):
+    if item.get("function_call") is not None:
         return False
-    if _is_empty(item, "thinking_blocks"):
+    if _is_empty(item, "tool_calls") or _is_empty(item, "thinking_blocks"):
         return False
     if role is Role.ASSISTANT and (item.get("tool_calls") or item.get("audio")):
         return item.get("content") is None or _has_content(item)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Match
-from compaction.dialects.blocks import parts_error
-from compaction.dialects.openai.parsing import REASONING_FIELDS
+from compaction.dialects.blocks import CHAT_FIELDS, REASONING_FIELDS, parts_error
 from compaction.messages import JSON
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -16,9 +15,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 _OWN_ROLES = frozenset({"tool", "function"})
 
 #: Fields that only this dialect has. OpenAI's SDK writes them even if they are null.
-_OWN_FIELDS = frozenset(
-    {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations"} | REASONING_FIELDS
-)
+_OWN_FIELDS = frozenset({"annotations"} | CHAT_FIELDS)
 
 #: Fields of an assistant message that can replace its content.
 _ANSWERS = ("tool_calls", "function_call", "refusal", "audio", *sorted(REASONING_FIELDS))

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compaction.dialects.blocks import as_text, digested_id, error_text, joined_text, note_of
-from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME, REASONING_FIELDS
+from compaction.dialects.blocks import (
+    REASONING_FIELDS,
+    as_text,
+    digested_id,
+    error_text,
+    joined_text,
+    note_of,
+)
+from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
 from compaction.dialects.openai_responses.media import chat_media
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Match
-from compaction.dialects.blocks import parts_error
+from compaction.dialects.blocks import CHAT_FIELDS, parts_error
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CUSTOM_CALL,
@@ -23,12 +23,6 @@ from compaction.dialects.openai_responses.kinds import (
     kind_of,
 )
 from compaction.messages import JSON
-
-#: Fields of messages in other dialects. This one does not have them, so their content would be lost.
-_FOREIGN_FIELDS = frozenset(
-    {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
-    | {"reasoning_content", "thinking_blocks"}
-)
 
 _TEXT_KINDS = frozenset({INPUT_TEXT, OUTPUT_TEXT})
 #: The field of each type of part that consists of a text.
@@ -66,7 +60,7 @@ def _message_error(item: Mapping[str, Any]) -> str | None:
     role, content = item.get("role"), item.get("content")
     if not isinstance(role, str) or role not in ROLES:
         return f"`role` must be one of: {', '.join(sorted(ROLES))}."
-    if not _FOREIGN_FIELDS.isdisjoint(item) and (fields := [f for f in _FOREIGN_FIELDS if item.get(f)]):
+    if not CHAT_FIELDS.isdisjoint(item) and (fields := [f for f in CHAT_FIELDS if item.get(f)]):
         return f"`{min(fields)}` is not supported."
     if isinstance(content, str):
         return None

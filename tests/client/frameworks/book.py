@@ -8,9 +8,17 @@ app = ContextApp(os.environ["CONTEXTAPP_URL"], os.environ["CONTEXTAPP_KEY"], ret
 SESSION_ID = os.environ["SESSION"]
 MODEL = os.environ["MODEL"]
 IS_CLAUDE = MODEL.startswith("claude")
+PROVIDER = "anthropic" if IS_CLAUDE else "openai"
 NEW = {"model": MODEL, "budget": {"input_tokens": 6_000}}
 QUESTION = "Who lives in house_7 of the last page?"
 INSTRUCTIONS = "Read all pages."
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "read_page",
+        "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}},
+    },
+}
 
 
 def read_page(number: int) -> str:

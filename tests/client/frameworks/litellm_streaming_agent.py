@@ -4,19 +4,11 @@ import asyncio
 import json
 
 import litellm
-from book import INSTRUCTIONS, IS_CLAUDE, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
+from book import INSTRUCTIONS, MODEL, NEW, PROVIDER, QUESTION, SESSION_ID, TOOL, app, read_page
 from contextapp_client.adapters.litellm import ContextAppCallback
 
 litellm.suppress_debug_info = True  # written to the output
 litellm.callbacks = [ContextAppCallback(app, create=NEW)]
-PROVIDER = "anthropic" if IS_CLAUDE else "openai"
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "read_page",
-        "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}},
-    },
-}
 
 
 async def stored(text: str) -> None:

@@ -33,17 +33,13 @@ _MAX_SESSIONS = 10_000
 _OWN_FIELDS = frozenset({"images", "provider_specific_fields", "reasoning_items"})
 
 
-def _encode(message: Any) -> Sequence[Message]:
-    """Return a message without null fields and LiteLLM's own fields.
-
-    LiteLLM accepts dictionaries and the message objects of its responses.
-    """
-    fields = message if isinstance(message, Mapping) else message.model_dump(mode="json")
-    given = {name: value for name, value in fields.items() if name not in _OWN_FIELDS}
+def _encode(message: Message) -> Sequence[Message]:
+    """Return a message without null fields, except `content`, and without LiteLLM's own fields."""
+    given = {name: value for name, value in message.items() if name not in _OWN_FIELDS}
     return [{name: value for name, value in given.items() if value is not None or name == "content"}]
 
 
-_CODEC: Codec[Any] = Codec(format="openai", encode=_encode, decode=list)
+_CODEC: Codec[Message] = Codec(format="openai", encode=_encode, decode=list)
 
 
 @dataclass(slots=True, kw_only=True)

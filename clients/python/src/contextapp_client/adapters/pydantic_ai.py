@@ -145,10 +145,9 @@ def _request_part(part: Any) -> Message | None:
         return {"role": "user", "content": _user_content(part.content)}
     if not hasattr(part, "model_response"):
         return None
-    retry: Message = {"role": "user", "content": part.model_response()}
     if getattr(part, "tool_name", None):  # in histories of earlier versions, the result of a call
-        retry |= {"role": "tool", "tool_call_id": part.tool_call_id}
-    return retry
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response()}
+    return {"role": "user", "content": part.model_response()}
 
 
 def _user_content(content: Any) -> Any:
