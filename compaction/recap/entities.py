@@ -9,7 +9,7 @@ that mention the name, with recency, with work on its file, and with the brevity
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, count, islice, repeat
 from operator import add, mul, sub
@@ -166,60 +166,57 @@ class Packing:
         """List the best names until `room` tokens are used.
 
         The tokens of the parts do not add up exactly to those of the whole recap. If it exceeds its cap, fill
-        again with less room.
+        again with less room. There are thousands of names, so the usual one calls few functions.
         """
         self._clear()
-        listed, used = self._listed, 0
-        for index, name, size, line in self._candidates():
-            shorter = short_forms(name)
-            covered = self._covered(shorter) if shorter else ()
-            for short in covered:
-                used -= self._sizes[short]
-            is_shown = line.is_listed or name not in line.known
-            if is_shown:
-                used += self._tokens(name, size, line)
-            if not line.is_listed:
-                used += line.tokens
-            if used >= room:
-                self._next = index
-                return
-            for short in covered:
-                del listed[short].names[short]
-            if not line.is_listed:
-                line.is_listed = True
-                listed.update(dict.fromkeys(line.known, line))
-            if is_shown:
-                line.names[name] = None
-                listed[name] = line
-                for short in shorter:
-                    listed[short] = line
-
-    def _candidates(self) -> Iterator[tuple[int, str, int, _Line]]:
-        """Yield the names that could be listed, with their index, their tokens or 0, and their line."""
-        listed, shown, own = self._listed, self._shown, self._contents.names.own
+        listed, lines, passed, sizes = self._listed, self._lines, self._passed, self._sizes
+        files, home_of, own = self._contents.files, self._contents.home.get, self._contents.names.own
+        used, self._next = 0, len(self._ranked)
         for index, (name, size) in enumerate(self._ranked.items()):
             if name in listed:
                 continue
-            line = self._line_of(name)
+            line = lines.get(name if name in files else home_of(name, OTHER_NAMES)) or self._line_of(name)
             if len(line.names) >= LINE_NAMES and name not in own:
                 continue
-            if name not in shown:
-                yield index, name, size, line
+            if name in self._shown:
+                passed.append(name)
+                if len(passed) == RESERVE:
+                    self._next = index + 1
+                    return
                 continue
-            self._passed.append(name)
-            if len(self._passed) == RESERVE:
-                self._next = index + 1
+            shorter = short_forms(name)
+            covered = self._covered(shorter) if shorter else ()
+            is_shown = line.is_listed or name not in line.known
+            if is_shown:
+                used += (size or sizes[name]) + self._label_tokens(group_of(name, own.get(name, -1)), line)
+            used += (0 if line.is_listed else line.tokens) - sum(sizes[short] for short in covered)
+            if used >= room:
+                self._next = index
                 return
-        self._next = len(self._ranked)
+            self._list(name, line, shorter, covered, is_shown=is_shown)
 
-    def _tokens(self, name: str, size: int, line: _Line) -> int:
-        """Return the tokens of a name, and of the label of its group if it is the first on its line."""
-        tokens = size or self._sizes[name]
-        group = group_of(name, self._contents.names.own.get(name, -1))
-        if group not in line.groups:
-            line.groups.add(group)
-            tokens += self._count(group.label)
-        return tokens
+    def _label_tokens(self, group: Group, line: _Line) -> int:
+        """Return the tokens of the label of a group if the next name is its first on the line."""
+        if group in line.groups:
+            return 0
+        line.groups.add(group)
+        return self._count(group.label)
+
+    def _list(
+        self, name: str, line: _Line, shorter: Collection[str], covered: Collection[str], *, is_shown: bool
+    ) -> None:
+        """List a name on its line, instead of the shorter ones that it covers."""
+        listed = self._listed
+        for short in covered:
+            del listed[short].names[short]
+        if not line.is_listed:
+            line.is_listed = True
+            listed.update(dict.fromkeys(line.known, line))
+        if is_shown:
+            line.names[name] = None
+            listed[name] = line
+            for short in shorter:
+                listed[short] = line
 
     def items(self) -> tuple[Item, ...]:
         """Return the lines, most recently changed file first."""
