@@ -51,7 +51,9 @@ def started(port: int) -> Iterator[Instance]:
     # The gateway listens on the next port.
     bare_port = port + 2
     environment = {**os.environ, "CONTEXTAPP_HOME": str(home), "CONTEXTAPP_PORT": str(port)}
-    for name in ("DATABASE_URL", "CELERY_BROKER_URL"):
+    # With the last one, each process would compile all modules and keep the memory that this takes.
+    # `make run` removes it as well.
+    for name in ("DATABASE_URL", "CELERY_BROKER_URL", "PYTHONDONTWRITEBYTECODE"):
         environment.pop(name, None)
     product = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, env=environment)
     bare = None
