@@ -166,16 +166,15 @@ class Packing:
         """List the best names until `room` tokens are used.
 
         The tokens of the parts do not add up exactly to those of the whole recap. If it exceeds its cap, fill
-        again with less room. There are thousands of names, so the usual one calls few functions.
+        again with less room.
         """
         self._clear()
-        listed, lines, passed, sizes = self._listed, self._lines, self._passed, self._sizes
-        files, home_of, own = self._contents.files, self._contents.home.get, self._contents.names.own
+        listed, passed, sizes, own = self._listed, self._passed, self._sizes, self._contents.names.own
         used, self._next = 0, len(self._ranked)
         for index, (name, size) in enumerate(self._ranked.items()):
             if name in listed:
                 continue
-            line = lines.get(name if name in files else home_of(name, OTHER_NAMES)) or self._line_of(name)
+            line = self._line_of(name)
             if len(line.names) >= LINE_NAMES and name not in own:
                 continue
             if name in self._shown:
@@ -189,7 +188,10 @@ class Packing:
             is_shown = line.is_listed or name not in line.known
             if is_shown:
                 used += (size or sizes[name]) + self._label_tokens(group_of(name, own.get(name, -1)), line)
-            used += (0 if line.is_listed else line.tokens) - sum(sizes[short] for short in covered)
+            if not line.is_listed:
+                used += line.tokens
+            for short in covered:
+                used -= sizes[short]
             if used >= room:
                 self._next = index
                 return
