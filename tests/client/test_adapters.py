@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from contextapp_client import ContextApp
 
-from tests.client.frameworks.running import run_agent
+from tests.client.frameworks.running import Frameworks
 from tests.gateway import anthropic_talk, openai_talk
 from tests.gateway.double import Behaviour, Provider, Received, Reply
 
@@ -25,6 +25,13 @@ FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_st
 CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming")
 #: Input tokens of a Claude response that were not read from the cache.
 UNCACHED = anthropic_talk.USAGE["input_tokens"] + anthropic_talk.USAGE["cache_creation_input_tokens"]
+
+
+@pytest.fixture(scope="module")
+def frameworks() -> Iterator[Frameworks]:
+    frameworks = Frameworks()
+    yield frameworks
+    frameworks.stop()
 
 
 @pytest.fixture
@@ -80,10 +87,10 @@ def _results(body: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
-    framework: str, served_url: str, api_key: str, provider: Provider
+    framework: str, frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
 ) -> None:
     name = uuid4().hex
-    said = run_agent(framework, url=served_url, key=api_key, session=name, provider=provider.url)
+    said = frameworks.run_agent(framework, url=served_url, key=api_key, session=name, provider=provider.url)
     assert said == ANSWER
     session = ContextApp(served_url, api_key).session(name)
     info = session.info()
@@ -100,11 +107,11 @@ def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
 
 
 def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
-    served_url: str, api_key: str, provider: Provider
+    frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
 ) -> None:
     name = uuid4().hex
     given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
-    assert run_agent("pydantic_ai_history", **given) == ANSWER
+    assert frameworks.run_agent("pydantic_ai_history", **given) == ANSWER
     session = ContextApp(served_url, api_key).session(name)
     stored = [message for turn in session.turns() for message in turn["messages"]]
     assert [message["role"] for message in stored[:4]] == ["user", "assistant", "tool", "user"]
@@ -114,13 +121,13 @@ def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
 
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
 def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_before_it(
-    framework: str, served_url: str, api_key: str, provider: Provider
+    framework: str, frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
 ) -> None:
     thinker = Thinker()
     provider.otherwise = thinker.reply
     name = uuid4().hex
     given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
-    assert run_agent(framework, **given, model="claude-sonnet-5-5") == ANSWER
+    assert frameworks.run_agent(framework, **given, model="claude-sonnet-5-5") == ANSWER
     assert not thinker.rejected
     session = ContextApp(served_url, api_key).session(name)
     assert session.info()["compactions"] > 0
@@ -133,12 +140,12 @@ def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_befo
 
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
 def test_thinking_of_models_that_do_not_bind_it_is_kept_in_an_open_tool_loop(
-    framework: str, served_url: str, api_key: str, provider: Provider
+    framework: str, frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
 ) -> None:
     provider.otherwise = Thinker().reply
     name = uuid4().hex
     given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
-    assert run_agent(framework, **given, model="claude-sonnet-4-5") == ANSWER
+    assert frameworks.run_agent(framework, **given, model="claude-sonnet-4-5") == ANSWER
     assert ContextApp(served_url, api_key).session(name).info()["compactions"] > 0
     returned = [_signatures(json.loads(request.body)) for request in provider.received]
     assert all(f"signature-{number - 1}" in returned[number] for number in range(1, PAGES + 1))
@@ -187,11 +194,13 @@ def _answered(messages: list[dict[str, Any]]) -> list[str]:
     return [block["tool_use_id"] for block in _blocks(messages) if block["type"] == "tool_result"]
 
 
-def test_without_contextapp_the_model_sees_the_whole_history(provider: Provider) -> None:
+def test_without_contextapp_the_model_sees_the_whole_history(
+    frameworks: Frameworks, provider: Provider
+) -> None:
     """The other adapters share the code that this one uses."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         closed = f"http://127.0.0.1:{free.getsockname()[1]}"
-    said = run_agent("litellm", url=closed, key="ctx_none", session="s", provider=provider.url)
+    said = frameworks.run_agent("litellm", url=closed, key="ctx_none", session="s", provider=provider.url)
     assert said == ANSWER
     assert len(_results(json.loads(provider.received[-1].body))) == PAGES
 

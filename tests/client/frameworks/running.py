@@ -6,6 +6,7 @@ contextapp uses. Their environment is kept between runs.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,8 +19,14 @@ import pytest
 from tests.serving import ROOT
 
 FOLDER = Path(tempfile.gettempdir()) / "contextapp-frameworks"
-#: Maximum seconds for the run of an agent.
-PATIENCE = 120
+HERE = Path(__file__).parent
+#: The modules that the programs import, by the beginning of their names.
+MODULES = {
+    "pydantic_ai": ("pydantic_ai.models.anthropic", "pydantic_ai.models.openai"),
+    "langchain": ("langchain.agents", "langchain_anthropic", "langchain_openai"),
+    "litellm": ("litellm",),
+    "openai_agents": ("agents",),
+}
 
 
 @cache
@@ -42,31 +49,52 @@ def frameworks_python() -> str:
     return str(FOLDER / "bin" / "python")
 
 
-def run_agent(name: str, *, url: str, key: str, session: str, provider: str, model: str = "gpt-5") -> str:
-    """Run the program `name` of this folder, and return the last message of its agent."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
-        "CONTEXTAPP_URL": url,
-        "CONTEXTAPP_KEY": key,
-        "SESSION": session,
-        "MODEL": model,
-        "OPENAI_BASE_URL": f"{provider}/v1",
-        "OPENAI_API_KEY": "sk-test",
-        "ANTHROPIC_BASE_URL": provider,
-        "ANTHROPIC_API_BASE": provider,  # LiteLLM's name
-        "ANTHROPIC_API_KEY": "sk-test",
-        "OPENAI_AGENTS_DISABLE_TRACING": "1",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-    program = Path(__file__).with_name(f"{name}_agent.py")
-    done = subprocess.run(
-        [frameworks_python(), program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    assert not done.returncode, done.stderr
-    return done.stdout.strip()
+class Frameworks:
+    """Runs the programs of this folder. Each framework is imported once, by a `host.py`."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[tuple[str, ...], subprocess.Popen[str]] = {}
+
+    def run_agent(
+        self, name: str, *, url: str, key: str, session: str, provider: str, model: str = "gpt-5"
+    ) -> str:
+        """Run the program `name` of this folder, and return the last message of its agent."""
+        environment = {
+            "CONTEXTAPP_URL": url,
+            "CONTEXTAPP_KEY": key,
+            "SESSION": session,
+            "MODEL": model,
+            "OPENAI_BASE_URL": f"{provider}/v1",
+            "OPENAI_API_KEY": "sk-test",
+            "ANTHROPIC_BASE_URL": provider,
+            "ANTHROPIC_API_BASE": provider,  # LiteLLM's name
+            "ANTHROPIC_API_KEY": "sk-test",
+        }
+        host = self._host(next(modules for each, modules in MODULES.items() if name.startswith(each)))
+        assert host.stdin is not None
+        assert host.stdout is not None
+        host.stdin.write(json.dumps([str(HERE / f"{name}_agent.py"), environment]) + "\n")
+        host.stdin.flush()
+        status, output, errors = json.loads(host.stdout.readline())
+        assert not status, errors
+        return str(output).strip()
+
+    def stop(self) -> None:
+        for host in self._hosts.values():
+            host.communicate()
+
+    def _host(self, modules: tuple[str, ...]) -> subprocess.Popen[str]:
+        if modules not in self._hosts:
+            self._hosts[modules] = subprocess.Popen(
+                [frameworks_python(), HERE / "host.py", *modules],
+                env={
+                    "PATH": os.environ["PATH"],
+                    "PYTHONPATH": str(ROOT / "clients" / "python" / "src"),
+                    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+                    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+                },
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        return self._hosts[modules]
