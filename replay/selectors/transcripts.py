@@ -8,13 +8,13 @@ from compaction.replay import Transcript, transcript_of
 from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
 from sessions.models import AgentSession, Preamble
 from sessions.models import Turn as TurnRow
-from sessions.selectors.convert import message_value, usage_of
+from sessions.selectors.convert import usage_of
+from sessions.selectors.stored_rows import message_batches
 
 
 def session_transcript(session: AgentSession) -> Transcript:
     """Return the transcript of a session. Reads the whole history, so only workers call it."""
-    rows = session.messages.select_related("blob").order_by("position")
-    messages = [message_value(row, session.format) for row in rows.iterator(chunk_size=500)]
+    messages = [row.value(session.format) for rows, _ in message_batches(session) for row in rows]
     turns = list(session.turns.order_by("index"))
     fixed_tokens = {
         preamble.version: preamble.system_tokens + preamble.tools_tokens
