@@ -31,6 +31,11 @@ from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
 
+_NO_SUCH_URL = (
+    b'{"error":{"type":"not_found_error","message":"No such URL. '
+    b'The gateway only serves URLs below /gateway/. The API has its own port."}}'
+)
+
 
 class Refused(Exception):
     """A request that the gateway does not forward."""
@@ -89,7 +94,7 @@ class Gateway:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         route = route_of(scope["method"], raw_path.partition(b"?")[0], scope["query_string"])
         if route is None:
-            await respond(send, 404, b'{"error":{"type":"not_found_error","message":"No such URL."}}')
+            await respond(send, 404, _NO_SUCH_URL)
             return
         body = Body(receive)
         try:

@@ -48,7 +48,10 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not _answers(url):
         if process.poll() is not None:
-            raise DemoError("contextapp did not start; see its error above.")
+            raise DemoError(
+                "contextapp did not start; see its error above. "
+                "If an instance is running on another port, set CONTEXTAPP_PORT to that port."
+            )
         if time.monotonic() > deadline:
             raise DemoError(f"contextapp did not start within {_START_SECONDS} s.")
         time.sleep(0.2)

@@ -16,7 +16,7 @@ from gateway.providers import PROVIDERS, Answer, Identity
 from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
 from gateway.recording.sessions import Place, session_of_call, title_update
-from pricing.usage import UsageError, cache_writes_1h, usage_read
+from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_read
 from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
@@ -118,7 +118,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
 
 def _usage(answer: Answer) -> tuple[Usage | None, int]:
     """Return the usage of an answer and its cache-write tokens of one hour; None and 0 if it is invalid."""
-    if not answer.usage:
+    if not answer.usage or not has_input_tokens(answer.usage):
         return None, 0
     try:
         return usage_read(answer.usage), cache_writes_1h(answer.usage)

@@ -36,6 +36,7 @@ from sessions.api.errors import (
     error_response,
     sentence,
     store_unavailable,
+    unknown_field,
 )
 from sessions.models import AgentSession
 from sessions.store.blobs import StorageUnavailable
@@ -175,10 +176,7 @@ def _refuse_unknown(request: HttpRequest, known: Collection[str]) -> None:
         raise InvalidRequest("unknown_field", "The URL has too many parameters.") from None
     for name in names:
         if name not in known:
-            supported = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
-            raise InvalidRequest(
-                "unknown_field", f"Unknown parameter `{name}`. Supported: {supported}.", param=name
-            )
+            raise unknown_field(name, known, kind="parameter")
 
 
 def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HttpResponse:

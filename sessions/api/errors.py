@@ -14,10 +14,11 @@ ApiError
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import is_valid_path
 from django.views.defaults import page_not_found
 
 from sessions.store.bodies import json_bytes
@@ -144,6 +145,18 @@ CODES: Mapping[str, str] = {
 }
 
 
+def unknown_field(
+    name: str, known: Collection[str], *, within: str = "", kind: str = "field"
+) -> InvalidRequest:
+    """Return the error for a field or parameter that is not among `known`.
+
+    `within` is the path of the object that contains the field.
+    """
+    path = f"{within}.{name}" if within else name
+    supported = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
+    return InvalidRequest("unknown_field", f"Unknown {kind} `{path}`. Supported: {supported}.", param=path)
+
+
 def sentence(error: Exception | str) -> str:
     """Return the message of an error from another layer as a sentence."""
     text = str(error)
@@ -169,7 +182,14 @@ def error_response(
 
 
 def unknown_url(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Respond to a URL that matches no route: as JSON under `/api/`, as a page elsewhere."""
-    if request.path.startswith("/api/"):
-        return NotFound("not_found", "No such URL. See /api/docs/ for the available endpoints.").response()
-    return page_not_found(request, exception)
+    """Respond to a URL that matches no route: as JSON under `/api/` and `/gateway/`, else as a page."""
+    if request.path.startswith("/gateway/"):
+        return NotFound(
+            "not_found", "The gateway has its own port. contextapp prints its URL when it starts."
+        ).response()
+    if not request.path.startswith("/api/"):
+        return page_not_found(request, exception)
+    slashed = f"{request.path_info}/"
+    if not request.path_info.endswith("/") and is_valid_path(slashed):
+        return NotFound("not_found", f"URLs end with a slash: {slashed}").response()
+    return NotFound("not_found", "No such URL. See /api/docs/ for the available endpoints.").response()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidRequest, unknown_field
 from sessions.services.push.values import Latency
 
 #: Maximum duration of a call in milliseconds: one day.
@@ -20,8 +20,7 @@ def latency_field(data: Any) -> Latency:
     if not isinstance(data, dict):
         raise InvalidRequest("invalid_field", "`latency` must be an object.", param="latency")
     if unknown := data.keys() - {_FIRST, _DURATION}:
-        name = f"latency.{min(unknown)}"
-        raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
+        raise unknown_field(min(unknown), (_FIRST, _DURATION), within="latency")
     first, duration = (_milliseconds(data, name) for name in (_FIRST, _DURATION))
     if first is not None and duration is not None and first > duration:
         raise InvalidRequest(

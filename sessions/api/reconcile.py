@@ -12,7 +12,7 @@ from django.utils import timezone
 from compaction.dialects import get_dialect
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, sentence
+from sessions.api.errors import InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import check_preamble, reject_secret
 from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
@@ -162,8 +162,7 @@ def _invalid(error: InvalidHistory) -> InvalidRequest:
 def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
     """Parse all fields except the messages. Raises `InvalidRequest`."""
     if unknown := fields.keys() - _FIELDS:
-        name = min(unknown)
-        raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
+        raise unknown_field(min(unknown), _FIELDS | {"messages"})
     check_preamble(fields.get("system"), fields.get("tools"))
     compacted = fields.get("compacted", False)
     if not isinstance(compacted, bool):

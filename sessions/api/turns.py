@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
-from pricing.usage import UsageError, cache_writes_1h, usage_read
+from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_read
 from redaction import Redaction
 from sessions.api import serializers
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest, sentence
+from sessions.api.errors import Conflict, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
 from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
@@ -161,8 +161,7 @@ def push_read(
     session, or None if it is unknown. Does not use a serializer, because this is the hot path.
     """
     if unknown := body.keys() - _FIELDS:
-        name = min(unknown)
-        raise InvalidRequest("unknown_field", f"Unknown field `{name}`.", param=name)
+        raise unknown_field(min(unknown), _FIELDS)
     values = body.get("messages")
     if values is None:
         raise InvalidRequest("missing_field", "`messages` is required.", param="messages")
@@ -233,15 +232,25 @@ def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
 
 
 def usage_field(data: Any) -> tuple[Usage | None, int]:
-    """Return the usage, and the number of cache-write tokens with a TTL of one hour."""
-    if data is None:
+    """Return the usage, and the number of cache-write tokens with a TTL of one hour.
+
+    Returns None and 0 without a usage. Raises `InvalidRequest`.
+    """
+    if data is None or data == {}:
         return None, 0
     if not isinstance(data, dict):
         raise InvalidRequest("invalid_field", "`usage` must be an object.", param="usage")
     try:
-        return usage_read(data), cache_writes_1h(data)
+        usage = usage_read(data), cache_writes_1h(data)
     except UsageError as error:
         raise InvalidRequest("invalid_field", sentence(error), param=f"usage.{error.field}") from None
+    if not has_input_tokens(data):
+        raise InvalidRequest(
+            "invalid_field",
+            "`usage` must have `input_tokens` or `prompt_tokens`, as in a response of Anthropic or OpenAI.",
+            param="usage",
+        )
+    return usage
 
 
 def _expected(value: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Responses to HEAD requests and unsupported methods."""
+"""Responses to HEAD requests, unsupported methods, unknown URLs and unknown fields."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlsplit
 
 import pytest
+from django.test import Client
 
 from tests.api.client import Api, code
 
@@ -35,3 +36,52 @@ def test_an_unsupported_method_returns_the_allowed_ones(api: Api) -> None:
 def test_too_many_query_parameters_are_rejected(api: Api) -> None:
     answer = api.get("sessions/?" + "&".join(f"a{number}=1" for number in range(1_001)))
     assert (answer.status_code, code(answer)) == (400, "unknown_field")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_url_without_its_slash_is_named(api: Api, method: str) -> None:
+    answer = api.call(method, "sessions/s/turns", None)
+    assert (answer.status_code, code(answer)) == (404, "not_found")
+    assert "/api/v1/sessions/s/turns/" in answer.json()["error"]["message"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["nothing", "nothing/"])
+def test_an_unknown_url_refers_to_the_documentation(api: Api, path: str) -> None:
+    answer = api.get(path)
+    assert (answer.status_code, code(answer)) == (404, "not_found")
+    assert "/api/docs/" in answer.json()["error"]["message"]
+
+
+@pytest.mark.django_db
+def test_a_call_for_the_gateway_is_told_that_it_has_another_port(client: Client) -> None:
+    answer = client.post("/gateway/anthropic/v1/messages", {}, content_type="application/json")
+    assert (answer.status_code, code(answer)) == (404, "not_found")
+    assert "port" in answer.json()["error"]["message"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "body", "unknown", "supported"),
+    [
+        ("sessions/", {"id": "s", "tag": ["a"]}, "tag", "`tags`"),
+        ("sessions/", {"id": "s", "budget": {"tokens": 1}}, "budget.tokens", "`input_tokens`"),
+        ("sessions/s/turns/", {"message": []}, "message", "`messages`"),
+        ("sessions/s/reconcile/", {"messages": [], "history": []}, "history", "`compacted`"),
+    ],
+)
+def test_an_unknown_field_is_named_with_those_that_exist(
+    api: Api, path: str, body: dict[str, object], unknown: str, supported: str
+) -> None:
+    api.post("sessions/", {"id": "s", "if_exists": "return"})
+    error = api.post(path, body).json()["error"]
+    assert (error["code"], error["param"]) == ("unknown_field", unknown)
+    assert supported in error["message"]
+
+
+@pytest.mark.django_db
+def test_an_invalid_setting_of_a_policy_is_named(api: Api) -> None:
+    error = api.post("sessions/", {"policy": {"target": 7}}).json()["error"]
+    assert (error["code"], error["param"]) == ("invalid_field", "policy.target")
+    assert error["message"].startswith("`policy.target` must be between 0 and 1")

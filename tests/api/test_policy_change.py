@@ -83,8 +83,8 @@ def test_a_change_is_audited_once(api: Api) -> None:
 @pytest.mark.parametrize(
     ("body", "expected", "param"),
     [
-        ({"policy": {"target": 2}}, "invalid_field", "policy"),
-        ({"policy": "tiny"}, "invalid_field", "policy"),
+        ({"policy": {"target": 2}}, "invalid_field", "policy.target"),
+        ({"policy": "tiny"}, "invalid_field", "policy.preset"),
         ({"policy": None}, "invalid_field", "policy"),
         ({"name": "x"}, "unknown_field", "name"),
     ],

@@ -105,6 +105,18 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("system true", {"messages": [ASK], "system": True}, 400, "invalid_field"),
     ("usage a list", {"messages": [ASK], "usage": []}, 400, "invalid_field"),
     (
+        "usage in another format",
+        {"messages": [ASK], "usage": {"promptTokenCount": 500, "candidatesTokenCount": 20}},
+        400,
+        "invalid_field",
+    ),
+    (
+        "usage with a misspelled field",
+        {"messages": [ASK], "usage": {"inputs_tokens": 5}},
+        400,
+        "invalid_field",
+    ),
+    (
         "usage details a number",
         {"messages": [ASK], "usage": {"prompt_tokens": 1, "prompt_tokens_details": 1}},
         400,

@@ -31,6 +31,14 @@ def client(server: FlakyServer, **options: float) -> ContextApp:
     return ContextApp(server.url, "ctx_key", **options)
 
 
+@pytest.mark.parametrize("path", ["", "/", "/api/v1", "/api/v1/"])
+def test_the_url_may_be_that_of_the_server_or_of_its_api(flaky: Flaky, path: str) -> None:
+    server = flaky(PUSHED)
+    ContextApp(server.url + path, "ctx_key").session("s").push([{"role": "user", "content": "hi"}])
+    [(_, requested, _, _)] = server.seen
+    assert requested == "/api/v1/sessions/s/turns/"
+
+
 class TestRetries:
     @pytest.mark.slow
     @pytest.mark.parametrize("failure", [BUSY, DROPPED, Canned(status=502, body=b"<html>")])

@@ -290,6 +290,17 @@ class TestChat:
         assert (turn.uncached_tokens, turn.cache_read_tokens, turn.output_tokens) == (100, 900, 20)
         assert (session.format, session.model) == ("openai", "gpt-5")
 
+    def test_a_usage_in_an_unknown_format_is_not_recorded_as_zero(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        answer = json.loads(chat_whole({"role": "assistant", "content": "Hello."}).parts[0])
+        answer["usage"] = {"promptTokenCount": 7}
+        provider.script = [Reply(parts=[json.dumps(answer).encode()])]
+        body = json.dumps({"model": "gpt-5", "messages": [user("Hi.")]}).encode()
+        gateway.call(CHAT, body, {"x-contextapp-key": api_key, "authorization": "Bearer sk"})
+        gateway.settle()
+        assert AgentSession.objects.get().turns.get().prompt_reported is None
+
     def test_without_usage_the_answer_is_recorded_all_the_same(
         self, gateway: Running, provider: Provider, api_key: str
     ) -> None:

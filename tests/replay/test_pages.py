@@ -112,7 +112,7 @@ def test_an_invalid_custom_policy_starts_nothing(member_client: Client) -> None:
     )
     assert response.status_code == 422
     assert "The custom policy is not valid." in response.text
-    assert "must be between 0 and 1" in response.text
+    assert "Must be between 0 and 1" in response.text
     assert not ReplayRun.objects.exists()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import pluralize
 from rich.console import Console
 from rich.progress import track
 
@@ -94,7 +95,10 @@ class Command(BaseCommand):
     ) -> None:
         sums = [totals(session.totals[index] for session in found) for index in range(len(settings))]
         calls = sum(session.calls for session in found)
-        title = f"{len(found):,} sessions, {calls:,} model calls, {seconds:.0f} s"
+        title = (
+            f"{len(found):,} session{pluralize(len(found))}, {calls:,} model call{pluralize(calls)}, "
+            f"{seconds:.0f} s"
+        )
         text = StringIO()
         width = None if self.stdout.isatty() else _WIDTH
         Console(file=text, width=width, force_terminal=self.stdout.isatty()).print(

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from compaction.dialects import dialect_choices
 from compaction.errors import PolicyError
 from compaction.policy import Policy
-from sessions.api.errors import InvalidRequest, about
+from sessions.api.errors import unknown_field
 from sessions.api.serializers.validation import RULE
 
 MAX_TOKENS = 2_000_000_000
@@ -25,8 +25,16 @@ class Strict(serializers.Serializer):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
-            raise InvalidRequest("unknown_field", f"Unknown field `{unknown[0]}`.", param=unknown[0])
+            raise unknown_field(unknown[0], self.fields.keys(), within=self._path())
         return super().to_internal_value(data)
+
+    def _path(self) -> str:
+        """Return the path of this object in the body, "" for the body itself."""
+        names, field = [], self
+        while field is not None:
+            names.append(field.field_name)
+            field = field.parent
+        return ".".join(filter(None, reversed(names)))
 
 
 class ErrorBody(serializers.Serializer):
@@ -98,7 +106,8 @@ class PolicyField(JsonObject):
         try:
             Policy.from_json(value)
         except PolicyError as error:
-            raise serializers.ValidationError(about(error.field, error), code=RULE) from None
+            text = str(error).removeprefix(f"{error.field}: ")
+            raise serializers.ValidationError({error.field: [text]}, code=RULE) from None
         return value
 
 

@@ -92,8 +92,6 @@ def _child(field: Any, name: str | int) -> Any:
 
 def _message(path: str, field: Any, detail: ErrorDetail) -> str:
     if detail.code == RULE:
-        if path and detail.startswith("`"):  # names a nested field that the serializer does not define
-            return f"`{path}.{detail[1:]}"
         return about(path, detail) if path else str(detail)
     text = "must not be null." if detail.code == "null" else _requirement(field, detail) or str(detail)
     return f"`{path}` {text}" if path else f"The body {text}"

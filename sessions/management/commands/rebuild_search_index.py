@@ -22,7 +22,7 @@ class Command(BaseCommand):
         if slug := options["project"]:
             project = Project.objects.filter(slug=slug).first()
             if project is None:
-                raise CommandError(f"no project with the slug {slug!r}")
+                raise CommandError(f"Project {slug!r} does not exist.")
             sessions = sessions.filter(project=project)
         ids = list(sessions.values_list("pk", flat=True))
         messages = sum(search_index_rebuild(session_id=id) for id in ids)

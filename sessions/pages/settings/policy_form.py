@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 from django.forms.boundfield import BoundField
+from django.utils.text import capfirst
 
 from compaction.errors import PolicyError
 from compaction.policy import PRESETS, Policy
@@ -154,7 +155,10 @@ class PolicyForm(PlainForm):
                 entered["tools"] = rules
             Policy.from_json(entered)
         except PolicyError as error:
-            self.add_error(error.field if error.field in self.fields else None, str(error))
+            if error.field in self.fields:
+                self.add_error(error.field, f"{capfirst(str(error).removeprefix(f'{error.field}: '))}.")
+            else:
+                self.add_error(None, str(error))
         self.policy = entered
         return data
 

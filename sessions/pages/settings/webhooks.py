@@ -10,6 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
@@ -49,7 +50,7 @@ def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         webhook = webhook_create(project=viewer.project, actor=actor_of(request), **form.cleaned_data)
     except ForbiddenAddress as error:
-        form.add_error("url", f"{error}.")
+        form.add_error("url", f"{capfirst(str(error))}.")
         return _page(request, viewer, {"form": form}, status=422)
     return _page(request, viewer, {"form": WebhookForm(), "created": webhook})
 

@@ -92,7 +92,7 @@ def target_of(url: str, *, allow_private: bool | None = None) -> Target:
     assert parts.hostname is not None
     addresses = _resolved_in_time(parts.hostname)
     if not addresses:
-        raise ForbiddenAddress(f"{parts.hostname} cannot be resolved")
+        raise ForbiddenAddress(f"the host {parts.hostname} cannot be resolved")
     if not allow_private:
         _refuse_private(parts.hostname, addresses)
     return Target(url=parts, address=addresses[0])
@@ -122,7 +122,7 @@ def _resolved_in_time(host: str) -> list[str]:
 
 def _refuse_private(host: str, addresses: Sequence[str]) -> None:
     if not all(map(is_public, addresses)):
-        raise ForbiddenAddress(f"{host} is not a public address")
+        raise ForbiddenAddress(f"the host {host} is not a public address")
 
 
 def is_public(text: str) -> bool:

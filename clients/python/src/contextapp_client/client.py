@@ -21,9 +21,10 @@ _FIRST_POLL, _LAST_POLL = 0.25, 4.0
 class ContextApp:
     """A client of a contextapp server. Thread-safe.
 
-    `timeout` is in seconds and applies to each attempt. `retries` is the maximum number of retries. Requests
-    that are safe to repeat are retried after lost connections, rate limits and temporary server errors, with
-    exponential backoff or after the time given in `Retry-After`.
+    `base_url` is the URL of the server, with or without `/api/v1`. `timeout` is in seconds and applies to
+    each attempt. `retries` is the maximum number of retries. Requests that are safe to repeat are retried
+    after lost connections, rate limits and temporary server errors, with exponential backoff or after the
+    time given in `Retry-After`.
     """
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float = 30, retries: int = 4) -> None:

@@ -41,7 +41,7 @@ class Transport:
     """Requests to one server with one API key. Thread-safe."""
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float, retries: int) -> None:
-        self.base_url = base_url.rstrip("/")
+        self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
         self._headers = {"Authorization": f"Bearer {api_key}", "Accept-Encoding": "gzip"}
         self._retry = Retry(
             total=retries,
