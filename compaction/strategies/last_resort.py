@@ -1,5 +1,6 @@
 """Last resort: keep system prompt, tools, working memory and the latest user message, and nothing else.
 
+Calls that still have no result stay as well.
 The rest of the head is kept if it fits. If even these do not fit, the memory is removed first and the tools
 last.
 """
@@ -35,7 +36,7 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edit, ...]:
-    """Evict all messages except these, the latest user message and the pinned ones."""
+    """Evict all messages except these and the protected ones."""
     stays = {entry.first for entry in kept} | context.protected
     entries = [entry for entry in view.entries if entry.first not in stays]
     if not entries:
@@ -48,7 +49,7 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
 STRATEGY = Strategy(
     name=NAME,
     meaning="Only the system prompt, tools, working memory and latest user message remain.",
-    description="Keeps the system prompt, the tools, the working memory and the latest user message.",
+    description="Keeps the system prompt, the tools, the working memory, the latest user message and open calls.",
     run=run,
     presets=FULL | {"masking", "baseline"},
 )

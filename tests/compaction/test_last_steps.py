@@ -16,7 +16,7 @@ from compaction.policy import PRESETS, Budget, Policy, get_policy
 from compaction.recap import Recap, extract
 from compaction.recap.values import Mention
 from compaction.view import View, apply
-from tests.compaction.builders import COUNTER, assistant, call, dialogue, lines, parse, result, system, user
+from tests.compaction.builders import COUNTER, assistant, call, calls, dialogue, lines, parse, result, system, user
 
 BALANCED = get_policy("balanced")
 
@@ -174,3 +174,14 @@ def test_a_recap_includes_a_request_older_than_the_messages_before_it() -> None:
     assert recap.last_turn == 9
     assert "src/total.py" in recap.render()
     assert "src/mod_8.py" in recap.render()
+
+
+@given(budget=st.integers(1, 3_000), answered=st.booleans())
+def test_calls_without_results_stay_in_the_prompt(budget: int, answered: bool) -> None:
+    """The agent is running them, and appends their results."""
+    newest = [calls(("a", "write", {"text": lines(80)}), ("b", "bash", {"command": "ls"}))]
+    newest += [result("a", lines(40))] if answered else []
+    messages = parse([*dialogue(4), *newest])
+    made = planned(apply((), messages), budget)
+    assert made.view.messages[-len(newest) :] == messages[-len(newest) :]
+    assert made.fits == (made.view.tokens <= budget)
