@@ -49,7 +49,8 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
 STRATEGY = Strategy(
     name=NAME,
     meaning="Only the system prompt, tools, working memory and latest user message remain.",
-    description="Keeps the system prompt, the tools, the working memory, the latest user message and open calls.",
+    description="Keeps the system prompt, the tools, the working memory, the latest user message and open "
+    "calls.",
     run=run,
     presets=FULL | {"masking", "baseline"},
 )

@@ -20,7 +20,19 @@ from compaction.triggers.state import TriggerState
 __all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
 
 #: In order of precedence.
-_MODULES = ("user", "hard", "soft", "turns", "idle", "upgrade", "edit", "thinking", "client", "provider")
+_MODULES = (
+    "user",
+    "hard",
+    "soft",
+    "turns",
+    "idle",
+    "upgrade",
+    "edit",
+    "thinking",
+    "restore",
+    "client",
+    "provider",
+)
 
 
 def _load(module: str) -> Trigger:

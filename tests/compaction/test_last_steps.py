@@ -16,7 +16,18 @@ from compaction.policy import PRESETS, Budget, Policy, get_policy
 from compaction.recap import Recap, extract
 from compaction.recap.values import Mention
 from compaction.view import View, apply
-from tests.compaction.builders import COUNTER, assistant, call, calls, dialogue, lines, parse, result, system, user
+from tests.compaction.builders import (
+    COUNTER,
+    assistant,
+    call,
+    calls,
+    dialogue,
+    lines,
+    parse,
+    result,
+    system,
+    user,
+)
 
 BALANCED = get_policy("balanced")
 

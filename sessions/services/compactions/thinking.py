@@ -12,21 +12,13 @@ from django.db.models import Q
 
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
-from compaction.pipeline import plan_of_edits
-from compaction.record import StepRecord
 from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
 from compaction.triggers import client, provider, thinking
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import edit_values
-from sessions.services.compactions.apply import compaction_apply
-from sessions.services.compactions.lifecycle import (
-    compaction_in_progress,
-    compaction_open,
-    compaction_skip,
-)
+from sessions.services.compactions.given_edits import edits_apply
 from sessions.services.compactions.planning import Loaded, plan_request, view_load
-from sessions.services.compactions.recaps import RecapOrigin
 
 TRIGGER = thinking.TRIGGER
 
@@ -70,21 +62,4 @@ def thinking_clear(session_id: UUID, *, first: int, reason: str) -> Compaction |
 
 
 def _apply(loaded: Loaded, edits: tuple[EditValue, ...], reason: str) -> Compaction | None:
-    """Apply the edits as a compaction, if there are any."""
-    if not edits:
-        return None
-    session, request = loaded.session, plan_request(loaded, trigger=TRIGGER.name)
-    other = compaction_in_progress(session)
-    if other is not None:
-        compaction_skip(compaction=other, reason=f"superseded by the {TRIGGER.name} trigger")
-    compaction = compaction_open(
-        session=session,
-        trigger=TRIGGER.name,
-        state=Compaction.State.RUNNING,
-        policy=request.policy,
-        reason=reason,
-    )
-    tokens = loaded.view.with_edits(edits).tokens
-    step = StepRecord(name=clear_thinking.NAME, edits=len(edits), tokens_after=tokens)
-    plan = plan_of_edits(request, edits, recap=request.previous, steps=(step,))
-    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+    return edits_apply(loaded, edits, trigger=TRIGGER, step=clear_thinking.NAME, reason=reason)

@@ -12,6 +12,7 @@ from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
+from compaction.components import TOOLS
 from compaction.messages import Message, Usage
 from compaction.meter import spike_of
 from compaction.preparation import is_near_hard
@@ -32,7 +33,9 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
     context, shown, preamble_version = session.context, session.shown, session.preamble_version
     if push.preamble is not None and push.preamble.hash != session.preamble_hash:
         sizes = push.preamble.components
-        context, shown, preamble_version = context.set(**sizes), shown.set(**sizes), preamble_version + 1
+        # Tools that were removed for lack of room stay removed until a compaction restores them.
+        kept = {**sizes, TOOLS: 0} if session.has_shed_tools else sizes
+        context, shown, preamble_version = context.set(**sizes), shown.set(**kept), preamble_version + 1
     served, prompt = shown.prompt_of(values), context.prompt_of(values)
     budget = budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model)
     calibration, shown_after = _calibration(session, push, served, prompt), shown.add(values)

@@ -20,6 +20,7 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.planning import edits_in_force
 from sessions.services.compactions.provider import provider_compaction_record
+from sessions.services.compactions.restore import tools_restore
 from sessions.services.compactions.thinking import prompt_changes_after, thinking_clear
 from sessions.services.compactions.triggers import compaction_queue_or_skip
 from sessions.services.push.values import NewTurn, Push
@@ -98,13 +99,19 @@ def triggers_run(turn: NewTurn, push: Push) -> Triggered:
         )
         if recorded is not None:
             return Triggered(compactions=(recorded,), shown=_shown(turn.session.id))
-    cleared = _cleared_by_preamble(turn, push)
+    made = [each for each in (_restored_by_preamble(turn), _cleared_by_preamble(turn, push)) if each]
     trigger = trigger_evaluate(turn)
     triggered = _compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
-    if cleared is None:
+    if not made:
         return triggered
-    compactions = (cleared, *triggered.compactions)
-    return Triggered(compactions=compactions, shown=_shown(turn.session.id))
+    return Triggered(compactions=(*made, *triggered.compactions), shown=_shown(turn.session.id))
+
+
+def _restored_by_preamble(turn: NewTurn) -> Compaction | None:
+    """Restore the tool definitions if they were removed, and the turn changes them to some that fit."""
+    if not turn.changes_preamble or not turn.session.has_shed_tools:
+        return None
+    return tools_restore(turn.session.id)
 
 
 def _cleared_by_preamble(turn: NewTurn, push: Push) -> Compaction | None:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
+from compaction.components import TOOLS
 from compaction.continuation import Continuation
 from compaction.messages import Message, Usage
 from compaction.meter import Spike
@@ -116,6 +117,11 @@ class SessionState(Struct, frozen=True, kw_only=True):
     def has_recorded(self) -> bool:
         """Whether other sources have recorded messages that may be pushed later."""
         return self.push_position < self.message_count
+
+    @property
+    def has_shed_tools(self) -> bool:
+        """Whether the prompt lacks the tool definitions, because they left no room for the messages."""
+        return TOOLS in self.context.tokens and TOOLS not in self.shown.tokens
 
 
 class NewTurn(Struct, frozen=True, kw_only=True):
