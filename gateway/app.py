@@ -269,7 +269,8 @@ def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
         first_token_ms=copy.first_token_ms,
         total_ms=copy.total_ms,
         request_id=copy.request_id,
-        has_other_prompt=is_passed or copy.is_repaired,
+        has_other_prompt=is_passed,
+        is_repaired=copy.is_repaired,
     )
 
 

@@ -53,7 +53,8 @@ class Call:
     is false if the response was cut, by the provider or because the agent disconnected. Times are in
     milliseconds since the request was read; `at` is in seconds since 1970. `request_id` is the provider's.
     `forwarded_estimate` is the size of the prompt that was forwarded with edits, in estimated tokens.
-    `has_other_prompt` is set if another prompt than that of the session was forwarded in compact mode.
+    `has_other_prompt` is set if another prompt than that of the session was forwarded in compact mode, and
+    `is_repaired` if the provider rejected thinking and answered the prompt without any.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Call:
     request_id: str = ""
     forwarded_estimate: int | None = None
     has_other_prompt: bool = False
+    is_repaired: bool = False
 
     @property
     def size(self) -> int:

@@ -113,6 +113,7 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         source=TurnSource.GATEWAY,
         prompt_estimate=call.forwarded_estimate,
         has_other_prompt=call.has_other_prompt,
+        is_repaired=call.is_repaired,
     )
 
 

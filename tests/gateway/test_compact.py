@@ -52,6 +52,7 @@ class Agent:
         self.gateway, self.provider = gateway, provider
         self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant", "x-session-id": "s"} | headers
         self.history: list[dict[str, Any]] = []
+        self.tools = TOOLS
         self.settles = True
         self.rejected = 0
         self.while_answering: Callable[[], None] | None = None
@@ -77,7 +78,7 @@ class Agent:
         sent = json.loads(json.dumps(self.history))
         if isinstance(sent[-1]["content"], list):
             sent[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
-        fields = {"model": MODEL, "tools": TOOLS, "system": SYSTEM, "temperature": 1.0}
+        fields = {"model": MODEL, "tools": self.tools, "system": SYSTEM, "temperature": 1.0}
         response = self.gateway.call(MESSAGES, request(*sent, **fields), self.headers)
         assert response.status == 200, response.body
         self.history.append({"role": "assistant", "content": blocks})
@@ -87,15 +88,16 @@ class Agent:
 
     def answered(self, received: Received, blocks: list[dict[str, Any]]) -> Reply:
         """Answer like a provider that counts tokens and verifies thinking according to rule A11."""
-        messages = json.loads(received.body)["messages"]
+        body = json.loads(received.body)
+        tools, messages = body["tools"], body["messages"]
         for index, message in enumerate(messages):
             for block in message["content"] if isinstance(message["content"], list) else ():
-                if block["type"] == "thinking" and block["signature"] != signature(messages[:index]):
+                if block["type"] == "thinking" and block["signature"] != signature(tools, messages[:index]):
                     self.rejected += 1
                     return Reply(status=400, parts=[b"The block is bound to a different conversation"])
         for block in blocks:
             if block["type"] == "thinking":
-                block["signature"] = signature(messages)
+                block["signature"] = signature(tools, messages)
         if self.while_answering is not None:
             changing = threading.Thread(target=self.while_answering)
             changing.start()
@@ -104,8 +106,8 @@ class Agent:
         return streamed(*blocks, model=MODEL, read=len(received.body) // 4)
 
 
-def signature(messages: list[Any]) -> str:
-    return hashlib.sha256("".join(map(plain, messages)).encode()).hexdigest()
+def signature(tools: list[Any], messages: list[Any]) -> str:
+    return hashlib.sha256("".join([json.dumps(tools), *map(plain, messages)]).encode()).hexdigest()
 
 
 @pytest.fixture
@@ -221,6 +223,20 @@ def test_a_request_without_edits_is_sent_again_without_thinking_that_is_bound_to
     for number in range(21, 30):
         agent.work(number, thinking=True)
     assert agent.rejected == 1
+
+
+def test_thinking_is_removed_once_when_the_agent_changes_its_tools(agent: Agent) -> None:
+    """Thinking is bound to the tools as well, even if nothing was compacted yet."""
+    for number in range(3):
+        agent.work(number, lines=2, thinking=True)
+    agent.tools = [*TOOLS, {"name": "Search", "input_schema": {"type": "object"}}]
+    changed = agent.work(3, lines=2, thinking=False)
+    assert changed.headers["x-contextapp"].endswith("; thinking=removed")
+    for number in range(4, 8):
+        agent.work(number, lines=2, thinking=True)
+    assert agent.rejected == 1
+    [made] = AgentSession.objects.get().compactions.all()
+    assert made.trigger == "thinking"
 
 
 @pytest.mark.slow

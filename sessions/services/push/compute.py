@@ -66,6 +66,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         ),
         is_stateful=push.is_stateful,
         has_other_prompt=push.has_other_prompt,
+        is_repaired=push.is_repaired,
         push_position=first + len(values) if push.source is TurnSource.PUSH else session.push_position,
     )
 

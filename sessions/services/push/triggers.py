@@ -59,15 +59,17 @@ def trigger_possible(turn: NewTurn) -> Trigger | None:
 
 
 def _may_have_outdated_thinking(turn: NewTurn) -> bool:
-    """Return whether thinking of the turn may be bound to a prompt that is not the session's now."""
+    """Return whether thinking in the prompt may be bound to a prompt that is not the session's now."""
     may_have_changed = turn.session.fired_turn == turn.index or turn.has_other_prompt
-    if not may_have_changed or not capabilities_of(turn.model).bound_thinking:
+    if not (may_have_changed or turn.is_repaired) or not capabilities_of(turn.model).bound_thinking:
         return False
+    if turn.is_repaired:
+        return True
     return any(isinstance(part, Thinking) for message in turn.values for part in message.parts)
 
 
 def _has_outdated_thinking(turn: NewTurn) -> bool:
-    if turn.has_other_prompt and edits_in_force(turn.session.id):
+    if turn.is_repaired or (turn.has_other_prompt and edits_in_force(turn.session.id)):
         return True
     return prompt_changes_after(turn.session.id, turn.index)
 
@@ -138,7 +140,9 @@ def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
     if trigger is thinking.TRIGGER:
         first, reason = turn.first_position, "the prompt changed while the model was answering"
-        if turn.has_other_prompt:
+        if turn.is_repaired:
+            first, reason = 0, "the provider rejected thinking in the prompt"
+        elif turn.has_other_prompt:
             first, reason = 0, "the gateway forwarded another prompt"
         cleared = thinking_clear(turn.session.id, first=first, reason=reason)
         return Triggered(compactions=(cleared,) if cleared else (), shown=_shown(turn.session.id))

@@ -56,7 +56,8 @@ class Push(Struct, frozen=True, kw_only=True):
     `is_stateful`, the provider adds messages that it stores to the client's requests, so no compaction can
     shorten them. `prompt_estimate` is the size of the prompt to which `usage` belongs, in estimated tokens;
     None if it is the served prompt or the whole transcript. With `has_other_prompt`, the model did not see
-    the prompt that the session would have served.
+    the prompt that the session would have served. With `is_repaired`, it saw one without thinking, because
+    the provider had rejected the thinking in it.
     """
 
     messages: Sequence[IngestedMessage]
@@ -80,6 +81,7 @@ class Push(Struct, frozen=True, kw_only=True):
     is_stateful: bool = False
     prompt_estimate: int | None = None
     has_other_prompt: bool = False
+    is_repaired: bool = False
 
     @property
     def has_provider_compaction(self) -> bool:
@@ -152,6 +154,7 @@ class NewTurn(Struct, frozen=True, kw_only=True):
     plan_turn: int | None
     is_stateful: bool = False
     has_other_prompt: bool = False
+    is_repaired: bool = False
     push_position: int
 
     @property

@@ -45,6 +45,7 @@ def push_of(
         is_stateful=request.continued is not None,
         prompt_estimate=sent.prompt_estimate,
         has_other_prompt=sent.has_other_prompt,
+        is_repaired=sent.is_repaired,
     )
     return push, preamble_hash
 

@@ -52,7 +52,8 @@ class Sent:
     the history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
     identifies clients that do not name their session. `call` identifies the model call of the last response
     in the history. `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it
-    is known. `has_other_prompt` is set if that was not the prompt of the session.
+    is known. `has_other_prompt` is set if that was not the prompt of the session, `is_repaired` if it had no
+    thinking, because the provider had rejected the thinking in the history.
     """
 
     at: datetime | None = None
@@ -70,6 +71,7 @@ class Sent:
     call: CallIdentity | None = None
     prompt_estimate: int | None = None
     has_other_prompt: bool = False
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
