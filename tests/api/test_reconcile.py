@@ -222,6 +222,22 @@ def test_messages_that_the_client_drops_are_removed_from_the_prompt(api: Api) ->
     assert reconcile(api, [*kept, answer("Fine.")])["reconciled"]["status"] == "appended"
 
 
+def test_a_rewind_does_not_bring_back_messages_that_the_client_had_dropped(api: Api) -> None:
+    whole = [request("Start.")]
+    for number in range(6):
+        whole += [answer(f"Answer {number}."), request(f"Question {number}?")]
+        reconcile(api, whole)
+    trimmed = [*whole[:1], *whole[8:], answer("A new answer."), request("A new question?")]
+    reconcile(api, trimmed)
+    rewound = [*trimmed[:5], request("Another way?")]
+    served = reconcile(api, rewound)
+    assert served["reconciled"]["status"] == "forked"
+    assert served["messages"] == rewound
+    further = reconcile(api, [*rewound, answer("Yes."), request("Go on.")])
+    assert further["reconciled"]["status"] == "appended"
+    assert further["messages"] == [*rewound, answer("Yes."), request("Go on.")]
+
+
 def test_outputs_that_the_client_cleared_in_place_are_still_recognized(api: Api) -> None:
     reconcile(api, history(3))
     cleared = history(3)

@@ -8,11 +8,14 @@ from uuid import UUID
 
 from django.db import transaction
 
+from compaction.edits import Op
 from compaction.histories import Change
 from redaction import Redaction
-from sessions.models import AgentSession, ClientHistory, Compaction
+from sessions.models import AgentSession, ClientHistory, Compaction, Edit
+from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import spans_of
 from sessions.services.reconcile.branches import session_fork
+from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.stored import hashes_write, history_save, positions
@@ -69,6 +72,8 @@ def history_fork(matched: Matched) -> Matched:
     at = positions(history, parent.message_count)
     end = at[common - 1] + 1 if common else 0
     child = session_fork(parent=parent, at=end, context_start=parent.context_start)
+    if removed := _removed_later(parent, at[:common], end):
+        context_remove(session=child, positions=removed)
     forked = ClientHistory(
         session=child,
         root=history.root,
@@ -77,6 +82,18 @@ def history_fork(matched: Matched) -> Matched:
         preamble_hash=history.preamble_hash,
     )
     return replace(matched, session=child, history=forked)
+
+
+def _removed_later(parent: AgentSession, kept: Sequence[int], end: int) -> Sequence[int]:
+    """Return the positions before `end` that the client removed at a later point of the parent.
+
+    A fork has no copy of the compactions at later points. `kept` are the positions that the client still has.
+    """
+    removed = Edit.objects.filter(session=parent, strategy=CLIENT, op=Op.EVICT).filter(
+        compaction__state=Compaction.State.DONE, compaction__snapshot_position__gt=end
+    )
+    spans = removed.values_list("position", "end")
+    return sorted({at for first, last in spans for at in range(first, min(last + 1, end))} - {*kept})
 
 
 def spans_kept(kept: Sequence[int], end: int) -> list[list[int | None]]:
