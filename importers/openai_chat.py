@@ -66,12 +66,11 @@ class _Reading:
             self._add(value, _call(value))
 
     def sessions(self) -> Iterator[ImportedSession]:
-        """Yield the conversations, numbered if there are several without ids."""
+        """Yield the conversations, numbered from the second on: a log that grows keeps its names."""
         if self._loose:
             self._add({}, LoggedCall(messages=self._loose))
-        several = len(self._conversations) > 1
         for number, conversation in enumerate(self._conversations, start=1):
-            name = f"{self._log.stem}-{number}" if several else self._log.stem
+            name = f"{self._log.stem}-{number}" if number > 1 else self._log.stem
             yield self._session(conversation, conversation.id or name)
 
     def _session(self, conversation: _Conversation, external_id: str) -> ImportedSession:

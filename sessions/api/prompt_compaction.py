@@ -61,7 +61,7 @@ def _to_json(compacted: CompactedPrompt) -> dict[str, Any]:
     components = {"before": compacted.before.tokens, "after": compacted.after.tokens}
     size = prompt_size_json(
         shown=compacted.after,
-        context=compacted.before,
+        context=compacted.sent,
         budget=compacted.budget,
         calibration=compacted.calibration,
     )

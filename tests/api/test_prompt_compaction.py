@@ -59,6 +59,28 @@ class TestBudget:
         assert sum(record["components"]["after"].values()) == compacted["tokens"]
         assert all(0 <= edit["positions"]["last"] < len(messages) for edit in compacted["edits"])
 
+    def test_the_record_begins_after_the_window(self, api: Api) -> None:
+        compacted = compact(api, conversation(6), window={"max_messages": 4})
+        record = compacted["record"]
+        assert sum(record["components"]["before"].values()) == record["tokens_before"]
+        assert record["tokens_before"] < compacted["raw_tokens"]
+
+    def test_long_ids_stay_those_of_their_calls(self, api: Api) -> None:
+        id = "c" * 70
+        action = {"type": "exec", "command": ["ls"], "env": {}}
+        messages = [
+            {"type": "message", "role": "user", "content": "List them."},
+            {
+                "type": "local_shell_call",
+                "id": "lsh_1",
+                "call_id": id,
+                "status": "completed",
+                "action": action,
+            },
+            {"type": "local_shell_call_output", "call_id": id, "output": "ok"},
+        ]
+        compact(api, messages, format="openai-responses")
+
     def test_a_handle_identifies_the_original(self, api: Api) -> None:
         messages = conversation(4)
         first = compact(api, messages, policy={"preset": "masking", "collapse_tokens": 50}, force=True)
@@ -200,7 +222,7 @@ class TestNothingIsStored:
         ({}, "missing_field", "messages"),
         ({"messages": [{"role": "user", "content": "a"}, {"role": "x"}]}, "invalid_message", "messages[1]"),
         ({"messages": [], "budget": {"input_tokens": 0}}, "invalid_field", "budget.input_tokens"),
-        ({"messages": [], "policy": {"target": 2}}, "invalid_field", "policy"),
+        ({"messages": [], "policy": {"target": 2}}, "invalid_field", "policy.target"),
         ({"messages": [], "window": {}}, "missing_field", "window.max_messages"),
         ({"messages": [], "window": {"max_messages": 0}}, "invalid_field", "window.max_messages"),
         ({"messages": [], "system": 1}, "invalid_field", "system"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sessions.models import AgentSession
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn
 
@@ -86,6 +87,6 @@ def test_sizes_do_not_change_with_later_usage_and_budgets(api: Api) -> None:
         served.append(api.get("sessions/s2/prompt/?manifest=1").json())
     assert len({data["fits"] for data in served}) == 2
     assert [api.get(f"sessions/s2/prompt/?manifest=1&at_turn={n}").json() for n in range(6)] == served
-    api.patch("sessions/s2/", {"budget": {"input_tokens": 9_000}})
+    AgentSession.objects.filter(external_id="s2").update(budget_tokens=9_000)
     push(api, [request()], session="s2")
     assert [api.get(f"sessions/s2/prompt/?manifest=1&at_turn={n}").json() for n in range(6)] == served

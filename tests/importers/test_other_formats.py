@@ -218,7 +218,14 @@ def test_plain_chat_is_read_in_every_form() -> None:
 def test_unrelated_conversations_are_separate_sessions() -> None:
     log = jsonl({"messages": [ASK]}, {"messages": [{"role": "user", "content": "Else"}]}, name="set.jsonl")
     sessions, _ = read(log, "openai-chat")
-    assert [session.external_id for session in sessions] == ["set-1", "set-2"]
+    assert [session.external_id for session in sessions] == ["set", "set-2"]
+
+
+def test_a_log_that_grows_by_a_conversation_keeps_its_names() -> None:
+    first, second = ({"messages": [{"role": "user", "content": text}]} for text in ("One", "Two"))
+    for values, names in (([first], ["set"]), ([first, second], ["set", "set-2"])):
+        sessions, _ = read(jsonl(*values, name="set.jsonl"), "openai-chat")
+        assert [session.external_id for session in sessions] == names
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ def _item(part: Part, native: bool) -> Item | None:
 def _call(part: ToolCall, source: Mapping[str, Any] | None) -> Item:
     kind = kind_of(source) if source is not None else FUNCTION_CALL
     if source is not None and kind in CALLS and (not part.patched or part.fixed):
-        return _with_valid_id({**source, "call_id": part.call_id} if "call_id" in source else dict(source))
+        call_id = {"call_id": short_id(part.call_id)} if "call_id" in source else {}
+        return _with_valid_id({**source, **call_id})
     kept = {k: v for k, v in (source or {}).items() if k not in ("id", "input") and k[:1] != "_"}
     base: Item = {**kept, "type": kind, "call_id": short_id(part.call_id), "name": part.name}
     if kind == CUSTOM_CALL:

@@ -67,13 +67,15 @@ class CallerPrompt:
 class CompactedPrompt:
     """A compacted prompt: the fields of a provider request, ready for orjson, and the statistics.
 
-    `before` is the breakdown of what the caller sent. `window` is None if the caller set no window.
+    `sent` is the breakdown of what the caller sent, `before` that of what the window left. `window` is None if
+    the caller set no window.
     """
 
     fields: Mapping[str, Any]
     format: str
     budget: int
     calibration: Calibration
+    sent: TokenBreakdown
     before: TokenBreakdown
     after: TokenBreakdown
     plan: Plan
@@ -117,7 +119,8 @@ def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
         format=format,
         budget=prompt.budget,
         calibration=calibration,
-        before=TokenBreakdown().set(system=components.system, tools=components.tools).add(messages),
+        sent=TokenBreakdown().set(system=components.system, tools=components.tools).add(messages),
+        before=TokenBreakdown.of_view(view),
         after=shown,
         plan=result,
         window=trimmed.stats if trimmed else None,
