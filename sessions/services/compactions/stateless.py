@@ -67,8 +67,8 @@ class CallerPrompt:
 class CompactedPrompt:
     """A compacted prompt: the fields of a provider request, ready for orjson, and the statistics.
 
-    `sent` is the breakdown of what the caller sent, `before` that of what the window left. `window` is None if
-    the caller set no window.
+    `sent` is the breakdown of what the caller sent, `before` that of what the window left. `window` is None
+    if the caller set no window.
     """
 
     fields: Mapping[str, Any]
