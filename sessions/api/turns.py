@@ -303,6 +303,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "usage": usage_json(row),
         "output_reported": row.output_reported,
         "cost_microusd": row.cost_microusd,
+        "billed": row.billed,
         "latency": latency_json(row),
         "output_spike": row.output_spike,
     }

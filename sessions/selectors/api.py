@@ -102,7 +102,7 @@ SELECT s.id, s.turn_count
 _TURNS: LiteralString = """
 SELECT index, at, source, model, first_position, message_count, prompt_estimate, prompt_reported,
        prompt_served, component_tokens, uncached_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
-       output_reported, cost_microusd, first_token_ms, duration_ms, output_spike
+       output_reported, cost_microusd, billed, first_token_ms, duration_ms, output_spike
   FROM agent_sessions_turn
  WHERE session_id = %s AND index >= %s
  ORDER BY index

@@ -137,7 +137,9 @@ class Turn(TypedDict):
     prompt_served: int | None
     components: dict[str, int]
     usage: BilledTokens | None
+    output_reported: int | None
     cost_microusd: int | None
+    billed: bool
     latency: Latency | None
     output_spike: int | None
 
