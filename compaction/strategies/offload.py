@@ -1,9 +1,9 @@
 """Offload: shorten very large content in the tail, which no other step may change, and leave a handle.
 
 Runs only if the head and the tail alone leave no room, because the most recently requested content matters
-most. An output becomes a descriptor. A long text of a user or the model keeps its beginning and end; the
-latest user request is not shortened. Starts with giants, then continues with the next largest until the
-prompt fits.
+most. An output becomes a descriptor, and giant arguments of an answered call are replaced by their sizes. A
+long text of a user or the model keeps its beginning and end; the latest user request is not shortened. Starts
+with giants, then continues with the next largest until the prompt fits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from compaction.context import Context, Output
 from compaction.descriptors import clip
 from compaction.edits import Edit
-from compaction.messages import Text
+from compaction.messages import Text, ToolCall
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import VERBATIM, View
 
@@ -50,10 +50,15 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
             sized.append(
                 (size, output.position, output.part, shorten, "an output of the tail that leaves no room")
             )
-    for position, part, text in _long_texts(view, context):
+    for position, part, value in _giants(view, context):
         size = context.size(position, part)
-        shorten = partial(_clipped, text, context)
-        sized.append((size, position, part, shorten, "a long text of the tail that leaves no room"))
+        if isinstance(value, Text):
+            shorten = partial(_clipped, value.text, context)
+            sized.append((size, position, part, shorten, "a long text of the tail that leaves no room"))
+        else:
+            shorten = partial(_shortened, value, context, size)
+            reason = "long arguments of a call of the tail that leave no room"
+            sized.append((size, position, part, shorten, reason))
     for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
         if size < _MIN_TOKENS:
             return
@@ -76,15 +81,21 @@ def _in_tail(position: int, context: Context) -> bool:
     return position >= context.tail_first and position not in context.protected
 
 
-def _long_texts(view: View, context: Context) -> Iterator[tuple[int, int, str]]:
-    """Yield position, part and text of each giant text in the tail."""
+def _giants(view: View, context: Context) -> Iterator[tuple[int, int, Text | ToolCall]]:
+    """Yield position, part and content of each text and client's call in the tail that is a giant."""
     giant = context.budget * context.settings.offload_share
     for entry in view.entries:
         if entry.rule != VERBATIM or not _in_tail(entry.first, context) or entry.message.tokens < giant:
             continue
         for part, value in enumerate(entry.message.parts):
-            if isinstance(value, Text) and context.size(entry.first, part) >= giant:
-                yield entry.first, part, value.text
+            if isinstance(value, ToolCall) and (value.server or value.fixed):
+                continue
+            if isinstance(value, Text | ToolCall) and context.size(entry.first, part) >= giant:
+                yield entry.first, part, value
+
+
+def _shortened(call: ToolCall, context: Context, size: int, handle: str) -> str:
+    return context.shorten(call, handle, size=size)
 
 
 def _clipped(text: str, context: Context, handle: str) -> str:
@@ -101,8 +112,8 @@ def _clipped(text: str, context: Context, handle: str) -> str:
 STRATEGY = Strategy(
     name=NAME,
     meaning="Very large content in the newest messages, shortened, with a handle that restores it.",
-    description="If head and tail alone leave no room, replaces outputs of the tail with descriptors and "
-    "clips giant texts, largest first. Never the latest user request.",
+    description="If head and tail alone leave no room, replaces outputs of the tail with descriptors, and "
+    "shortens giant texts and arguments of calls, largest first. Never the latest user request.",
     run=run,
     presets=FULL | {"masking"},
 )

@@ -165,6 +165,21 @@ def test_a_giant_paste_among_the_newest_messages_is_offloaded_unless_it_is_the_r
     assert made.view.messages[-1] is followed[-1]
 
 
+def test_giant_arguments_of_the_newest_call_are_offloaded_once_it_is_answered() -> None:
+    """Otherwise the model would not see what it has just done."""
+    written = call("w", "write_file", path="src/rates.py", content=lines(150))
+    messages = parse([*dialogue(2), written, result("w", "Written.")])
+    made = planned(apply((), messages), int(messages[-2].tokens * 0.9))
+    [offloaded] = [edit for edit in made.edits if edit.strategy == "offload"]
+    assert offloaded.position == messages[-2].position
+    [shown] = made.view.messages[-2].tool_calls
+    assert "src/rates.py" in shown.arguments
+    assert offloaded.handle is not None
+    assert offloaded.handle in shown.arguments
+    assert made.view.messages[-1] is messages[-1]
+    assert made.fits
+
+
 @pytest.mark.parametrize("trigger", ["user", "turns"])
 def test_a_short_session_can_be_compacted(trigger: str) -> None:
     """The tail is a share of the prompt where that is smaller than the budget."""
