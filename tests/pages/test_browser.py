@@ -115,6 +115,17 @@ def chart_image(page: Page) -> str:
     return chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
 
 
+def test_the_chart_of_costs_has_space_for_its_labels_and_bars(at, page, project):
+    at(address(make_session(project, [reading_turn(index) for index in range(3)])))
+    tokens = chart_drawn(page).bounding_box()
+    page.get_by_role("button", name="Cost and cache").click()
+    expect(page.locator(".chart-legend")).to_contain_text("Cost per call")
+    assert chart_drawn(page).bounding_box()["x"] > tokens["x"]
+    # Each of the three turns has a third of the width, also the first and the last one.
+    for share, turn in ((0.32, 0), (0.35, 1), (0.65, 1), (0.68, 2)):
+        assert f"Turn {turn}" in tooltip_at(page, share)
+
+
 def test_a_spike_of_tool_output_is_marked(at, page, project):
     turns = [reading_turn(n, "x y z " * (20_000 if n == 8 else 20)) for n in range(12)]
     session = make_session(project, turns)

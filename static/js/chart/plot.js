@@ -16,14 +16,18 @@ function stacked(data, parts) {
   return { names: names.reverse(), columns: columns.reverse() };
 }
 
+// `padding` is in turns. A single turn always has some, because a range must not be empty.
+function turnRange(data, padding) {
+  const [first, last] = [data.turns[0], data.turns.at(-1)];
+  return first === last ? [first - 1, last + 1] : [first - padding, last + padding];
+}
+
 function scales(data, columns, isLog) {
   const sizes = columns.flat().filter((size) => size > 0);
   const most = Math.max(data.budget ?? 0, windowShown(data) ? data.window : 0, ...sizes, 10);
   const least = Math.min(...sizes, most);
-  const first = data.turns[0];
-  const last = data.turns.at(-1);
   return {
-    x: { time: false, range: first === last ? [first - 1, last + 1] : [first, last] },
+    x: { time: false, range: turnRange(data, 0) },
     y: isLog ? { distr: 3, range: [10 ** Math.floor(Math.log10(least)), most * 1.15] } : { range: [0, most * 1.06] },
   };
 }
@@ -34,7 +38,8 @@ function priced(data, colour) {
   const most = Math.max(...dollars, 1e-6);
   return {
     columns: [dollars, data.cache_hits],
-    scales: { ...scales(data, [], false), usd: { range: [0, most * 1.06] }, share: { range: [0, 104] } },
+    // Half a turn at each end, so that the first and the last bar are drawn whole.
+    scales: { x: { time: false, range: turnRange(data, 0.5) }, usd: { range: [0, most * 1.06] }, share: { range: [0, 104] } },
     axes: costAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
     series: [
       { label: "cost", scale: "usd", stroke: colour.estimate, fill: colour.estimate, width: 0, paths: window.uPlot.paths.bars({ size: [0.7, 24] }), points: { show: false } },
