@@ -70,6 +70,15 @@ document.querySelector(".sliders").addEventListener("input", ({ target }) => {
   else document.querySelector(`[data-of="${target.id}"]`).value = target.value;
 }, { capture: true });
 
+// htmx does not send a form with an invalid number. Replace it with the nearest one that the slider allows.
+document.querySelector(".sliders").addEventListener("change", ({ target }) => {
+  if (target.dataset.of || (target.value && target.validity.valid)) return;
+  const number = Number(target.value || target.defaultValue);
+  const allowed = Math.min(Math.max(number, target.min), target.max);
+  target.value = target.step === "any" ? allowed : Math.round(allowed);
+  target.dispatchEvent(new Event("input", { bubbles: true }));
+});
+
 chartDraw();
 document.addEventListener("theme", chartDraw);
 // Keep the URL in sync with the sliders, without adding a history entry for every move.

@@ -116,6 +116,16 @@ def test_the_lab_by_keyboard(window):
     window.wait_for_url(re.compile("result=110"))
 
 
+def test_a_number_beyond_a_slider_becomes_the_nearest_allowed_one(window):
+    window.goto(f"{address('lab')}?turns=10")
+    number = window.get_by_label("Reserved for output", exact=True)
+    for typed, allowed in (("200000", "64000"), ("3", "1000"), ("2000.6", "2001"), ("", "16000")):
+        number.fill(typed)
+        number.press("Enter")
+        expect(number).to_have_value(allowed)
+        window.wait_for_url(re.compile(f"output={allowed}"))
+
+
 def test_a_key_is_created_and_revoked(window):
     window.goto(address("settings_keys"))
     window.get_by_label("Name").fill("CI")
