@@ -8,10 +8,12 @@ import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 300;
 const COLORS = ["light-dark(#b0251d, #ff918a)", "light-dark(#59616e, #9ba4b1)", "light-dark(#b37400, #edb95c)", "light-dark(#1f52bf, #8db2ff)", "light-dark(#2f8f5e, #69cf9a)"];
+// `aggressive` often has the curve of `balanced`. Dashes keep the lower one visible.
+const DASHES = { aggressive: [12, 12] };
 
 function legend(data, strokes) {
   const list = swatchLegend(data.policies.map((policy) => policy.name), strokes);
-  list.append(element("li", "", `Dashed line: budget (${exact(data.budget)} tokens)`));
+  list.append(element("li", "", `Horizontal line: budget (${exact(data.budget)} tokens)`));
   return list;
 }
 
@@ -44,7 +46,7 @@ function options(data, width, strokes, [text, grid, warn]) {
     cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
     scales: { x: { time: false }, y: { range: [0, most * 1.05] } },
     axes: turnAxes(text, grid),
-    series: [{}, ...data.policies.map((policy, index) => ({ label: policy.name, stroke: strokes[index], width: 2, points: { show: false } }))],
+    series: [{}, ...data.policies.map((policy, index) => ({ label: policy.name, stroke: strokes[index], dash: DASHES[policy.name], width: 2, points: { show: false } }))],
     plugins: [budgetPlugin(data, warn), tipPlugin(data, strokes)],
   };
 }

@@ -122,8 +122,8 @@ def test_the_chart_of_costs_has_space_for_its_labels_and_bars(at, page, project)
     expect(page.locator(".chart-legend")).to_contain_text("Cost per call")
     assert chart_drawn(page).bounding_box()["x"] > tokens["x"]
     # Each of the three turns has a third of the width, also the first and the last one.
-    for share, turn in ((0.32, 0), (0.35, 1), (0.65, 1), (0.68, 2)):
-        assert f"Turn {turn}" in tooltip_at(page, share)
+    for share, name in ((0.32, "Turn 0"), (0.35, "Turn 1"), (0.65, "Turn 1"), (0.68, "Turn 2")):
+        assert name in tooltip_at(page, share)
 
 
 def test_a_spike_of_tool_output_is_marked(at, page, project):

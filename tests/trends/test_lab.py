@@ -133,6 +133,13 @@ class TestPage:
         assert f"recap: {one.components['recap']:,} tokens" in page
         assert page.count('role="img"') == len(POLICIES)
 
+    @pytest.mark.parametrize(("result", "is_alike"), [(2_000, True), (600, False)])
+    def test_the_same_result_of_two_presets_is_explained(self, viewer_client, result, is_alike):
+        query = {"window": 40_000, "output": 8_000, "turns": 30, "figures": 1, "result": result}
+        assert ("400 to 800 tokens" in self.ask(viewer_client, **query).text) is is_alike
+        query |= {"window": 400_000, "turns": 5}
+        assert "400 to 800 tokens" not in self.ask(viewer_client, **query).text
+
     @pytest.mark.parametrize(("target", "is_unreachable"), [(10, True), (60, False)])
     def test_a_target_below_the_fixed_tokens_and_tail_is_reported(
         self, viewer_client, target, is_unreachable

@@ -10,6 +10,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from compaction.policy import PRESETS
 from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
 from sessions.pages.lab.scenario import Outcome, Scenario, simulate
 from sessions.pages.session.prompt import COMPONENTS
@@ -109,6 +110,7 @@ def _figures(scenario: Scenario) -> dict[str, Any]:
         "max_cost": max(one.cost_microusd for one in outcomes),
         "overflow": next((one.overflow for one in outcomes if one.policy == "off"), None),
         "has_missing": any(one.missing for one in outcomes),
+        "alike": _alike(outcomes),
         "series": _series(outcomes, scenario),
         "is_too_small": scenario.fixed_tokens >= scenario.budget,
         "bars": [_bar(one, scenario) for one in outcomes],
@@ -116,6 +118,17 @@ def _figures(scenario: Scenario) -> dict[str, Any]:
             pair for pair in COMPONENTS if any(pair[0] in one.components for one in outcomes)
         ],
     }
+
+
+def _alike(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Return the sizes from which `balanced` and `aggressive` collapse outputs if both have the same prompts.
+
+    The sliders set everything else in which the two presets differ. Empty if the prompts differ, or without
+    compactions, because all policies have the same prompts then.
+    """
+    pair = [one for one in outcomes if one.policy in {"balanced", "aggressive"}]
+    is_same = len({one.prompts for one in pair}) == 1 and all(one.compactions for one in pair)
+    return {one.policy: PRESETS[one.policy].collapse_tokens for one in pair} if is_same else {}
 
 
 def _bar(outcome: Outcome, scenario: Scenario) -> Bar:
