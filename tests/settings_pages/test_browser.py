@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from accounts.actors import Actor
 from accounts.services import api_key_create
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -28,3 +29,21 @@ def test_revoking_a_key_requires_confirmation(page_as, owner, project):
     revoke.click()
     expect(revoke).to_have_count(0)
     assert project.api_keys.get(name="CI agents").revoked_at is not None
+
+
+def test_the_actions_of_a_row_are_on_the_screen_at_every_width(page_as, owner, member, project, subtests):
+    member.email = "a.member.with.a.long.name@example.com"
+    member.save()
+    scopes = ["read", "push", "admin"]
+    api_key_create(project=project, name="CI agents", scopes=scopes, actor=Actor(user=owner))
+    page = page_as(owner)
+    for width in (390, 720, 1024):
+        page.set_viewport_size({"width": width, "height": 800})
+        for name, actions in (
+            ("settings_members", ("Change role", f"Remove {member.username}")),
+            ("settings_keys", ("Revoke CI agents",)),
+        ):
+            page.goto(reverse(name, args=[project.slug]))
+            for action in actions:
+                with subtests.test(action, width=width):
+                    expect(page.get_by_role("button", name=action).last).to_be_in_viewport(ratio=1)
