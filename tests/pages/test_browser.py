@@ -400,6 +400,17 @@ def test_the_id_of_a_session_is_copied(at, page, project):
     expect(page.get_by_role("button", name="Copy ID")).to_be_visible()
 
 
+def test_copy_buttons_do_not_cover_the_text_on_a_phone(at, page, project):
+    page.set_viewport_size(PHONE)
+    at(reverse("replay", args=[project.slug]))
+    command = page.locator(".copyable", has_text="manage.py replay --discover")
+    text = command.locator("pre").evaluate(
+        "pre => { const range = document.createRange(); range.selectNodeContents(pre);"
+        " return range.getBoundingClientRect().right; }"
+    )
+    assert text <= command.get_by_role("button").bounding_box()["x"]
+
+
 def test_the_prompt_at_a_turn_is_copied(at, page, project):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     url = page_address("session_turn", compacted_session(project, budget=20_000), 5)
