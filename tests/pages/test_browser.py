@@ -354,6 +354,21 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
             assert page.locator("[data-row] .title").bounding_box()["width"] > 120
 
 
+def test_titles_and_names_of_tools_are_shown_whole_on_a_desktop(at, page, project):
+    call = {"type": "tool_use", "id": "c", "name": "update_working_memory", "input": {}}
+    output = {"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": True}
+    messages = [message("assistant", [call], "a"), message("user", [output], "r")]
+    title = "Review the import of the files of the harbour office"
+    session = make_session(project, [turn(0, messages[:1]), turn(1, messages[1:])], title=title)
+    is_whole = "name => name.scrollWidth <= name.clientWidth && name.scrollHeight <= name.clientHeight"
+    at(reverse("sessions", args=[project.slug]))
+    assert page.locator("[data-row] .title").evaluate(is_whole)
+    at(page_address("session_past_prompt", session, 1))
+    from_tool = page.locator(".who", has_text="update_working_memory")
+    expect(from_tool).to_contain_text("error")
+    assert from_tool.evaluate(is_whole)
+
+
 def test_long_names_of_tools_wrap_on_a_phone(at, page, project, subtests):
     call = {"type": "tool_use", "id": "c", "name": "mcp__server__" + "long_name_" * 11, "input": {}}
     output = {"type": "tool_result", "tool_use_id": "c", "content": "line of output\n" * 2_000}
