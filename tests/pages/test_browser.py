@@ -405,6 +405,16 @@ def test_menus_open_within_the_window(at, page, project, subtests):
                 assert fits_in_width(page)
 
 
+def test_forms_in_menus_use_the_width_of_a_phone(at, page, project):
+    page.set_viewport_size(PHONE)
+    at(address(make_session(project, [reading_turn(0)])))
+    page.locator("summary", has_text="Edit title, tags and notes").click()
+    assert page.get_by_label("Title").bounding_box()["width"] > 300
+    at(reverse("sessions", args=[project.slug]))
+    page.locator("summary", has_text="Save view").click()
+    assert page.get_by_role("button", name="Save view").bounding_box()["height"] < 40
+
+
 def test_the_id_of_a_session_is_copied(at, page, project):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     session = make_session(project, name="s-17")
