@@ -6,7 +6,7 @@ const turns = () => [...document.querySelectorAll("[data-turn]")];
 function turnShow(turn) {
   for (const other of document.querySelectorAll(".turn.current")) other.classList.remove("current");
   turn.classList.add("current");
-  turn.querySelector("h3 a").focus({ preventScroll: true });
+  turn.querySelector("h3 a")?.focus({ preventScroll: true }); // the notice of a missing turn has no link
   turn.scrollIntoView({ block: "start" });
 }
 

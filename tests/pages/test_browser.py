@@ -177,6 +177,15 @@ def test_older_turns_load_without_moving_the_scroll_position(at, page, project):
     expect(page.locator(f"#turn-{first}")).to_be_in_viewport()
 
 
+def test_a_turn_that_does_not_exist_is_reported(at, page, project):
+    at(address(make_session(project, [reading_turn(index) for index in range(60)])))
+    for _ in range(2):
+        page.get_by_label("Turn", exact=True).fill("999")
+        page.get_by_role("button", name="Go", exact=True).click()
+        notice = page.get_by_role("alert").filter(has_text="This session has turns 0 to 59.")
+        expect(notice).to_be_in_viewport()
+
+
 def test_newer_turns_load_on_scrolling_down(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(60)])) + "?turn=0")
     page.locator(".more-newer").scroll_into_view_if_needed()
