@@ -260,7 +260,7 @@ USE_THOUSAND_SEPARATOR = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [BASE_DIR / "static", ("docs", BASE_DIR / "docs" / "images")]
 # A checkout serves the files of STATICFILES_DIRS. The Docker image collects, compresses and hashes them.
 WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
 STORAGES = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.staticfiles import finders
 from django.urls import reverse
 
 from sessions.pages.manual.library import GLOSSARY, chapters, glossary, page_load, page_names
@@ -30,6 +31,17 @@ def test_every_link_leads_to_a_page_and_an_anchor(client, member):
             path, _, anchor = target.partition("#")
             found = pages[path or address] if path != reverse("manual_search") else ""
             assert not anchor or f'id="{anchor}"' in found, (address, target)
+
+
+def test_pictures_are_served_and_found_by_github(client, member):
+    client.force_login(member)
+    page = client.get(reverse("manual_page", args=["guides/investigate-a-session"])).text
+    pictures = re.findall(r'(?:src|srcset)="(/static/docs/[^"]+)"', page)
+    assert [Path(picture).name for picture in pictures] == ["compaction-dark.png", "compaction-light.png"]
+    assert all(finders.find(picture.removeprefix("/static/")) for picture in pictures)
+    for file in (Path(settings.BASE_DIR) / "README.md", *(Path(settings.BASE_DIR) / "docs").rglob("*.md")):
+        for target in re.findall(r'(?:src|srcset)="([^":]+)"', file.read_text()):
+            assert (file.parent / target).is_file(), (file, target)
 
 
 def test_the_contents_list_every_page_but_the_index():

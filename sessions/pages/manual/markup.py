@@ -9,6 +9,7 @@ from functools import cache
 from posixpath import dirname, normpath
 from typing import Any
 
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString
@@ -17,6 +18,9 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from sessions.pages.rendering.code import code_html
+
+#: A picture of the documentation in its HTML, as GitHub finds it: relative to the page.
+_PICTURE = re.compile(r'(?<= )(src|srcset)="([^":]*\bimages/[^":]+)"')
 
 _EXTERNAL = ("http://", "https://", "mailto:")
 
@@ -107,6 +111,11 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         return escape(tokens[idx].content)
 
+    def html_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
+        return _PICTURE.sub(
+            lambda found: f'{found[1]}="{self._picture_address(found[2])}"', tokens[idx].content
+        )
+
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         token = tokens[idx]
         language = token.info.split()[0] if token.info.strip() else None
@@ -125,10 +134,17 @@ class _Renderer(RendererHTML):
         if target.startswith((*_EXTERNAL, "#")):
             return target
         file, _, anchor = target.partition("#")
-        name = normpath(f"{dirname(self._name)}/{file}".lstrip("/")).removesuffix(".md")
+        name = self._path(file).removesuffix(".md")
         if name not in self._known:
             return ""
         return page_address(name) + (f"#{anchor}" if anchor else "")
+
+    def _picture_address(self, target: str) -> str:
+        return static(f"docs/{self._path(target).removeprefix('images/')}")
+
+    def _path(self, target: str) -> str:
+        """Return the path of a file that the page refers to, relative to the folder of the documentation."""
+        return normpath(f"{dirname(self._name)}/{target}".lstrip("/"))
 
 
 def page_address(name: str) -> str:
