@@ -126,6 +126,17 @@ def test_the_chart_of_costs_has_space_for_its_labels_and_bars(at, page, project)
         assert name in tooltip_at(page, share)
 
 
+def test_a_budget_far_above_every_prompt_is_stated_instead_of_drawn(at, page, project):
+    session = make_session(project, [reading_turn(index) for index in range(3)])
+    for budget, text in ((10_000, "Budget (10,000)"), (100_000, "Budget (100,000), above the chart")):
+        session.budget_tokens = budget
+        session.save()
+        at(address(session))
+        chart_drawn(page)
+        expect(page.locator(".chart-legend li", has_text="Budget")).to_have_text(text)
+        expect(page.locator(".chart-legend .key-budget")).to_have_count(int(budget == 10_000))
+
+
 def test_a_spike_of_tool_output_is_marked(at, page, project):
     turns = [reading_turn(n, "x y z " * (20_000 if n == 8 else 20)) for n in range(12)]
     session = make_session(project, turns)

@@ -32,11 +32,13 @@ export function element(name, className, text) {
 
 export const has = (sizes) => sizes.some((size) => size != null);
 
-// Hide a window far above the budget or every prompt: it would flatten the curves.
+const largestSize = (data) => Math.max(...data.reported.map((size, index) => size ?? data.served[index] ?? data.estimate[index]));
+
+// Hide a budget far above every prompt, and a window far above the budget or every prompt: they would flatten the curves.
+export const budgetShown = (data) => Boolean(data.budget) && data.budget <= 5 * largestSize(data);
 export function windowShown(data) {
   if (data.window == null || (data.budget != null && data.window >= 2 * data.budget)) return false;
-  const sizes = data.reported.map((size, index) => size ?? data.served[index] ?? data.estimate[index]);
-  return data.window < 4 * Math.max(data.budget ?? 0, ...sizes);
+  return data.window < 4 * Math.max(budgetShown(data) ? data.budget : 0, largestSize(data));
 }
 
 export const COMPONENTS = {

@@ -1,6 +1,6 @@
 // Lines across the plot for compactions, tool output spikes, idle gaps, budget and window.
 
-import { windowShown } from "./format.js";
+import { budgetShown, windowShown } from "./format.js";
 
 export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   const { ctx } = plot;
@@ -52,7 +52,7 @@ export function marks(data, colour, view) {
         comments(plot, data.comments, colour.comment);
         across(data.own_compactions, colour.own, 0);
         if (view === "cost") return;
-        const limits = [[data.budget, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
+        const limits = [[budgetShown(data) ? data.budget : null, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
         for (const [limit, stroke] of limits) {
           if (!limit) continue;
           const y = plot.valToPos(limit, "y", true);
