@@ -389,6 +389,16 @@ def test_titles_and_names_of_tools_are_shown_whole_on_a_desktop(at, page, projec
     assert from_tool.evaluate(is_whole)
 
 
+def test_words_in_the_titles_of_sub_agents_are_not_broken_on_a_phone(at, page, project):
+    parent = make_session(project, name="s-1")
+    make_session(project, name="sub", parent="s-1", title="Find arithmetic on naive times")
+    page.set_viewport_size(PHONE)
+    at(address(parent))
+    title = page.locator(".tree").get_by_role("link", name="Find arithmetic on naive times")
+    one_line = "link => { link.textContent = 'arithmetic'; return link.getClientRects().length === 1; }"
+    assert title.evaluate(one_line)
+
+
 def test_long_names_of_tools_wrap_on_a_phone(at, page, project, subtests):
     call = {"type": "tool_use", "id": "c", "name": "mcp__server__" + "long_name_" * 11, "input": {}}
     output = {"type": "tool_result", "tool_use_id": "c", "content": "line of output\n" * 2_000}
