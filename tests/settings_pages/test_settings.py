@@ -79,6 +79,13 @@ def test_a_new_project_gets_a_unique_slug_and_an_owner(owner, owner_client):
     assert Membership.objects.filter(user=owner, role=Role.OWNER).count() == 3
 
 
+def test_the_page_of_a_rejected_new_project_can_be_opened_again(owner_client):
+    page = owner_client.post(address("settings_new"), {"name": "?"})
+    assert page.status_code == 422
+    assert f'href="{address("settings")}" aria-current="page">Project' in page.text
+    assert owner_client.get(address("settings_new")).url == address("settings")
+
+
 # -- Members ---------------------------------------------------------------------------------------
 
 

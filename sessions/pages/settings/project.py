@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from accounts.models import Project
 from accounts.services import project_create, project_update
@@ -60,13 +60,22 @@ def _save(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("settings", slug=slug)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def project_new(request: HttpRequest, slug: str) -> HttpResponse:
-    """Create a project that the user owns. Requires owning the current one."""
+    """Create a project that the user owns. Requires owning the current one.
+
+    The address bar shows this URL after invalid input, so GET redirects to the page with the form.
+    """
+    if request.method != "POST":
+        return redirect("settings", slug=viewer_of(request, slug).project.slug)
     viewer = owner_of(request, slug)
     form = NewProjectForm(request.POST)
     if not form.is_valid():
-        context = {"form": ProjectForm(initial=vars(viewer.project)), "new_form": form}
+        context = {
+            "form": ProjectForm(initial=vars(viewer.project)),
+            "new_form": form,
+            "current_section": "settings",
+        }
         return settings_page(request, viewer, "project.html", context, status=422)
     name = form.cleaned_data["name"]
     project = project_create(name=name, slug=_free_slug(name), owner=user_of(request))
