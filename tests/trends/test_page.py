@@ -249,8 +249,8 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert row.savings.microusd == savings.net - 5_000  # with the extraction after the period
     page = one_line(response)
     assert "25% without a recap" in page
-    assert "1 of 3 recaps by a model" in page
-    assert "2 needed a summary to fit" in page
+    assert "1 of 3 recaps written by a model" in page
+    assert "2 recaps needed to fit the budget" in page
 
 
 def test_the_csv_is_exact_and_cannot_be_a_formula(project, viewer_client):
