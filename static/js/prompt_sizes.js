@@ -8,6 +8,9 @@ import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 240;
 const COLORS = ["light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#b0251d, #ff918a)"];
+// The percentiles of few prompts are often equal. Dashes and smaller points keep the lower ones visible.
+const DASHES = [[], [12, 6], [4, 4]];
+const POINTS = [10, 7, 4];
 const NAMES = { p50: "p50 (median)", p90: "p90", p99: "p99" };
 
 function tipPlugin(data, strokes) {
@@ -28,10 +31,10 @@ function options(data, width, strokes, [text, grid]) {
     cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
     scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
     axes: [
-      { ...axis, grid: { show: false }, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
+      { ...axis, grid: { show: false }, label: data.bucket[0].toUpperCase() + data.bucket.slice(1), labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
       { ...axis, label: "Tokens", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map(short) },
     ],
-    series: [{}, ...strokes.map((stroke) => ({ stroke, width: 2, points: { show: true, size: 5, fill: stroke } }))],
+    series: [{}, ...strokes.map((stroke, index) => ({ stroke, dash: DASHES[index], width: 2, points: { show: true, size: POINTS[index], fill: stroke } }))],
     plugins: [tipPlugin(data, strokes)],
   };
 }

@@ -101,6 +101,7 @@ def test_the_chart_of_a_session(at, page, sample, subtests):
         text = tooltip_at(page, 0.999)
         assert "tool outputs" in text
         assert "assistant" in text
+        expect(page.locator(".chart-legend")).to_contain_text("Total: ")
     with subtests.test("it is also a table"):
         page.get_by_text("Show data table").click()
         expect(page.locator(".chart-table .sizes tbody tr")).to_have_count(sample.turn_count)

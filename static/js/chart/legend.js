@@ -44,8 +44,9 @@ export function legend(data, view, hidden, onToggle) {
   if (data.comments.length) keys.push(["comment", "Comment"]);
   if (data.idle.length) keys.push(["idle", "Idle for more than 5 minutes"]);
   for (const [key, text] of keys) list.append(element("li", `key-${key}`, text));
-  if (isTools) list.append(element("li", "key-none", "Tool outputs in the prompt (estimate)"));
-  if (isStacked) list.append(element("li", "key-none", has(data.served) ? "Served prompt (estimate)" : "Estimate"));
+  // What the areas add up to. It has no line, and so no swatch.
+  if (isTools) list.append(element("li", "key-none", "Total: tool outputs in the prompt (estimate)"));
+  if (isStacked) list.append(element("li", "key-none", has(data.served) ? "Total: served prompt (estimate)" : "Total: estimate"));
   if (data.is_sampled) {
     list.append(element("li", "key-none", `${exact(data.turns.length)} of ${exact(data.turn_count)} turns shown, including all peaks; drag to zoom in`));
   }
