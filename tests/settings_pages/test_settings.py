@@ -73,10 +73,17 @@ def test_an_empty_name_is_rejected(owner_client):
 
 
 def test_a_new_project_gets_a_unique_slug_and_an_owner(owner, owner_client):
-    for _ in range(2):
-        assert owner_client.post(address("settings_new"), {"name": "Alpha"}).status_code == 302
+    for name in ("Alpha!", "Alpha?"):
+        assert owner_client.post(address("settings_new"), {"name": name}).status_code == 302
     assert set(Project.objects.values_list("slug", flat=True)) == {"alpha", "alpha-2", "alpha-3"}
     assert Membership.objects.filter(user=owner, role=Role.OWNER).count() == 3
+
+
+def test_a_user_has_no_two_projects_with_the_same_name(project, owner_client):
+    page = owner_client.post(address("settings_new"), {"name": project.name.upper()})
+    assert page.status_code == 422
+    assert "already a member of a project with this name" in page.text
+    assert Project.objects.count() == 1
 
 
 def test_the_page_of_a_rejected_new_project_can_be_opened_again(owner_client):

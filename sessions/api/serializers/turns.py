@@ -145,8 +145,8 @@ class Turn(serializers.Serializer):
         allow_null=True, help_text="Cost of the call in millionths of a dollar."
     )
     billed = serializers.BooleanField(
-        help_text="Whether the session's totals count the call. False if they are those of another session: a "
-        "fork copies the turns before it."
+        help_text="Whether the session's totals count the call. False if those of another session do: a fork "
+        "copies the turns before it."
     )
     latency = Latency(allow_null=True, help_text="How long the call took. Null if it was not reported.")
     output_spike = serializers.IntegerField(

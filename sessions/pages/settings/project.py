@@ -70,6 +70,9 @@ def project_new(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect("settings", slug=viewer_of(request, slug).project.slug)
     viewer = owner_of(request, slug)
     form = NewProjectForm(request.POST)
+    names = {project.name.casefold() for project in viewer.projects}
+    if form.is_valid() and form.cleaned_data["name"].casefold() in names:
+        form.add_error("name", "You are already a member of a project with this name.")
     if not form.is_valid():
         context = {
             "form": ProjectForm(initial=vars(viewer.project)),
