@@ -51,11 +51,11 @@ def usage_read(data: Mapping[str, Any]) -> Usage:
 
 def has_input_tokens(data: Mapping[str, Any]) -> bool:
     """Return whether the usage reports input tokens in a known format, even if they are 0."""
-    return any(data.get(name) is not None for name in _INPUT)
+    return any(data.get(name) is not None for name in INPUT_FIELDS)
 
 
 #: Each provider's usage has one of these. `iterations` have the usage of several calls.
-_INPUT = ("input_tokens", "prompt_tokens", "iterations")
+INPUT_FIELDS = frozenset({"input_tokens", "prompt_tokens", "iterations"})
 
 
 def cache_writes_1h(data: Mapping[str, Any]) -> int:

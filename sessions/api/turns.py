@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
-from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_read
+from pricing.usage import INPUT_FIELDS, UsageError, cache_writes_1h, has_input_tokens, usage_read
 from redaction import Redaction
 from sessions.api import serializers
 from sessions.api.auth import Principal
@@ -234,7 +234,7 @@ def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
 def usage_field(data: Any) -> tuple[Usage | None, int]:
     """Return the usage, and the number of cache-write tokens with a TTL of one hour.
 
-    Returns None and 0 without a usage. Raises `InvalidRequest`.
+    Returns None and 0 if no usage is reported. Raises `InvalidRequest`.
     """
     if data is None or data == {}:
         return None, 0
@@ -244,13 +244,13 @@ def usage_field(data: Any) -> tuple[Usage | None, int]:
         usage = usage_read(data), cache_writes_1h(data)
     except UsageError as error:
         raise InvalidRequest("invalid_field", sentence(error), param=f"usage.{error.field}") from None
-    if not has_input_tokens(data):
+    if INPUT_FIELDS.isdisjoint(data):
         raise InvalidRequest(
             "invalid_field",
             "`usage` must have `input_tokens` or `prompt_tokens`, as in a response of Anthropic or OpenAI.",
             param="usage",
         )
-    return usage
+    return usage if has_input_tokens(data) else (None, 0)
 
 
 def _expected(value: Any) -> int | None:

@@ -229,6 +229,12 @@ class TestUsage:
         response = api.post(TURNS, {"messages": [request()], "usage": usage})
         assert (response.status_code, response.json()["error"]["param"]) == (400, param)
 
+    @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
+    def test_a_usage_without_figures_is_not_counted_as_zero(self, api: Api, usage: Any) -> None:
+        push(api, [request(), answer()], usage=usage, model="claude-sonnet-4-5")
+        [turn] = api.get("sessions/s1/turns/").json()["data"]
+        assert (turn["usage"], turn["prompt_reported"], turn["cost_microusd"]) == (None, None, None)
+
     def test_a_model_without_a_price_is_counted_as_unpriced(self, api: Api) -> None:
         pushed = push(api, [request()], usage={"input_tokens": 1_000}, model="of-our-own")
         assert pushed["cost_microusd"] is None
