@@ -16,6 +16,7 @@ from compaction.capabilities import Capabilities
 from compaction.deadline import check_deadline
 from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
+from compaction.invariants.pairs import open_start
 from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResult
 from compaction.outcomes import is_error
@@ -149,32 +150,14 @@ class Context:
         return next(requests, -1)
 
     @cached_property
-    def unanswered(self) -> frozenset[int]:
-        """The positions of the newest response and its results, if one of its calls has no result yet.
-
-        The agent appends the results to the calls that it is running (rule R5).
-        """
-        messages, answered = self.start.messages, set(self.start.pairs.values())
-        end = len(messages)
-        while end and messages[end - 1].tool_results:
-            end -= 1
-        start = end
-        while start and messages[start - 1].role is Role.ASSISTANT:
-            start -= 1
-        calls = (
-            (index, part)
-            for index in range(start, end)
-            for part, call in enumerate(messages[index].parts)
-            if isinstance(call, ToolCall) and not call.server
-        )
-        if answered.issuperset(calls):
-            return frozenset()
-        return frozenset(message.position for message in messages[start:])
-
-    @cached_property
     def protected(self) -> frozenset[int]:
-        """The positions that no step may evict: pinned messages, the latest user request and open calls."""
-        return self.pinned | {self.latest_request} | self.unanswered
+        """The positions that no step may evict: pinned messages, the latest user request and open calls.
+
+        The agent is running these calls and appends their results (rule R5).
+        """
+        messages = self.start.messages
+        unanswered = messages[open_start(messages, self.start.pairs) :]
+        return self.pinned | {self.latest_request} | {message.position for message in unanswered}
 
     def in_middle(self, position: int) -> bool:
         """Whether an edit may change the message."""

@@ -25,16 +25,11 @@ from gateway.metrics import exposition, may_be_seen, metrics
 from gateway.providers import PROVIDERS
 from gateway.recording.contents import response_of
 from gateway.recording.recorder import Recorder
-from gateway.routing import Route, route_of
+from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.summaries import Summaries
 from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
-
-_NO_SUCH_URL = (
-    b'{"error":{"type":"not_found_error","message":"No such URL. '
-    b'The gateway only serves URLs below /gateway/. The API has its own port."}}'
-)
 
 
 class Refused(Exception):
@@ -94,7 +89,7 @@ class Gateway:
         raw_path = scope.get("raw_path") or scope["path"].encode()
         route = route_of(scope["method"], raw_path.partition(b"?")[0], scope["query_string"])
         if route is None:
-            await respond(send, 404, _NO_SUCH_URL)
+            await respond(send, 404, NO_SUCH_URL)
             return
         body = Body(receive)
         try:

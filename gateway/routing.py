@@ -13,6 +13,12 @@ from gateway.providers import PROVIDERS, Provider
 
 _ROOT = "/gateway/"
 
+#: The body of the response to a path that the gateway does not serve.
+NO_SUCH_URL = (
+    b'{"error":{"type":"not_found_error","message":"No such URL. '
+    b'The gateway only serves URLs below /gateway/. The API has its own port."}}'
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:

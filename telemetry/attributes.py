@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from telemetry.records import plausible
+
 #: Beginnings of resource attributes that describe the process and not the work. They are not labels.
 _TECHNICAL = (
     "aws.", "cloud.", "container.", "deployment.", "device.", "faas.", "gcp.", "host.", "k8s.", "os.",
@@ -52,7 +54,7 @@ def is_true(value: Any) -> bool:
 
 
 def time(values: Mapping[str, Any], name: str, otherwise: datetime | None) -> datetime | None:
-    """Return a time in ISO 8601, or else `otherwise`."""
+    """Return a time in ISO 8601; `otherwise` if there is none or it is absurd."""
     value = values.get(name)
     if not isinstance(value, str):
         return otherwise
@@ -60,7 +62,7 @@ def time(values: Mapping[str, Any], name: str, otherwise: datetime | None) -> da
         found = datetime.fromisoformat(value)
     except ValueError:
         return otherwise
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return plausible(found if found.tzinfo is not None else found.replace(tzinfo=UTC)) or otherwise
 
 
 def labels(resource: Mapping[str, Any]) -> dict[str, str]:

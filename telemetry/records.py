@@ -12,7 +12,7 @@ Attributes = Mapping[str, Any]
 _NANOS = 1_000_000_000
 
 #: Times outside of this range are mistakes of a clock or of an encoder.
-_EARLIEST, _LATEST = 946_684_800, 4_102_444_800  # 2000 and 2100
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,12 @@ class Span:
 
 def time_of(nanoseconds: int) -> datetime | None:
     """Return a time in nanoseconds since 1970, or None if it is missing or absurd."""
-    if not _EARLIEST <= nanoseconds // _NANOS <= _LATEST:
+    try:
+        return plausible(datetime.fromtimestamp(nanoseconds / _NANOS, UTC))
+    except (OverflowError, ValueError, OSError):
         return None
-    return datetime.fromtimestamp(nanoseconds / _NANOS, UTC)
+
+
+def plausible(at: datetime) -> datetime | None:
+    """Return the time, or None if it is absurd."""
+    return at if _EARLIEST <= at <= _LATEST else None

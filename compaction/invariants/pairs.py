@@ -129,6 +129,26 @@ def safe_cuts(messages: Sequence[Message], pairs: Pairs | None = None) -> set[in
     return cuts
 
 
+def open_start(messages: Sequence[Message], pairs: Pairs) -> int:
+    """Return the index of the newest response if one of its calls has no result yet, else the end.
+
+    Only results may follow it. `pairs` are the `matches` of the messages.
+    """
+    end = len(messages)
+    while end and messages[end - 1].tool_results:
+        end -= 1
+    start = end
+    while start and messages[start - 1].role is Role.ASSISTANT:
+        start -= 1
+    calls = (
+        (index, place)
+        for index in range(start, end)
+        for place, part in enumerate(messages[index].parts)
+        if isinstance(part, ToolCall) and not part.server
+    )
+    return len(messages) if set(pairs.values()).issuperset(calls) else start
+
+
 def violations(subject: Subject, pairing: Pairing) -> Iterator[Violation]:
     """Yield broken pair rules, in the order of the messages."""
     messages = subject.messages

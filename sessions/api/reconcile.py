@@ -18,6 +18,7 @@ from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import format_param, format_parameter, idempotency_parameter
 from sessions.api.prompt import prompt_json
+from sessions.api.reported_usage import usage_field
 from sessions.api.schema import error_responses, operation
 from sessions.api.turns import (
     call_ids,
@@ -25,7 +26,6 @@ from sessions.api.turns import (
     key_reused,
     provider_report,
     text_field,
-    usage_field,
 )
 from sessions.selectors.lookups import route_forget, session_route
 from sessions.selectors.prompt_state import prompt_state

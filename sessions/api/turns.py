@@ -11,9 +11,7 @@ from django.http import HttpResponse
 from msgspec.structs import replace
 
 from compaction.breakdown import TokenBreakdown
-from compaction.messages import Usage
 from compaction.provider_engine import ProviderReport
-from pricing.usage import INPUT_FIELDS, UsageError, cache_writes_1h, has_input_tokens, usage_read
 from redaction import Redaction
 from sessions.api import serializers
 from sessions.api.auth import Principal
@@ -24,6 +22,7 @@ from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
+from sessions.api.reported_usage import usage_field
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.api import session_turns, turn_messages, turns_page
 from sessions.selectors.convert import latency_json, usage_json
@@ -229,28 +228,6 @@ def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
     return ProviderReport.of(
         body.get("context_management"), body.get("input_transformations"), body.get("usage")
     )
-
-
-def usage_field(data: Any) -> tuple[Usage | None, int]:
-    """Return the usage, and the number of cache-write tokens with a TTL of one hour.
-
-    Returns None and 0 if no usage is reported. Raises `InvalidRequest`.
-    """
-    if data is None or data == {}:
-        return None, 0
-    if not isinstance(data, dict):
-        raise InvalidRequest("invalid_field", "`usage` must be an object.", param="usage")
-    try:
-        usage = usage_read(data), cache_writes_1h(data)
-    except UsageError as error:
-        raise InvalidRequest("invalid_field", sentence(error), param=f"usage.{error.field}") from None
-    if INPUT_FIELDS.isdisjoint(data):
-        raise InvalidRequest(
-            "invalid_field",
-            "`usage` must have `input_tokens` or `prompt_tokens`, as in a response of Anthropic or OpenAI.",
-            param="usage",
-        )
-    return usage if has_input_tokens(data) else (None, 0)
 
 
 def _expected(value: Any) -> int | None:

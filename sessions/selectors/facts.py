@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
+from compaction.memory import WorkingMemory
 from sessions.models import AgentSession, FactObservation, SharedFact
 from sessions.selectors.memory import memory_latest, memory_value
 
@@ -61,7 +62,7 @@ def facts_offered(*, session: AgentSession) -> list[SharedFact]:
     """Return accepted, unexpired facts for the session's agent that are not in its memory yet."""
     memory = memory_value(memory_latest(session_id=session.pk))
     rows = facts_of(project_id=session.project_id).filter(_applies_to(session)).order_by("-created_at")
-    return [fact for fact in rows[:_MAX_OFFERS] if fact.text not in memory.items(fact.field)]
+    return [fact for fact in rows[:_MAX_OFFERS] if not _has(memory, fact.field, fact.text)]
 
 
 def facts_offered_count(*, session: AgentSession) -> int:
@@ -72,7 +73,12 @@ def facts_offered_count(*, session: AgentSession) -> int:
     if latest is None:
         return newest.count()
     memory = memory_value(latest)
-    return sum(text not in memory.items(field) for field, text in newest.values_list("field", "text"))
+    return sum(not _has(memory, field, text) for field, text in newest.values_list("field", "text"))
+
+
+def _has(memory: WorkingMemory, field: str, text: str) -> bool:
+    """Return whether the memory contains a fact. Facts of a field that was deleted become decisions."""
+    return text in memory.items(field) or text in memory.items("decisions")
 
 
 def _applies_to(session: AgentSession) -> Q:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta, tzinfo
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from difflib import get_close_matches
 
 from django.utils import timezone
@@ -37,6 +37,7 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 #: The largest value that a column can store.
 _MOST = 2_000_000_000
+_MOST_DOLLARS = Decimal(10**9)
 
 #: Columns of the terms that compare numbers.
 FIGURES = {
@@ -107,7 +108,7 @@ def size_read(text: str) -> int:
     match = _SIZE.fullmatch(text.replace(",", "").strip())
     if match is None:
         raise InvalidTerm("Invalid number. Examples: 50000, 50k, 1.2M")
-    return min(int(float(match[1]) * _UNITS[match[2].lower()]), _MOST)
+    return int(min(float(match[1]) * _UNITS[match[2].lower()], _MOST))
 
 
 def _figure(key: str) -> _Reader:
@@ -124,8 +125,8 @@ def _figure(key: str) -> _Reader:
 def _dollars(text: str) -> int:
     try:
         amount = Decimal(text.lstrip("$").replace(",", ""))
-        return min(int(amount * 1_000_000), 10**15)
-    except (InvalidOperation, ValueError, OverflowError):
+        return int(min(amount, _MOST_DOLLARS) * 1_000_000)
+    except (ArithmeticError, ValueError):
         raise InvalidTerm("Invalid amount. Example: cost:>1.50") from None
 
 

@@ -72,10 +72,10 @@ def is_call(span: Span) -> bool:
     values = span.attributes
     operation = values.get("gen_ai.operation.name")
     if operation is not None:
-        return operation in _CALLS
+        return isinstance(operation, str) and operation in _CALLS
     kind = values.get("openinference.span.kind") or values.get("llm.request.type")
     if kind is not None:
-        return kind in {"LLM", "chat", "completion"}
+        return isinstance(kind, str) and kind in {"LLM", "chat", "completion"}
     return "gen_ai.request.model" in values and number(values, *_INPUT) is not None
 
 

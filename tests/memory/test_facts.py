@@ -85,6 +85,31 @@ def test_a_session_is_offered_facts_that_it_lacks(api: Api, proposed: dict[str, 
     assert api.post("sessions/", {"id": "s2", **again}).json()["offers"] == len(offers(api, "s2")) == 1
 
 
+def shared_from(api: Api, field: dict[str, Any], value: Any) -> None:
+    """Accept the value of a custom field as a fact, and create the session `s2`, to which it is offered."""
+    api.patch("memory/settings/", {"fields": [field]})
+    api.patch(f"{MEMORY}?author=model", {field["name"]: value}, if_match="*")
+    [fact] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
+    decide(api, fact, state="accepted")
+    api.post("sessions/", {"id": "s2", "agent": "coder"})
+
+
+def test_facts_of_a_deleted_field_are_offered_once(api: Api) -> None:
+    shared_from(api, {"name": "risks"}, ["the cache is shared"])
+    api.patch("memory/settings/", {"fields": []})
+    assert offers(api, "s2") == ["the cache is shared"]
+    assert api.post("sessions/s2/memory/offers/", {}).status_code == 200
+    assert api.get("sessions/s2/memory/").json()["memory"]["decisions"] == ["the cache is shared"]
+    assert offers(api, "s2") == []
+
+
+def test_a_fact_does_not_replace_what_a_person_wrote(api: Api) -> None:
+    shared_from(api, {"name": "style", "single": True}, "use tabs")
+    api.patch("sessions/s2/memory/?author=person", {"style": "use spaces"}, if_match="*")
+    refused = api.post("sessions/s2/memory/offers/", {})
+    assert (refused.status_code, code(refused)) == (409, "written_by_a_person")
+
+
 def test_a_fact_can_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
     assert decide(api, proposed, text="run pytest -q", state="accepted").json()["text"] == "run pytest -q"
     assert code(decide(api, proposed, text="")) == "invalid_field"

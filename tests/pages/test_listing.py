@@ -112,6 +112,12 @@ def test_sizes():
         size_read("")
 
 
+@pytest.mark.parametrize("text", ["cost:>1e999999", "peak:>" + "9" * 400, "turns:>" + "9" * 5_000])
+def test_a_number_beyond_all_figures_is_the_largest_one(text):
+    [bound] = read(text).filters.bounds
+    assert bound.value in {2_000_000_000, 10**15}
+
+
 def test_a_saved_query_has_no_cursor_and_no_empty_fields():
     assert query_clean("q=x&agent=&after=abc&peak=50k") == "q=x&peak=50k"
     assert query_clean("q=" + "x" * 2_000) == "q=" + "x" * 998

@@ -60,6 +60,13 @@ def test_a_file_with_line_numbers_has_a_gutter():
     assert numbered_html("1  apple\n7  pears", None) is None
 
 
+def test_numbers_of_thousands_of_digits_are_text():
+    many = "9" * 5_000
+    assert ansi_html(f"\x1b[{many}mred").endswith("red")
+    assert numbered_html(f"{many}\ta\n{many}\tb\n", None) is None
+    assert numbered_html(f"     1→a\n     {many}→b\n", None) is None
+
+
 def test_languages_are_known_by_file_name():
     assert language_of("src/app.tsx") == "tsx"
     assert language_of("C:\\work\\main.rs") == "rust"

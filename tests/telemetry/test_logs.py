@@ -44,6 +44,19 @@ class TestClaudeCode:
             send(api_key, call("", 1), call("", 2))
         assert main_session().turn_count == 2
 
+    def test_a_call_that_is_reported_late_is_not_the_last_one(self, api_key: str) -> None:
+        send(api_key, call("req_b", 60, input_tokens=9_000, model="claude-opus-4-5"))
+        send(api_key, call("req_a", 0, input_tokens=10, model="claude-haiku-4-5"))
+        session = main_session()
+        assert (session.last_prompt_tokens, session.model) == (9_000 + 4_300, "claude-opus-4-5")
+
+    @pytest.mark.parametrize(
+        "stamp", ["0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]
+    )
+    def test_an_absurd_time_is_ignored(self, api_key: str, stamp: str) -> None:
+        send(api_key, call("req_a"), call("req_b", **{"event.timestamp": stamp}))
+        assert {turn.at.year for turn in main_session().turns.all()} == {at(0).year}
+
     def test_a_model_without_a_reported_cost_is_priced_by_the_table(self, api_key: str) -> None:
         send(api_key, call("req_a", cost_usd_micros=0))
         assert main_session().cost_microusd == 12 * 3 + 4_000 * 0.3 + 300 * 3.75 + 57 * 15
@@ -127,6 +140,13 @@ class TestLabels:
         send(api_key, event("user_prompt", prompt=f"Use {secret}"), resource={"note": secret})
         session = main_session()
         assert secret not in f"{session.title} {session.tags} {session.metadata}"
+
+    def test_the_name_of_a_label_may_show_that_it_is_a_secret(self, api_key: str) -> None:
+        password = "Tr0ub4dor" + "99xKq7"
+        send(api_key, call("req_a"), resource={"api_key": password, "db.password": password})
+        session = main_session()
+        assert set(session.metadata) > {"api_key", "db.password"}
+        assert password not in f"{session.tags} {session.metadata}"
 
 
 class TestCodex:

@@ -356,3 +356,8 @@ class TestConventions:
             span(4, **CHAT),
         )
         assert not AgentSession.objects.exists()
+
+    @pytest.mark.parametrize("name", ["gen_ai.operation.name", "openinference.span.kind", "llm.request.type"])
+    def test_an_attribute_with_a_list_hides_no_other_span(self, api_key: str, name: str) -> None:
+        send(api_key, span(1, **CHAT, **USED), span(2, **USED, **{name: ["chat"]}))
+        assert Turn.objects.count() == 1

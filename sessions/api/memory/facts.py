@@ -12,7 +12,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound, about, sentence
+from sessions.api.errors import Conflict, InvalidRequest, NotFound, about, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
@@ -22,7 +22,7 @@ from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.selectors.lookups import as_uuid
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_import
 from sessions.services.memory.proposals import MemoryItem, facts_propose
-from sessions.services.memory.revisions import MemoryTooLarge
+from sessions.services.memory.revisions import MemoryTooLarge, ProtectedItem
 
 
 class Facts(Endpoint):
@@ -116,7 +116,7 @@ class Offers(Endpoint):
         operation_id="memory_offers_take",
         summary="Import offered facts",
         request=serializers.MemoryImport,
-        responses={200: serializers.MemoryRevision, **error_responses(400, 415, 422)},
+        responses={200: serializers.MemoryRevision, **error_responses(400, 409, 415, 422)},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Adds offered facts to the session's working memory."""
@@ -132,6 +132,8 @@ class Offers(Endpoint):
             revision = facts_import(session=session, facts=facts, author=Author.HARNESS)
         except MemoryTooLarge as error:
             raise InvalidRequest("memory_too_large", sentence(error), status=422, param=error.field) from None
+        except ProtectedItem as error:
+            raise Conflict("written_by_a_person", sentence(error), param=error.field) from None
         except WorkingMemoryError as error:
             _raise_invalid(error)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})

@@ -16,6 +16,8 @@ _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfhlsu]|\x1b[=>78]")
 
 _STYLES = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "strike"}
+#: Longer numbers are no codes, and Python does not convert those of thousands of digits.
+_CODE_DIGITS = 9
 #: SGR codes that switch styles off.
 _OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("strike",)}
 
@@ -30,7 +32,7 @@ def ansi_html(text: str) -> SafeString:
     state: dict[str, str] = {}
     html: list[str] = [escape(visible(pieces[0]))]
     for codes, piece in zip(pieces[1::2], pieces[2::2], strict=True):
-        state = _after(state, [int(code or 0) for code in codes.split(";")])
+        state = _after(state, [int(code[:_CODE_DIGITS] or 0) for code in codes.split(";")])
         shown = escape(visible(piece))
         classes = " ".join(f"ansi-{name}" for name in state.values())
         html.append(f'<span class="{classes}">{shown}</span>' if classes and shown else shown)

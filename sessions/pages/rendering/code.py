@@ -21,7 +21,7 @@ from sessions.pages.text import visible
 MAX_LENGTH = 20_000
 
 #: A line number before each line, as agents' file tools print it: `    12→code`, `12\tcode`, ` 12  code`.
-_NUMBERED = re.compile(r"^( *(\d+))(?:→|\t| {2}|: |\| |$)(.*)$")
+_NUMBERED = re.compile(r"^( *(\d{1,9}))(?:→|\t| {2}|: |\| |$)(.*)$")
 
 _DIFF = re.compile(r"^(diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+|\*\*\* Begin Patch)", re.MULTILINE)
 

@@ -73,10 +73,12 @@ def _fields(session: AgentSession, call: ReportedCall) -> dict[str, Any]:
 
 
 def _count(session: AgentSession, call: ReportedCall) -> None:
-    if call.usage is not None:
-        usage_count(session, call.usage, cost_microusd=call.cost_microusd, is_last=True)
-    session.model = call.model[:200] or session.model
     is_first = session.turn_count == 1 and session.origin == TELEMETRY
+    is_newest = is_first or call.at >= session.last_active_at  # reports may arrive in any order
+    if call.usage is not None:
+        usage_count(session, call.usage, cost_microusd=call.cost_microusd, is_last=is_newest)
+    if is_newest or not session.model:
+        session.model = call.model[:200] or session.model
     session.started_at = call.at if is_first else min(session.started_at, call.at)
     session.last_active_at = call.at if is_first else max(session.last_active_at, call.at)
     session.save()

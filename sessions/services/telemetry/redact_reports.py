@@ -25,10 +25,16 @@ def _clean(value: Report | Origin, redaction: Redaction) -> Any:
         elif isinstance(found, Origin):
             changes[each.name] = _clean(found, redaction)
         elif isinstance(found, Mapping):
-            changes[each.name] = {_text(k, redaction): _text(v, redaction) for k, v in found.items()}
+            # As one object, because the name of a label may show that its value is a secret.
+            clean, _ = redact(dict(found), redaction=redaction)
+            changes[each.name] = {_storable(key): _storable(text) for key, text in clean.items()}
     return replace(value, **changes)
 
 
 def _text(text: str, redaction: Redaction) -> str:
     clean: str = redact(text, redaction=redaction)[0]
-    return clean.replace("\0", "\ufffd")
+    return _storable(clean)
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\ufffd")
