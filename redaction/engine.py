@@ -65,11 +65,19 @@ def rules_to_apply(raw: bytes) -> tuple[list[Rule], bool]:
     return sorted(rules, key=lambda rule: _RANKS[id(rule)]), _HIDDEN_ID in ids
 
 
-def redact_text(text: str, rules: Iterable[Rule], *, key: bytes, found: Counter[str]) -> str:
+#: A secret may be hidden by another one that follows it without a boundary, and is found in the next pass.
+_PASSES = 4
+
+
+def redact_text(text: str, rules: Sequence[Rule], *, key: bytes, found: Counter[str]) -> str:
     """Return the text with placeholders, or the same object if nothing matches. Counts kinds in `found`."""
-    scanned = _encodable(text)
-    spans = [(span, rule.kind) for rule in rules for span in rule.find(scanned)]
-    return replaced(text, spans, key=key, found=found) if spans else text
+    for _ in range(_PASSES):
+        scanned = _encodable(text)
+        spans = [(span, rule.kind) for rule in rules for span in rule.find(scanned)]
+        before, text = text, replaced(text, spans, key=key, found=found) if spans else text
+        if text == before:
+            break
+    return text
 
 
 def replaced(text: str, spans: Sequence[tuple[Span, str]], *, key: bytes, found: Counter[str]) -> str:

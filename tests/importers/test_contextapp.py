@@ -19,8 +19,10 @@ from sessions.services.imports.store import session_import
 from sessions.services.sessions.comments import comment_create
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import session_delete
+from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import answer, call, push, request, result, whole_turn
+from tests.api.test_redaction import everything_stored
 from tests.importers.test_imported_sessions import USAGE, message, step, summary, take
 from tests.plugins.reused import reused
 
@@ -254,6 +256,23 @@ def test_an_export_has_no_turns_that_are_pushed_meanwhile(pushed: AgentSession, 
     before = exported(pushed)
     push(api, [request("Once more.")])
     assert exported(pushed) == before
+
+
+def test_secrets_in_ids_and_names_are_redacted(api: Api) -> None:
+    secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    turn = {"request_id": f"r {secret}", "response_id": f"q {secret}"}
+    mark = {"client_compaction": {"trigger": f"c {secret}"}}
+    message = {"source_id": f"i {secret}", "message": request("Hi.")}
+    lines = [
+        {"type": "contextapp-session", "version": 1, "session": f"s {secret}", "format": "anthropic"},
+        {"type": "turn", "turn": 0, "session": f"s {secret}", **turn, **mark},
+        {"type": "message", "turn": 0, "position": 0, "session": f"s {secret}", **message},
+        {"type": "comment", "turn": 0, "session": f"s {secret}", "author": f"a {secret}", "comment": "x"},
+    ]
+    imported = api.post("imports/", b"".join(json_bytes(line) + b"\n" for line in lines)).json()
+    assert [session["state"] for session in imported["sessions"]] == ["new"]
+    assert Comment.objects.count() == 1
+    assert secret.encode() not in everything_stored()
 
 
 def test_a_newer_version_of_the_format_is_rejected(pushed: AgentSession, stranger_api: Api) -> None:

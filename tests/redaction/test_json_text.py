@@ -54,6 +54,14 @@ values = st.recursive(
 )
 
 
+def test_a_secret_that_another_one_follows_without_a_boundary_is_found() -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLX"
+    hook = "https://hooks.slack.com/services/" + "TXI8NERMW/B1A2B3C4D/833Tc6O6xCwSz7xypoUBaydo"
+    clean, found = redact_bytes(json.dumps(key + hook).encode(), redaction=KEY)
+    assert key.encode() not in clean
+    assert len(found) == 2
+
+
 @pytest.mark.slow
 @given(values)
 @settings(deadline=None, max_examples=examples(150))

@@ -17,7 +17,7 @@ from compaction.jsontext import MAX_DEPTH, depth_exceeds
 from compaction.messages import Role, Usage
 from importers.base import ClientCompaction, ImportedSession, ImportedTurn
 from pricing.tokenizers import token_factor
-from redaction import Finding, Redaction, redact_bytes
+from redaction import Finding, Redaction, redact, redact_bytes
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.store import bodies
 
@@ -95,13 +95,15 @@ def _turn(
     turn: ImportedTurn, imported: ImportedSession, redaction: Redaction, found: list[Finding]
 ) -> PreparedTurn:
     messages = _messages(turn, imported.format, redaction, found)
+    turn = _without_secrets(turn, redaction, found)
     usage, reported = turn.usage, turn.output_reported
     if turn.usage is not None and not turn.is_usage_final:
         usage = _with_whole_output(turn.usage, messages, turn.model or imported.model)
         reported = turn.usage.output_tokens if usage is not turn.usage else None
     turn, mark = replace(turn, usage=usage), turn.client_compaction
+    sources = [_name(message.source_id) for message in turn.messages]
     return PreparedTurn(
-        messages=messages,
+        messages=[replace(each, source_id=source) for each, source in zip(messages, sources, strict=True)],
         model=_name(turn.model),
         usage=usage,
         output_reported=reported,
@@ -114,6 +116,25 @@ def _turn(
         first_token_ms=turn.first_token_ms,
         duration_ms=turn.duration_ms,
         billed=turn.billed,
+    )
+
+
+def _without_secrets(turn: ImportedTurn, redaction: Redaction, found: list[Finding]) -> ImportedTurn:
+    """Redact the ids in a turn."""
+    mark, sources = turn.client_compaction, [message.source_id for message in turn.messages]
+    names = [turn.response_id, turn.request_id, mark.trigger if mark else None, *sources]
+    clean, findings = redact(names, redaction=redaction)
+    if not findings:
+        return turn
+    found.extend(findings)
+    response_id, request_id, trigger, *sources = clean
+    pairs = zip(turn.messages, sources, strict=True)
+    return replace(
+        turn,
+        response_id=response_id,
+        request_id=request_id,
+        client_compaction=mark and replace(mark, trigger=trigger),
+        messages=[replace(message, source_id=source) for message, source in pairs],
     )
 
 
@@ -146,7 +167,6 @@ def _messages(
     return [
         replace(
             message,
-            source_id=_name(imported.source_id),
             is_meta=imported.is_meta,
             is_summary=imported.is_summary,
             is_pinned=imported.is_pinned,
@@ -165,11 +185,12 @@ def _cost(turn: ImportedTurn, model: str) -> int | None:
 
 def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]) -> ImportedSession:
     comments = [comment.text for comment in imported.comments]
-    texts = [imported.title, list(imported.tags), dict(imported.metadata), imported.notes, comments]
+    authors = [comment.author for comment in imported.comments]
+    texts = [imported.title, list(imported.tags), dict(imported.metadata), imported.notes, comments, authors]
     raw = bodies.json_bytes(texts).replace(_NUL, _REPLACEMENT)
     redacted, findings = redact_bytes(raw, redaction=redaction)
     found.extend(findings)
-    title, tags, metadata, notes, comments = bodies.json_value(redacted)
+    title, tags, metadata, notes, comments, authors = bodies.json_value(redacted)
     return replace(
         imported,
         turns=(),
@@ -184,8 +205,8 @@ def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]
         metadata=metadata,
         notes=notes,
         comments=[
-            replace(comment, text=text, author=_name(comment.author))
-            for comment, text in zip(imported.comments, comments, strict=True)
+            replace(comment, text=text, author=_name(author))
+            for comment, text, author in zip(imported.comments, comments, authors, strict=True)
         ],
     )
 

@@ -136,14 +136,16 @@ def _near(first: datetime | None, second: datetime | None) -> bool:
 
 
 def _enriched(turn: PreparedTurn, call: PreparedTurn) -> PreparedTurn:
-    """Return the turn with the exact output tokens, id and latency of the call."""
-    usage, reported = turn.usage, turn.output_reported
+    """Return the turn with the id and latency of the call, and the output tokens and cost that the log lacks."""
+    usage, reported, cost = turn.usage, turn.output_reported, turn.cost_microusd
     if reported is not None and call.usage is not None:
         usage, reported = call.usage, None
+        cost = cost if call.cost_microusd is None else call.cost_microusd
     return replace(
         turn,
         usage=usage,
         output_reported=reported,
+        cost_microusd=cost,
         request_id=turn.request_id or call.request_id,
         first_token_ms=call.first_token_ms,
         duration_ms=call.duration_ms,

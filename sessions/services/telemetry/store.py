@@ -16,7 +16,8 @@ from pricing.custom import custom_cost
 from sessions.models import AgentSession, ToolRun, Turn
 from sessions.selectors.lookups import session_find
 from sessions.services.calls.append import ReportedCall, call_append
-from sessions.services.calls.match import family_of, turn_with_usage, turns_by_id
+from sessions.services.calls.complete import call_correct
+from sessions.services.calls.match import family_of, has_usage, turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.telemetry.content import NotStorable, call_reconcile, session_continued
 from sessions.services.telemetry.redact_reports import report_redact
@@ -46,6 +47,7 @@ class _SessionReports:
         self._root: AgentSession
         self._known: set[str] = set()
         self._complete: set[str] = set()
+        self._estimated: dict[str, Turn] = {}
 
     @transaction.atomic
     def store(self) -> None:
@@ -91,6 +93,8 @@ class _SessionReports:
         turns = list(rows.select_related("session__parent"))
         self._known = _ids(turns)
         self._complete = _ids(turn for turn in turns if turn.message_count)
+        estimated = [turn for turn in turns if turn.output_reported is not None]
+        self._estimated = {id: turn for turn in estimated for id in _ids([turn])}
         sessions = [turn.session.parent or turn.session for turn in turns]
         return sessions[0] if sessions else None
 
@@ -104,6 +108,7 @@ class _SessionReports:
 
     def _store_call(self, call: ModelCall) -> None:
         if self._is_known(call):
+            self._correct(self._estimated.get(call.id) or self._estimated.get(call.response_id), call)
             return
         is_new = self._known.isdisjoint({call.id, call.response_id} - {""})
         self._known |= {call.id, call.response_id} - {""}
@@ -138,8 +143,16 @@ class _SessionReports:
         if found is None:
             return False
         session_id, index = found
-        Turn.objects.filter(session_id=session_id, index=index).update(request_id=call.id)
+        rows = Turn.objects.filter(session_id=session_id, index=index)
+        rows.update(request_id=call.id)
+        self._correct(rows.filter(output_reported__isnull=False).first(), call)
         return True
+
+    def _correct(self, turn: Turn | None, call: ModelCall) -> None:
+        """Store the exact output tokens of a call whose log has an estimate."""
+        if turn is not None and has_usage(turn, _identity(call)):
+            call_correct(turn, call=_reported(call, self._destination))
+            self._root.refresh_from_db()
 
     def _store_compaction(self, report: CompactionReport) -> None:
         """Mark a compaction before the next call. Sessions with messages show compactions by themselves."""
