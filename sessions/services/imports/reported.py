@@ -136,7 +136,7 @@ def _near(first: datetime | None, second: datetime | None) -> bool:
 
 
 def _enriched(turn: PreparedTurn, call: PreparedTurn) -> PreparedTurn:
-    """Return the turn with the id and latency of the call, and the output tokens and cost that the log lacks."""
+    """Return the turn with the id and latency of the call, and the output and cost that the log lacks."""
     usage, reported, cost = turn.usage, turn.output_reported, turn.cost_microusd
     if reported is not None and call.usage is not None:
         usage, reported = call.usage, None
