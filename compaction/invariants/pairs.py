@@ -135,7 +135,7 @@ def open_start(messages: Sequence[Message], pairs: Pairs) -> int:
     Only results may follow it. `pairs` are the `matches` of the messages.
     """
     end = len(messages)
-    while end and messages[end - 1].tool_results:
+    while end and messages[end - 1].role is not Role.ASSISTANT and messages[end - 1].tool_results:
         end -= 1
     start = end
     while start and messages[start - 1].role is Role.ASSISTANT:

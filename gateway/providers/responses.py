@@ -96,8 +96,9 @@ def answer_of_events(events: Sequence[Mapping[str, Any]]) -> Answer:
 def resent(fields: Mapping[str, Any], answer: Answer) -> Answer:
     """Return an answer without its reasoning if the client does not send reasoning again.
 
-    It does not if it leaves out that of earlier answers, or if neither it nor the provider stores reasoning.
-    If the provider stores the conversation, it adds the whole answer to the next request.
+    It does if it requests encrypted reasoning. Otherwise it does not if it leaves out that of earlier
+    answers, or if neither it nor the provider stores reasoning. If the provider stores the conversation, it
+    adds the whole answer to the next request.
     """
     if uses_stored(fields):
         return answer
@@ -106,6 +107,6 @@ def resent(fields: Mapping[str, Any], answer: Answer) -> Answer:
     has_answers = any(item.get("role") == "assistant" or "call_id" in item for item in sent)
     requested = fields.get("include")
     is_requested = isinstance(requested, list) and _ENCRYPTED in requested
-    if is_kept or (not has_answers and (is_requested or fields.get("store") is not False)):
+    if is_kept or is_requested or (not has_answers and fields.get("store") is not False):
         return answer
     return replace(answer, messages=[item for item in answer.messages if item.get("type") != "reasoning"])

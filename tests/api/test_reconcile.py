@@ -249,6 +249,25 @@ def test_outputs_that_the_client_cleared_in_place_are_still_recognized(api: Api)
     assert reconcile(api, [*cleared, request("Next."), answer("Yes.")])["reconciled"]["status"] == "appended"
 
 
+def test_a_new_system_prompt_and_tools_replace_those_before(api: Api) -> None:
+    """Also without new messages, and after a rewind to a point before the change."""
+    one, two = (
+        {"system": text, "tools": [{"name": text, "input_schema": {"type": "object"}}]} for text in "ab"
+    )
+    reconcile(api, history(2), **one)
+    for status in ("appended", "unchanged"):
+        changed = reconcile(api, history(2), **two)
+        assert changed["reconciled"]["status"] == status
+        assert (changed["system"], changed["tools"]) == (two["system"], two["tools"])
+    served = reconcile(api, [*history(1), request("Rather read file 7.")], **two)
+    assert served["reconciled"]["status"] == "forked"
+    assert (served["system"], served["tools"]) == (two["system"], two["tools"])
+    versions = AgentSession.objects.get(forked_at__isnull=False).preamble_version
+    again = reconcile(api, [*history(1), request("Rather read file 7."), answer("Yes.")], **two)
+    assert (again["system"], again["tools"]) == (two["system"], two["tools"])
+    assert AgentSession.objects.get(forked_at__isnull=False).preamble_version == versions
+
+
 def test_a_side_request_neither_extends_nor_forks(api: Api) -> None:
     reconcile(api, history(3))
     title = reconcile(api, [request("Write a title for: Please read file 0.")])

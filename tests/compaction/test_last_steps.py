@@ -211,3 +211,16 @@ def test_calls_without_results_stay_in_the_prompt(budget: int, answered: bool) -
     made = planned(apply((), messages), budget)
     assert made.view.messages[-len(newest) :] == messages[-len(newest) :]
     assert made.fits == (made.view.tokens <= budget)
+
+
+def test_a_call_beside_a_search_of_the_provider_stays_too() -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+    found = [{"type": "web_search_result", "url": "http://a", "title": "t", "encrypted_content": "e" * 9_000}]
+    blocks = [
+        search,
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": found},
+        {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"path": "a.py"}},
+    ]
+    items = [user("Find it."), assistant("Yes."), user("Go on."), {"role": "assistant", "content": blocks}]
+    messages = parse(items, "anthropic")
+    assert planned(apply((), messages), 500).view.messages[-1] == messages[-1]

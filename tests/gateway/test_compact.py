@@ -27,6 +27,7 @@ from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
 from sessions.services.compactions.revert import compaction_revert
 from sessions.services.reconcile.served import NotServable
+from tests.api.client import Api
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
 from tests.gateway.double import Provider, Received, Reply
 from tests.gateway.openai_talk import chat_stream
@@ -237,6 +238,32 @@ def test_thinking_is_removed_once_when_the_agent_changes_its_tools(agent: Agent)
     assert agent.rejected == 1
     [made] = AgentSession.objects.get().compactions.all()
     assert made.trigger == "thinking"
+
+
+@pytest.mark.slow
+def test_sessions_with_tools_of_the_provider_are_compacted(agent: Agent) -> None:
+    result = {"type": "web_search_result", "url": "http://a", "title": "t", "encrypted_content": "e"}
+    search = [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [result]},
+        {"type": "text", "text": "Found."},
+    ]
+    agent.say(*search)
+    agent.history.append({"role": "user", "content": "Go on."})
+    modes = [agent.work(number).headers["x-contextapp"] for number in range(12)]
+    assert all(mode.startswith("compact; ") for mode in modes)
+    assert int(modes[-1].rpartition("=")[2]) <= BUDGET
+    assert AgentSession.objects.get().compaction_count > 0
+
+
+@pytest.mark.slow
+def test_a_session_whose_policy_a_user_turned_off_is_not_compacted(agent: Agent, api: Api) -> None:
+    agent.work(0)
+    assert api.patch("sessions/s/", {"policy": {"preset": "off"}}).status_code == 200
+    for number in range(1, 12):
+        agent.work(number)
+    assert AgentSession.objects.get().policy == {"preset": "off"}
+    assert not AgentSession.objects.get().compactions.exists()
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_body
 from tests.gateway.anthropic_talk import STREAM, event, request, stream, streamed, text, tool_use, whole
 from tests.gateway.double import Provider, Reply
-from tests.gateway.openai_talk import chat_stream, chat_whole
+from tests.gateway.openai_talk import chat_stream, chat_whole, reasoned, responses_whole, said
 from tests.gateway.running import PATIENCE, Running
 
 MESSAGES = "/anthropic/v1/messages?beta=true"
@@ -447,3 +447,18 @@ def test_secrets_are_redacted_in_the_store_only(agent: Agent, provider: Provider
     assert secret in provider.received[0].body.decode()
     assert secret not in json.dumps(stored(AgentSession.objects.get()))
     assert Message.objects.count() == 4
+
+
+def test_reasoning_that_begins_later_continues_the_session(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    """The first answer has no reasoning, but the client requests to have it back."""
+    headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk", "x-session-id": "s"}
+    history: list[dict[str, Any]] = [{"role": "user", "content": "Go."}]
+    settings = {"model": "gpt-5.1-codex", "store": False, "include": ["reasoning.encrypted_content"]}
+    for number, items in enumerate(([said("One.")], [reasoned(1), said("Two.")], [said("Three.")])):
+        provider.script = [responses_whole(*items)]
+        gateway.call("/openai/v1/responses", json.dumps({**settings, "input": history}).encode(), headers)
+        gateway.settle()
+        history = [*history, *items, {"role": "user", "content": f"More {number}."}]
+    assert AgentSession.objects.get().turn_count == 3

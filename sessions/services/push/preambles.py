@@ -1,4 +1,4 @@
-"""Complete the system prompt and tools of a push that replaces only one of them."""
+"""Read stored system prompts and tools, and complete those of a push that replaces only one of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ def preamble_complete(preamble: NewPreamble, *, session_id: UUID, kept: str) -> 
     row = Preamble.objects.filter(session_id=session_id).order_by("-version").first()
     if row is None:
         return preamble
+    stored = preamble_of(row)
     if kept == "system":
-        system = bodies.unpack(row.system) if row.system else None
-        return replace(preamble, system=system, system_tokens=row.system_tokens)
-    tools = bodies.unpack(row.tools) if row.tools else None
-    return replace(preamble, tools=tools, tools_tokens=row.tools_tokens)
+        return replace(preamble, system=stored.system, system_tokens=stored.system_tokens)
+    return replace(preamble, tools=stored.tools, tools_tokens=stored.tools_tokens)
+
+
+def preamble_of(row: Preamble) -> NewPreamble:
+    """Return a stored system prompt and tools as they were pushed."""
+    return NewPreamble(
+        system=bodies.unpack(row.system) if row.system else None,
+        tools=bodies.unpack(row.tools) if row.tools else None,
+        system_tokens=row.system_tokens,
+        tools_tokens=row.tools_tokens,
+    )

@@ -17,6 +17,7 @@ from sessions.selectors.convert import edit_values
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.push.preambles import preamble_of
 from sessions.store.edit_texts import text_pack
 from sessions.store.postgres import execute, raw_connection
 
@@ -107,7 +108,7 @@ def _copy_preambles(parent: AgentSession, child: AgentSession, at: int) -> None:
     rows = list(parent.preambles.filter(version__lte=version).order_by("version"))
     child.preamble_version = version
     if rows:
-        child.preamble_hash = parent.preamble_hash if version == parent.preamble_version else None
+        child.preamble_hash = preamble_of(rows[-1]).hash
     child.save()
     for row in rows:
         row.pk, row.session = None, child

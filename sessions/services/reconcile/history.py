@@ -163,7 +163,7 @@ def _append(
     if request.call is not None:
         push = without_reported_usage(push, request.call, project_id=target.project_id)
     turn: int | None = None
-    if push.messages:
+    if push.messages or push.preamble is not None:
         own = replace(target, session_id=session.pk)
         answer = turn_push_locked(own, push)
         assert isinstance(answer, bytes)  # the key was not stored before

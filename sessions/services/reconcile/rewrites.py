@@ -79,7 +79,8 @@ def history_fork(matched: Matched) -> Matched:
         root=history.root,
         spans=spans_kept(at[:common], end),
         digest=b"",
-        preamble_hash=history.preamble_hash,
+        # The client's last system prompt and tools may be newer than those at the point of the fork.
+        preamble_hash=history.preamble_hash if child.preamble_version == parent.preamble_version else b"",
     )
     return replace(matched, session=child, history=forked)
 

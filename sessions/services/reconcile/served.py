@@ -41,8 +41,8 @@ from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_snapshots import Generated
 
-#: The policy of a session that is only observed: nothing is compacted.
-NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off"}
+#: The policy of a session that is only observed: nothing is compacted. Not the same as `off`, a user's choice.
+NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off", "hard": 0}
 
 
 #: Number of sessions whose edits are kept in memory.
@@ -69,7 +69,8 @@ class Edits:
     `edited` of these existed when the prompt was last edited. `shown` is the size of the prompt and `raw`
     that without edits, of the stored messages, in estimated tokens. `provider` are parameters for the
     provider if it compacts the session, `on_demand` if it should write a summary now. `version` identifies
-    `pieces` among those of the session.
+    `pieces` among those of the session. `is_regular` states that the stored messages are valid together
+    without a check.
     """
 
     session_id: UUID
@@ -87,6 +88,7 @@ class Edits:
     on_demand: OnDemand | None
     message_count: int
     in_force: tuple[int, ...]
+    is_regular: bool
 
     @property
     def changes_nothing(self) -> bool:
@@ -182,8 +184,6 @@ def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
 
 
 def _edits(session: AgentSession, history: ClientHistory) -> Edits:
-    if session.needs_repair:
-        raise NotServable("irregular")
     spans = tuple((first, end) for first, end in history.spans)
     pieces, count, edited = _pieces(session.pk, session.edits_revision, session.snapshot_end, spans)
     params = session_provider_params(session)
@@ -203,6 +203,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         provider=params,
         on_demand=on_demand,
         message_count=session.message_count,
+        is_regular=not session.needs_repair,
         in_force=tuple(edits_in_force(session.pk)) if on_demand is not None else (),
     )
 

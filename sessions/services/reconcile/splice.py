@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.capabilities import capabilities_of
-from compaction.dialects import parse_message
+from compaction.dialects import get_dialect, parse_message
 from compaction.on_demand import BETA, summarized_count, summary_request, without_remaining
 from compaction.provider_engine import ProviderParams, has_threshold, without_threshold
 from compaction.provider_summary import begins_with_signed, begins_with_summary, is_compaction
@@ -226,7 +226,10 @@ def _edited(edits: Edits, messages: Sequence[bytes]) -> range:
 
 
 def _check_once(messages: Sequence[bytes], edits: Edits, model: str) -> None:
-    """Check the messages if these edits were not checked with this model before."""
+    """Check the messages, or only once for these edits and this model if the stored ones are regular."""
+    if not edits.is_regular:
+        _check(messages, edits, _edited(edits, messages), model, reason="irregular")
+        return
     checked = edits.session_id, edits.version, model
     if checked in _accepted:
         return
@@ -236,14 +239,18 @@ def _check_once(messages: Sequence[bytes], edits: Edits, model: str) -> None:
     _accepted.add(checked)
 
 
-def _check(messages: Sequence[bytes], edits: Edits, edited: range, model: str) -> None:
-    """Raise `NotServable` if the provider would reject the messages.
+def _check(
+    messages: Sequence[bytes], edits: Edits, edited: range, model: str, *, reason: str = "invalid"
+) -> None:
+    """Raise `NotServable` with `reason` if the provider would reject the messages.
 
     Rules about the last message are left to the client: it knows whether it may prefill an answer. So are
-    reasoning items without encrypted content: it knows whether the provider stores its responses.
+    reasoning items without encrypted content: it knows whether the provider stores its responses. Fields that
+    the provider may not know are those of the client.
     """
     capabilities = capabilities_of(model)
     values = [json_value(data) for data in messages]
     found = validate(values, edits.format, capabilities=capabilities, edited=edited)
-    if any(violation.rule not in {"A7", "A9", "R3"} for violation in found):
-        raise NotServable("invalid")
+    is_foreign = any(get_dialect(edits.format).message_error(value) is not None for value in values)
+    if is_foreign or any(violation.rule not in {"A7", "A9", "C5", "R3"} for violation in found):
+        raise NotServable(reason)
