@@ -41,7 +41,7 @@ from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_snapshots import Generated
 
-#: The policy of a session that is only observed: nothing is compacted. Not the same as `off`, a user's choice.
+#: The policy of a session that is only observed: nothing is compacted. `off` alone is a choice of users.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off", "hard": 0}
 
 
