@@ -67,6 +67,8 @@ def servers() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(servers: None, django_db_modify_db_settings_parallel_suffix: None) -> None:
     """Start the servers before pytest-django creates the test database."""
+    # A request in a test without a database opens a pool, whose connections are not to the test database.
+    connection.close_pool()
 
 
 @pytest.fixture(scope="session")
