@@ -1,8 +1,7 @@
 """Last resort: keep system prompt, tools, working memory and the latest user message, and nothing else.
 
-Calls that still have no result stay as well.
-The rest of the head is kept if it fits. If even these do not fit, the memory is removed first and the tools
-last.
+Calls that still have no result stay as well. The rest of the head is kept if it fits. If even these do not
+fit, the memory is removed first and the tools last.
 """
 
 from __future__ import annotations

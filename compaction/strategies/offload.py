@@ -53,12 +53,14 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
     for position, part, value in _giants(view, context):
         size = context.size(position, part)
         if isinstance(value, Text):
-            shorten = partial(_clipped, value.text, context)
-            sized.append((size, position, part, shorten, "a long text of the tail that leaves no room"))
+            shorten, reason = (
+                partial(_clipped, value.text, context),
+                "a long text of the tail that leaves no room",
+            )
         else:
-            shorten = partial(_shortened, value, context, size)
+            shorten = partial(context.shorten, value, size=size)
             reason = "long arguments of a call of the tail that leave no room"
-            sized.append((size, position, part, shorten, reason))
+        sized.append((size, position, part, shorten, reason))
     for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
         if size < _MIN_TOKENS:
             return
@@ -92,10 +94,6 @@ def _giants(view: View, context: Context) -> Iterator[tuple[int, int, Text | Too
                 continue
             if isinstance(value, Text | ToolCall) and context.size(entry.first, part) >= giant:
                 yield entry.first, part, value
-
-
-def _shortened(call: ToolCall, context: Context, size: int, handle: str) -> str:
-    return context.shorten(call, handle, size=size)
 
 
 def _clipped(text: str, context: Context, handle: str) -> str:

@@ -21,17 +21,8 @@ __all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
 
 #: In order of precedence.
 _MODULES = (
-    "user",
-    "hard",
-    "soft",
-    "turns",
-    "idle",
-    "upgrade",
-    "edit",
-    "thinking",
-    "restore",
-    "client",
-    "provider",
+    *("user", "hard", "soft", "turns", "idle", "upgrade", "edit"),
+    *("thinking", "restore", "client", "provider"),
 )
 
 

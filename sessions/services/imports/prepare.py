@@ -94,16 +94,15 @@ def _turns(imported: ImportedSession, redaction: Redaction) -> tuple[list[Prepar
 def _turn(
     turn: ImportedTurn, imported: ImportedSession, redaction: Redaction, found: list[Finding]
 ) -> PreparedTurn:
-    messages = _messages(turn, imported.format, redaction, found)
     turn = _without_secrets(turn, redaction, found)
+    messages = _messages(turn, imported.format, redaction, found)
     usage, reported = turn.usage, turn.output_reported
     if turn.usage is not None and not turn.is_usage_final:
         usage = _with_whole_output(turn.usage, messages, turn.model or imported.model)
         reported = turn.usage.output_tokens if usage is not turn.usage else None
     turn, mark = replace(turn, usage=usage), turn.client_compaction
-    sources = [_name(message.source_id) for message in turn.messages]
     return PreparedTurn(
-        messages=[replace(each, source_id=source) for each, source in zip(messages, sources, strict=True)],
+        messages=messages,
         model=_name(turn.model),
         usage=usage,
         output_reported=reported,
@@ -167,6 +166,7 @@ def _messages(
     return [
         replace(
             message,
+            source_id=_name(imported.source_id),
             is_meta=imported.is_meta,
             is_summary=imported.is_summary,
             is_pinned=imported.is_pinned,

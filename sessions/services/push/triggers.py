@@ -60,11 +60,11 @@ def trigger_possible(turn: NewTurn) -> Trigger | None:
 
 def _may_have_outdated_thinking(turn: NewTurn) -> bool:
     """Return whether thinking in the prompt may be bound to a prompt that is not the session's now."""
-    may_have_changed = turn.session.fired_turn == turn.index or turn.has_other_prompt
-    if not (may_have_changed or turn.is_repaired) or not capabilities_of(turn.model).bound_thinking:
-        return False
     if turn.is_repaired:
-        return True
+        return capabilities_of(turn.model).bound_thinking
+    may_have_changed = turn.session.fired_turn == turn.index or turn.has_other_prompt
+    if not may_have_changed or not capabilities_of(turn.model).bound_thinking:
+        return False
     return any(isinstance(part, Thinking) for message in turn.values for part in message.parts)
 
 

@@ -251,6 +251,7 @@ def _check(
     capabilities = capabilities_of(model)
     values = [json_value(data) for data in messages]
     found = validate(values, edits.format, capabilities=capabilities, edited=edited)
-    is_foreign = any(get_dialect(edits.format).message_error(value) is not None for value in values)
+    dialect = get_dialect(edits.format)
+    is_foreign = any(dialect.message_error(value) is not None for value in values)
     if is_foreign or any(violation.rule not in {"A7", "A9", "C5", "R3"} for violation in found):
         raise NotServable(reason)
