@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from compaction.edits import Edit, Op
 
 #: Components that can be shed, in this order.
-MEMORY, TOOLS = "memory", "tools"
+SHEDDABLE = MEMORY, TOOLS = "memory", "tools"
 
 #: Edits of a whole component.
 COMPONENT_OPS = (Op.SHED, Op.RESTORE, Op.MEMORY)

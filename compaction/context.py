@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from compaction.capabilities import Capabilities
+from compaction.components import SHEDDABLE
 from compaction.deadline import check_deadline
 from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
@@ -75,7 +76,7 @@ class Context:
 
     `start` is the view before the plan. A compaction reduces the prompt to `goal` tokens; from `ceiling`
     tokens on, a prompt is compacted immediately. `previous` is the recap that `start` shows. `memory_text` is
-    the working memory, whose names a recap does not repeat.
+    the working memory, whose names a recap does not repeat. `sheddable` are the components that may be shed.
     """
 
     start: View
@@ -90,6 +91,7 @@ class Context:
     previous: Recap | None = None
     summary: Summary | None = None
     memory_text: str = ""
+    sheddable: tuple[str, ...] = SHEDDABLE
 
     @cached_property
     def head_last(self) -> int:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from compaction.calibration import Calibration
 from compaction.capabilities import Capabilities
+from compaction.components import SHEDDABLE
 from compaction.context import Context, MakeHandle, default_handle
 from compaction.layout import Layout, split
 from compaction.policy import Budget, Policy
@@ -23,7 +24,8 @@ class PlanRequest:
     Without a `trigger`, a plan compacts only if the prompt has reached `policy.hard`; a named trigger
     compacts at any size. `calibration` maps estimates to the provider's tokens. `previous` is the recap that
     the view shows, `summary` a model's recap that is ready. `memory_text` is the working memory of the
-    compacted prompt, `memory_revision` its revision, if it has one.
+    compacted prompt, `memory_revision` its revision, if it has one. `sheddable` are the components that may
+    be removed from the prompt, in this order.
     """
 
     view: View
@@ -38,6 +40,7 @@ class PlanRequest:
     summary: Summary | None = None
     memory_text: str = ""
     memory_revision: int | None = None
+    sheddable: tuple[str, ...] = SHEDDABLE
 
     @cached_property
     def budget_tokens(self) -> int:
@@ -85,4 +88,5 @@ class PlanRequest:
             previous=self.previous,
             summary=self.summary,
             memory_text=self.memory_text,
+            sheddable=self.sheddable,
         )

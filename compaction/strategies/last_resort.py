@@ -6,7 +6,6 @@ fit, the memory is removed first and the tools last.
 
 from __future__ import annotations
 
-from compaction.components import MEMORY, TOOLS
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
@@ -27,7 +26,7 @@ def run(view: View, context: Context) -> StepResult:
         result = StepResult.of(view, (*result.edits, *_evict_all_but(kept, view, context)))
         if result.view.tokens <= context.budget:
             return result
-    for name in (MEMORY, TOOLS):
+    for name in context.sheddable:
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
         if result.view.tokens <= context.budget:
             break

@@ -6,7 +6,7 @@ without its tools. A transcript that uses tools keeps them; only the last resort
 
 from __future__ import annotations
 
-from compaction.components import MEMORY, TOOLS
+from compaction.components import TOOLS
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
@@ -22,7 +22,7 @@ def run(view: View, context: Context) -> StepResult:
     if view.tokens <= context.budget:
         return StepResult(view=view)
     result = StepResult.of(view, _history(view, context))
-    for name in _removable(view, context):
+    for name in _removable(context):
         if result.view.tokens <= context.budget:
             break
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
@@ -31,9 +31,9 @@ def run(view: View, context: Context) -> StepResult:
     return result
 
 
-def _removable(view: View, context: Context) -> tuple[str, ...]:
+def _removable(context: Context) -> tuple[str, ...]:
     uses_tools = any(isinstance(part, ToolCall) for m in context.start.messages for part in m.parts)
-    return (MEMORY,) if uses_tools else (MEMORY, TOOLS)
+    return tuple(name for name in context.sheddable if name != TOOLS or not uses_tools)
 
 
 def _history(view: View, context: Context) -> tuple[Edit, ...]:

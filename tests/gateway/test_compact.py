@@ -257,6 +257,18 @@ def test_sessions_with_tools_of_the_provider_are_compacted(agent: Agent) -> None
 
 
 @pytest.mark.slow
+def test_tools_are_never_shed_because_they_are_forwarded(agent: Agent, provider: Provider) -> None:
+    """Nothing fits beside these tools: elsewhere, the last resort would remove them."""
+    names = " ".join(f"option_{number}" for number in range(3_600))
+    agent.tools = [{**TOOLS[0], "description": names}]
+    *_, last = [agent.work(number) for number in range(4)]
+    assert all(body["tools"] == agent.tools for body in forwarded(provider))
+    session = AgentSession.objects.get()
+    assert session.shown_components["tools"] == session.context_components["tools"] > BUDGET
+    assert int(last.headers["x-contextapp"].rpartition("=")[2]) > BUDGET
+
+
+@pytest.mark.slow
 def test_a_session_whose_policy_a_user_turned_off_is_not_compacted(agent: Agent, api: Api) -> None:
     agent.work(0)
     assert api.patch("sessions/s/", {"policy": {"preset": "off"}}).status_code == 200

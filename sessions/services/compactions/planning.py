@@ -15,6 +15,7 @@ from psycopg.types.numeric import Int4
 from compaction.adapters.tiktoken_counter import counter
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
+from compaction.components import MEMORY, SHEDDABLE
 from compaction.deadline import Deadline, limited_by
 from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
@@ -28,6 +29,7 @@ from compaction.recap.spans import Summary
 from compaction.triggers import hard
 from compaction.view import View, apply
 from sessions.models import AgentSession, PromptSnapshot
+from sessions.models.session import GATEWAY
 from sessions.selectors.client_context import affects
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.plan_sources import PlanSources, plan_sources
@@ -163,6 +165,7 @@ def plan_request(
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
         summary=summary,
+        sheddable=sheddable_of(session),
     )
     return _with_memory(request, loaded, end=END)
 
@@ -204,6 +207,7 @@ def boundary_plan(loaded: Loaded, boundary: Boundary) -> tuple[PlanRequest, Plan
             capabilities=capabilities_of(session.model),
             make_handle=partial(handle_make, session.pk),
             previous=loaded.previous,
+            sheddable=sheddable_of(session),
         )
     )
     request = _with_memory(request, loaded, end=boundary.end)
@@ -226,6 +230,11 @@ def _with_memory(request: PlanRequest, loaded: Loaded, *, end: int) -> PlanReque
     return replace(
         request, memory_text=notes.render(kept), memory_revision=row.number if row is not None else None
     )
+
+
+def sheddable_of(session: AgentSession) -> tuple[str, ...]:
+    """Return the components that a compaction may shed: the gateway forwards the tools of its clients."""
+    return (MEMORY,) if session.origin == GATEWAY else SHEDDABLE
 
 
 def session_budget(session: AgentSession) -> int:
