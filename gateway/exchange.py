@@ -106,7 +106,7 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         copy.status = response.status_code
         copy.type = response.headers.get("content-type", "")
         copy.encoding = response.headers.get("content-encoding", "")
-        copy.request_id = next(filter(None, map(response.headers.get, _REQUEST_IDS)), "")[:150]
+        copy.request_id = next(filter(None, map(response.headers.get, _REQUEST_IDS)), "")[:200]
         if not copy.is_stream:  # the server sends the headers with the first part: they can change until then
             parts = await _after_first(parts)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})

@@ -67,5 +67,5 @@ def time(values: Mapping[str, Any], name: str, otherwise: datetime | None) -> da
 
 def labels(resource: Mapping[str, Any]) -> dict[str, str]:
     """Return the resource attributes that the operator set, such as `team.id`."""
-    found = {key[:60]: text(resource, key)[:80] for key in sorted(resource) if not key.startswith(_TECHNICAL)}
+    found = {key: text(resource, key) for key in sorted(resource) if not key.startswith(_TECHNICAL)}
     return {key: value for key, value in list(found.items())[:_MAX_LABELS] if value}

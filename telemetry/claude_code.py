@@ -26,7 +26,7 @@ def read(record: LogRecord) -> Report | None:
     if record.resource.get("service.name") != "claude-code" and not record.name.startswith(_PREFIX):
         return None
     values = record.attributes
-    session, at = text(values, "session.id")[:150], time(values, "event.timestamp", record.at)
+    session, at = text(values, "session.id"), time(values, "event.timestamp", record.at)
     if not session or at is None:
         return None
     match record.name.removeprefix(_PREFIX):
@@ -46,8 +46,8 @@ def _origin(record: LogRecord, session: str, line: str = "") -> Origin:
         session=session,
         line=line,
         agent="claude-code",
-        version=text(record.resource, "service.version")[:50],
-        member=text(record.attributes, "user.email")[:254],
+        version=text(record.resource, "service.version"),
+        member=text(record.attributes, "user.email"),
         labels=labels(record.resource),
     )
 
@@ -60,12 +60,12 @@ def _call(record: LogRecord, session: str, at: datetime) -> ModelCall:
         cache_write_tokens=number(values, "cache_creation_tokens") or 0,
         output_tokens=number(values, "output_tokens") or 0,
     )
-    request_id = text(values, "request_id")[:150]
+    request_id = text(values, "request_id")
     return ModelCall(
         origin=_origin(record, session, line_of(values)),
-        id=request_id or text(values, "client_request_id")[:150] or _derived_id(values, session, at),
+        id=request_id or text(values, "client_request_id") or _derived_id(values, session, at),
         at=at,
-        model=text(values, "model")[:200],
+        model=text(values, "model"),
         usage=usage,
         request_id=request_id,
         cost_microusd=_cost(values),
@@ -75,7 +75,7 @@ def _call(record: LogRecord, session: str, at: datetime) -> ModelCall:
 
 
 def _derived_id(values: Mapping[str, Any], session: str, at: datetime) -> str:
-    return f"{session}:{text(values, 'event.sequence')}:{at.isoformat()}"
+    return f"{text(values, 'event.sequence')}:{at.isoformat()}:{session}"
 
 
 def line_of(values: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ def line_of(values: Mapping[str, Any]) -> str:
     name = text(values, "agent.name")
     for prefix in _AGENT_PREFIXES:
         source = source.removeprefix(prefix)
-    return (name or source)[:60]
+    return name or source
 
 
 def _cost(values: Mapping[str, Any]) -> int | None:
@@ -106,21 +106,21 @@ def _compaction(record: LogRecord, session: str, at: datetime) -> CompactionRepo
     return CompactionReport(
         origin=_origin(record, session),
         at=at,
-        trigger=text(values, "trigger")[:30],
+        trigger=text(values, "trigger"),
         tokens_before=number(values, "pre_tokens"),
     )
 
 
 def _tool_run(record: LogRecord, session: str, at: datetime) -> ToolRunReport | None:
     values = record.attributes
-    call_id, duration = text(values, "tool_use_id")[:200], milliseconds(values, "duration_ms")
+    call_id, duration = text(values, "tool_use_id"), milliseconds(values, "duration_ms")
     if not call_id or duration is None:
         return None
     return ToolRunReport(
         origin=_origin(record, session),
         at=at,
         call_id=call_id,
-        name=text(values, "tool_name")[:200],
+        name=text(values, "tool_name"),
         duration_ms=duration,
         is_error="success" in values and not is_true(values["success"]),
     )

@@ -22,7 +22,7 @@ def read(record: LogRecord) -> Report | None:
     if not record.name.startswith(_PREFIX):
         return None
     values = record.attributes
-    session = text(values, "conversation.id")[:150]
+    session = text(values, "conversation.id")
     at = time(values, "event.timestamp", record.at)
     if not session or at is None:
         return None
@@ -40,8 +40,8 @@ def _origin(record: LogRecord, session: str) -> Origin:
     return Origin(
         session=session,
         agent="codex",
-        version=text(record.attributes, "app.version")[:50],
-        member=text(record.attributes, "user.email")[:254],
+        version=text(record.attributes, "app.version"),
+        member=text(record.attributes, "user.email"),
         labels=labels(record.resource),
     )
 
@@ -55,9 +55,9 @@ def _call(record: LogRecord, session: str, at: datetime) -> ModelCall | None:
     written = min(number(values, "cache_write_token_count") or 0, whole - read_tokens)
     return ModelCall(
         origin=_origin(record, session),
-        id=f"codex:{session}:{at.isoformat()}",
+        id=f"codex:{at.isoformat()}:{session}",
         at=at,
-        model=text(values, "model", "slug")[:200],
+        model=text(values, "model", "slug"),
         usage=Usage(
             uncached_tokens=whole - read_tokens - written,
             cache_read_tokens=read_tokens,
@@ -70,14 +70,14 @@ def _call(record: LogRecord, session: str, at: datetime) -> ModelCall | None:
 
 def _tool_run(record: LogRecord, session: str, at: datetime) -> ToolRunReport | None:
     values = record.attributes
-    call_id, duration = text(values, "call_id")[:200], milliseconds(values, "duration_ms")
+    call_id, duration = text(values, "call_id"), milliseconds(values, "duration_ms")
     if not call_id or duration is None:
         return None
     return ToolRunReport(
         origin=_origin(record, session),
         at=at,
         call_id=call_id,
-        name=text(values, "tool_name")[:200],
+        name=text(values, "tool_name"),
         duration_ms=duration,
         is_error="success" in values and not is_true(values["success"]),
     )

@@ -85,7 +85,7 @@ def _call(span: Span, named: Mapping[str, str]) -> ModelCall | None:
     at = span.ended_at or span.started_at
     if whole is None or at is None:
         return None  # a failed call
-    response = response_id(values)[:150]
+    response = response_id(values)
     first = next((values[name] for name in _FIRST_CHUNK if name in values), None)
     return ModelCall(
         origin=_origin(span, named),
@@ -97,7 +97,7 @@ def _call(span: Span, named: Mapping[str, str]) -> ModelCall | None:
             "llm.response.model_name",
             "gen_ai.request.model",
             "llm.model_name",
-        )[:200],
+        ),
         usage=_usage(values, whole),
         response_id=response,
         first_token_ms=_in_milliseconds(first),
@@ -128,10 +128,10 @@ def _origin(span: Span, named: Mapping[str, str]) -> Origin:
     name = text(values, *_SESSIONS) or named.get(span.trace_id, "")
     user = text(values, "user.email", "enduser.id", "user.id")
     return Origin(
-        session=name[:150] or f"trace-{span.trace_id}",
+        session=name or f"trace-{span.trace_id}",
         is_named=bool(name),
-        agent=(text(values, "gen_ai.agent.name") or _service(span))[:100],
-        member=user[:254] if "@" in user else "",
+        agent=text(values, "gen_ai.agent.name") or _service(span),
+        member=user if "@" in user else "",
         labels=labels(span.resource),
     )
 
@@ -149,14 +149,14 @@ def _tool_run(span: Span, named: Mapping[str, str]) -> ToolRunReport | None:
         values.get("openinference.span.kind") == "TOOL",
         values.get("traceloop.span.kind") == "tool",
     )
-    call_id = text(values, "gen_ai.tool.call.id", "tool_call.id", "tool.id")[:200]
+    call_id = text(values, "gen_ai.tool.call.id", "tool_call.id", "tool.id")
     if not any(kinds) or duration is None or at is None:
         return None
     return ToolRunReport(
         origin=_origin(span, named),
         at=at,
         call_id=call_id or f"{span.trace_id}:{span.span_id}",
-        name=text(values, "gen_ai.tool.name", "tool.name", "traceloop.entity.name")[:200] or span.name[:200],
+        name=text(values, "gen_ai.tool.name", "tool.name", "traceloop.entity.name") or span.name,
         duration_ms=min(duration, 86_400_000),
         is_error=span.is_error,
     )

@@ -118,3 +118,23 @@ def test_ids_and_names_are_redacted_wherever_they_are_stored(api_key: str) -> No
     assert Turn.objects.exists()
     assert b"[redacted:github-token:" in everything_stored()
     assert secrets.found_in(everything_stored()) == set()
+
+
+@pytest.mark.parametrize("longest", [50, 60, 80, 100, 150, 200, 254])
+def test_no_part_of_a_secret_is_kept_where_a_name_is_shortened(api_key: str, longest: int) -> None:
+    secrets = Secrets()
+    before = "x" * (longest - 12) + " "
+    names = ["id", "session", "tool", "model", "line", "version", "label", "value"]
+    found = {name: before + secrets.new(name) for name in names}
+    session, origin = (
+        {"session.id": found["session"]},
+        {"query_source": found["line"], "model": found["model"]},
+    )
+    body = export(
+        call(found["id"], **origin, **session),
+        event("tool_result", 1, tool_name=found["tool"], tool_use_id=found["id"], duration_ms=5, **session),
+        resource={"service.version": found["version"], found["label"]: "a", "team.id": found["value"]},
+    )
+    assert post(api_key, body).status_code == 200
+    assert Turn.objects.exists()
+    assert b"ghp_" not in everything_stored()
