@@ -22,7 +22,6 @@ from gateway.credentials import Credentials, credentials_of
 from gateway.exchange import MODE, Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import exposition, may_be_seen, metrics
-from gateway.providers import PROVIDERS
 from gateway.recording.contents import response_of
 from gateway.recording.recorder import Recorder
 from gateway.routing import NO_SUCH_URL, Route, route_of
@@ -125,7 +124,7 @@ class Gateway:
         if endpoint:
             forward, served = await self._compacted(forward, call, caller, credentials)
             if served is not None:
-                call = replace(call, forwarded_estimate=served.estimate)
+                call = replace(call, forwarded_estimate=served.estimate, is_repaired=served.is_repaired)
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy()
         self._open += 1
@@ -218,7 +217,7 @@ class Gateway:
     ) -> tuple[Forward, Served | None]:
         """Return the request with the edits of its session, in compact mode, and these."""
         if call.mode != COMPACT or call.endpoint in forward.provider.side_endpoints:
-            named = PROVIDERS[call.provider].identity(call.headers, {}).session
+            named = forward.provider.identity(call.headers, {}).session
             session = [(b"x-contextapp-session", header_text(named))] if named else []
             return replace(forward, extra=[*forward.extra, *session]), None
         if credentials.is_subscription and not caller.compacts_subscriptions:
@@ -228,9 +227,10 @@ class Gateway:
         if isinstance(result, Passthrough):
             extra = [(MODE, f"passthrough; reason={result.reason}".encode())]
             return replace(forward, extra=extra, repairs=True), None
-        engine = "; engine=provider" if result.is_by_provider else ""
-        tokens = f"compact{engine}; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
-        extra = [(MODE, tokens.encode()), (b"x-contextapp-session", header_text(result.session))]
+        mode = "compact" + "; engine=provider" * result.is_by_provider
+        mode += f"; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
+        mode += "; thinking=removed" * result.is_repaired
+        extra = [(MODE, mode.encode()), (b"x-contextapp-session", header_text(result.session))]
         headers = upstream.with_betas(forward.headers, result.betas)
         return replace(forward, body=result.body, headers=headers, extra=extra, repairs=True), result
 
@@ -265,7 +265,7 @@ def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
         total_ms=copy.total_ms,
         request_id=copy.request_id,
         has_other_prompt=is_passed,
-        is_repaired=copy.is_repaired,
+        is_repaired=call.is_repaired or copy.is_repaired,
     )
 
 

@@ -53,7 +53,7 @@ class Agent:
         self.gateway, self.provider = gateway, provider
         self.headers = {"x-contextapp-key": key, "x-api-key": "sk-ant", "x-session-id": "s"} | headers
         self.history: list[dict[str, Any]] = []
-        self.tools = TOOLS
+        self.tools, self.model = TOOLS, MODEL
         self.settles = True
         self.rejected = 0
         self.while_answering: Callable[[], None] | None = None
@@ -79,7 +79,7 @@ class Agent:
         sent = json.loads(json.dumps(self.history))
         if isinstance(sent[-1]["content"], list):
             sent[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
-        fields = {"model": MODEL, "tools": self.tools, "system": SYSTEM, "temperature": 1.0}
+        fields = {"model": self.model, "tools": self.tools, "system": SYSTEM, "temperature": 1.0}
         response = self.gateway.call(MESSAGES, request(*sent, **fields), self.headers)
         assert response.status == 200, response.body
         self.history.append({"role": "assistant", "content": blocks})
@@ -91,7 +91,7 @@ class Agent:
         """Answer like a provider that counts tokens and verifies thinking according to rule A11."""
         body = json.loads(received.body)
         tools, messages = body["tools"], body["messages"]
-        for index, message in enumerate(messages):
+        for index, message in enumerate(messages if capabilities_of(self.model).bound_thinking else ()):
             for block in message["content"] if isinstance(message["content"], list) else ():
                 if block["type"] == "thinking" and block["signature"] != signature(tools, messages[:index]):
                     self.rejected += 1
@@ -104,7 +104,7 @@ class Agent:
             changing.start()
             changing.join()
             self.while_answering = None
-        return streamed(*blocks, model=MODEL, read=len(received.body) // 4)
+        return streamed(*blocks, model=self.model, read=len(received.body) // 4)
 
 
 def signature(tools: list[Any], messages: list[Any]) -> str:
@@ -184,6 +184,18 @@ def test_thinking_is_never_sent_with_a_prompt_that_it_is_not_bound_to(
     assert AgentSession.objects.get().compaction_count
     assert agent.rejected == 0
     assert sum(b"thinking" in received.body for received in provider.received) > 10
+
+
+@pytest.mark.slow
+def test_a_session_that_alternates_models_is_compacted(agent: Agent) -> None:
+    """Only one of them binds thinking to the prompt, so the edits of the other keep invalid thinking."""
+    modes: list[str] = []
+    for number in range(24):
+        agent.model = MODEL if number % 8 > 5 else "claude-opus-4-5"
+        modes.append(agent.work(number, thinking=True).headers["x-contextapp"])
+    assert AgentSession.objects.get().compaction_count > 2
+    assert all(mode.startswith("compact; ") for mode in modes[1:]), modes
+    assert agent.rejected == 0
 
 
 def revert_newest() -> None:

@@ -29,6 +29,12 @@ _CONTEXT_MANAGEMENT = "context_management"
 _OUTPUT_CONFIG = "output_config"
 _THINKING = ("thinking", "redacted_thinking")
 
+#: Rules that a client may break, and the one that a prompt without thinking does not.
+_OF_CLIENT = frozenset({"A7", "A9", "C5", "R3"})
+_BOUND_THINKING = "A11"
+#: Violated by a message in another format.
+_FORMAT = "format"
+
 #: The edits and models with which the provider accepts the prompt. Until the edits change, the client only
 #: appends messages, so one check is enough.
 _accepted: set[Hashable] = set()
@@ -42,7 +48,8 @@ class Served:
     `estimate` is the size of the prompt in estimated tokens, if contextapp's edits determine it.
     `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
     summary that should be sent in the background. `block_session` is the session of a summary that the
-    provider wrote before, if the request begins with it.
+    provider wrote before, if the request begins with it. `is_repaired` states that thinking was removed which
+    the edits keep, but the model would reject.
     """
 
     body: bytes
@@ -54,6 +61,7 @@ class Served:
     betas: tuple[str, ...] = ()
     summary: SummaryNeeded | None = None
     block_session: UUID | None = None
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +84,18 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
     new = new_tokens(reading, edits.history.count, edits.format).total
     before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
     messages: list[bytes] = []
+    is_repaired = False
     if not edits.changes_nothing:
         body, messages = _splice(edits, body, field)
-        _check_once(messages, edits, model)
-    estimate = edits.shown + new if edits.provider is None else None
+        is_repaired = not _accepts_thinking(messages, edits, model)
+    body = without_thinking(body) if is_repaired else body
     served = Served(
-        body=body, session=edits.name, tokens_before=before, tokens_after=after, estimate=estimate
+        body=body,
+        session=edits.name,
+        tokens_before=before,
+        tokens_after=after,
+        estimate=edits.shown + new if edits.provider is None and not is_repaired else None,
+        is_repaired=is_repaired,
     )
     follows_block = _is_block(messages)
     served = _with_provider(served, edits.provider, reading.fields, follows_block=follows_block)
@@ -225,24 +239,28 @@ def _edited(edits: Edits, messages: Sequence[bytes]) -> range:
     return range(end if first is None else first, end)
 
 
-def _check_once(messages: Sequence[bytes], edits: Edits, model: str) -> None:
-    """Check the messages, or only once for these edits and this model if the stored ones are regular."""
-    if not edits.is_regular:
-        _check(messages, edits, _edited(edits, messages), model, reason="irregular")
-        return
+def _accepts_thinking(messages: Sequence[bytes], edits: Edits, model: str) -> bool:
+    """Return whether the model accepts the thinking in the messages.
+
+    Checks the messages only once for these edits and this model if the stored ones are regular. Raises
+    `NotServable` if the provider would reject them even without thinking.
+    """
     checked = edits.session_id, edits.version, model
-    if checked in _accepted:
-        return
-    _check(messages, edits, _edited(edits, messages), model)
+    if edits.is_regular and checked in _accepted:
+        return True
+    rules = _violated(messages, edits, model)
+    if rules - {_BOUND_THINKING}:
+        raise NotServable("invalid" if edits.is_regular else "irregular")
+    if rules:
+        return False
     if len(_accepted) >= _ACCEPTED_MAX:
         _accepted.clear()
     _accepted.add(checked)
+    return True
 
 
-def _check(
-    messages: Sequence[bytes], edits: Edits, edited: range, model: str, *, reason: str = "invalid"
-) -> None:
-    """Raise `NotServable` with `reason` if the provider would reject the messages.
+def _violated(messages: Sequence[bytes], edits: Edits, model: str) -> set[str]:
+    """Return the rules of the provider that the messages violate.
 
     Rules about the last message are left to the client: it knows whether it may prefill an answer. So are
     reasoning items without encrypted content: it knows whether the provider stores its responses. Fields that
@@ -250,8 +268,8 @@ def _check(
     """
     capabilities = capabilities_of(model)
     values = [json_value(data) for data in messages]
+    edited = _edited(edits, messages)
     found = validate(values, edits.format, capabilities=capabilities, edited=edited)
     dialect = get_dialect(edits.format)
     is_foreign = any(dialect.message_error(value) is not None for value in values)
-    if is_foreign or any(violation.rule not in {"A7", "A9", "C5", "R3"} for violation in found):
-        raise NotServable(reason)
+    return {violation.rule for violation in found} - _OF_CLIENT | ({_FORMAT} if is_foreign else set())
