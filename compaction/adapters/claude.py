@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TypeVar
 
 import anthropic
+import httpx2
 from anthropic.types import Message as ApiMessage
 from anthropic.types import OutputConfigParam
 from anthropic.types import Usage as ApiUsage
@@ -75,7 +76,36 @@ class Claude:
 @cache
 def _connections() -> anthropic.DefaultHttpxClient:
     """Return this process's shared connections. Loading the certificates takes 40 ms."""
-    return anthropic.DefaultHttpxClient()
+    return anthropic.DefaultHttpxClient(event_hooks={"request": [_set_deadline], "response": [_limit_body]})
+
+
+def _set_deadline(request: httpx2.Request) -> None:
+    request.extensions["deadline"] = time.monotonic() + request.extensions["timeout"]["read"]
+
+
+def _limit_body(response: httpx2.Response) -> None:
+    assert isinstance(response.stream, httpx2.SyncByteStream)
+    response.stream = _LimitedBody(response.stream, deadline=response.request.extensions["deadline"])
+
+
+class _LimitedBody(httpx2.SyncByteStream):
+    """A body that must be complete by the deadline.
+
+    The timeouts of the client limit only the time without new bytes, and some proxies send spaces while they
+    wait for the model.
+    """
+
+    def __init__(self, body: httpx2.SyncByteStream, *, deadline: float) -> None:
+        self._body, self._deadline = body, deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._body:
+            if time.monotonic() > self._deadline:
+                raise httpx2.ReadTimeout("the answer is not complete")
+            yield part
+
+    def close(self) -> None:
+        self._body.close()
 
 
 class Exchange:

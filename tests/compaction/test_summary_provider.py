@@ -107,6 +107,13 @@ def test_permanent_errors_end_the_retries(provider: FakeProvider, summarizer: Ma
     assert str(status) in str(raised.value)
 
 
+def test_an_answer_that_never_ends_times_out(provider: FakeProvider, summarizer: Make) -> None:
+    """Each byte arrives in time, but not all of them."""
+    provider.otherwise = it.trickling()
+    with pytest.raises(SummaryUnavailable):
+        summarize(summarizer(timeout=0.3, total_timeout=1.0))
+
+
 @pytest.mark.slow
 def test_pauses_grow_and_retry_after_is_respected(provider: FakeProvider, summarizer: Make) -> None:
     provider.script(it.overloaded(), it.rate_limited("1"))

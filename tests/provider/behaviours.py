@@ -17,7 +17,8 @@ JSON = dict[str, Any]
 class Answer:
     """A response that is sent after `delay` seconds, or as soon as `until` is set.
 
-    `cut` closes the connection in the middle of the body.
+    `cut` closes the connection in the middle of the body. With `pause`, the body is sent byte by byte, with a
+    pause of this many seconds before each.
     """
 
     status: int = 200
@@ -26,6 +27,7 @@ class Answer:
     delay: float = 0.0
     until: Event | None = None
     cut: bool = False
+    pause: float = 0.0
 
 
 Behaviour = Callable[[JSON], Answer]
@@ -114,6 +116,11 @@ def overloaded() -> Behaviour:
 def cut_connection() -> Behaviour:
     """Close the connection in the middle of the answer's body."""
     return lambda request: replace(summary()(request), cut=True)
+
+
+def trickling(pause: float = 0.05) -> Behaviour:
+    """Send a valid summary byte by byte."""
+    return lambda request: replace(summary()(request), pause=pause)
 
 
 def page() -> Behaviour:

@@ -128,7 +128,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("content-length", str(len(answer.body)))
         self.end_headers()
-        self.wfile.write(answer.body[: len(answer.body) // 2] if answer.cut else answer.body)
+        body = answer.body[: len(answer.body) // 2] if answer.cut else answer.body
+        for part in (body[at : at + 1] for at in range(len(body))) if answer.pause else [body]:
+            if answer.pause:
+                self.provider.wait(answer.pause)
+            self.wfile.write(part)
         self.close_connection = answer.cut
 
     def log_message(self, format: str, *args: object) -> None:
