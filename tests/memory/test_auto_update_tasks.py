@@ -127,6 +127,24 @@ class TestCatchingUp:
         assert memory["decisions"] == ["mine"]
         assert len(memory["blockers"]) == 1
 
+    def test_turns_that_another_worker_has_read_meanwhile_are_not_read_again(
+        self, ran: Ran, stored: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A turn is pushed and read by another worker after this one has loaded the session."""
+        ran("pytest", FAILS)
+        read = auto_updates._read
+
+        def overtaken(session: AgentSession) -> Any:
+            monkeypatch.setattr(auto_updates, "_read", read)
+            ran("pytest", FAILS)
+            assert memory_update(session_id=stored) == 2
+            return read(session)
+
+        monkeypatch.setattr(auto_updates, "_read", overtaken)
+        memory_update(session_id=stored)
+        assert MemoryUpdateState.objects.get(session_id=stored).turn == 2
+        assert memory_update(session_id=stored) == 0
+
     @pytest.mark.slow
     def test_the_work_per_turn_does_not_grow_with_the_session(self, ran: Ran, stored: UUID) -> None:
         counts = []

@@ -97,7 +97,8 @@ def _read(session: AgentSession) -> _Step:
     return _Step(
         base_revision=latest.number if latest is not None else 0,
         first=first,
-        end=min(first + TURNS_AT_ONCE, session.turn_count),
+        # Another worker may have read turns that followed when the session was loaded.
+        end=max(first, min(first + TURNS_AT_ONCE, session.turn_count)),
         updates=updates,
         state=state,
     )
