@@ -27,15 +27,20 @@ class Evicted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A model's recap that is ready to replace the messages at positions `first` to `last`."""
+    """A model's recap that is ready to replace the messages at `positions`, between `first` and `last`.
+
+    The model has not read other messages in between: they were protected when its call began.
+    """
 
     recap: Recap
     first: int
     last: int
+    positions: frozenset[int]
 
     @classmethod
     def of(cls, recap: Recap, evicted: Evicted, counter: TokenCounter) -> Summary:
         """Return the summary of the evicted messages, including the handles of their descriptors."""
         room = int(evicted.cap_tokens * HANDLE_SHARE)
         listed = with_handles(recap, evicted.handles, room=room, counter=counter, files={})
-        return cls(recap=listed, first=evicted.first, last=evicted.last)
+        positions = frozenset(message.position for message in evicted.messages)
+        return cls(recap=listed, first=evicted.first, last=evicted.last, positions=positions)

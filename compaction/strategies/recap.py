@@ -55,11 +55,12 @@ def _result(
 
 
 def _summarized(view: View, context: Context) -> tuple[Span, Recap] | None:
-    """Return the model's summary if one is ready and its span is still entirely in the middle."""
+    """Return the model's summary if one is ready, and the messages that it summarizes in the middle."""
     summary = context.summary
     if summary is None:
         return None
-    entries = [e for e in context.middle(view) if summary.first <= e.first and e.last <= summary.last]
+    within = [e for e in context.middle(view) if summary.first <= e.first and e.last <= summary.last]
+    entries = [e for e in within if e.is_generated or e.first in summary.positions]
     span = Span.of(entries, view, context)
     return (span, summary.recap) if span.messages else None
 

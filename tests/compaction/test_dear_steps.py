@@ -117,6 +117,23 @@ def test_a_models_summary_lists_the_handles_too() -> None:
     assert evicted.handles[-1].subject in text
 
 
+def test_a_summary_evicts_only_messages_that_the_model_has_read() -> None:
+    """While the model writes, the user makes another request, so the earlier one is no longer protected."""
+    items = tool_loop(60, width=60)
+    request = "Never touch the migrations."
+    items.insert(len(items) // 3 // 2 * 2 + 1, user(request))
+    made = planned(apply((), parse(items)), 6_000)
+    evicted = made.evicted
+    assert evicted is not None
+    assert request in shown(made.view)
+    assert all(request not in message.text for message in evicted.messages)
+    summary = Summary.of(Recap(first_turn=0, last_turn=9), evicted, COUNTER)
+    later = apply((), parse([*items, user("Continue."), assistant("I will.")]))
+    after = planned(later, 6_000, replace(get_policy("balanced"), steps=("recap",)), summary=summary)
+    assert after.recap is summary.recap
+    assert request in shown(after.view)
+
+
 def test_a_summarizer_is_not_needed_if_the_prompt_fits() -> None:
     """The recap is worth it, because it reaches the target, but the prompt fits without it."""
     view = apply((), parse([user("Go."), *[assistant("word " * 300) for _ in range(30)], user("And now?")]))
