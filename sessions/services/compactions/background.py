@@ -54,15 +54,18 @@ def compaction_run(*, compaction_id: UUID) -> None:
     compaction = compaction_claim(compaction_id=compaction_id)
     if compaction is None:
         return
+    attempt = SummaryAttempt()
     try:
         with renewed(_still_own(compaction), lease=_lease()):
             job = _job(compaction)
-            compaction_finish(job=job, attempt=_summarize(job))
+            attempt = _summarize(job)
+            compaction_finish(job=job, attempt=attempt)
     except Exception as error:
         # The message of an exception may quote a secret or a statement, so it is only logged.
         log.exception("compaction %s, attempt %s", compaction_id, compaction.attempts)
         reason = f"{type(error).__name__}: internal error; see compaction {compaction_id} in the server log"
-        compaction_retry_or_fail(compaction=compaction, reason=reason)
+        cost = attempt.cost_microusd
+        compaction_retry_or_fail(compaction=compaction, reason=reason, cost_microusd=cost)
 
 
 @transaction.atomic
@@ -136,6 +139,7 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
         breaker_count_failure(session)
     elif attempt.result is not None:
         breaker_reset(session)
+    attempt = replace(attempt, cost_microusd=_total(compaction.cost_microusd, attempt.cost_microusd))
     compaction.cost_microusd, compaction.record = attempt.cost_microusd, dict(attempt.notes)
     if session.edits_revision != job.session.edits_revision:
         compaction_skip(
@@ -174,28 +178,40 @@ def _apply(compaction: Compaction, loaded: Loaded, policy: Policy, attempt: Summ
 
 
 def _add_cost(compaction: Compaction, attempt: SummaryAttempt) -> None:
-    """Record the cost of a summary that is not used because the claim was lost."""
+    """Record the cost of a summary that is not used because the claim was lost.
+
+    If another worker has applied the compaction, its record describes the summary of that worker.
+    """
     row = Compaction.objects.select_for_update().filter(pk=compaction.pk).first()
     if row is None:
         return
-    row.cost_microusd = (row.cost_microusd or 0) + (attempt.cost_microusd or 0)
-    row.record = {**row.record, **attempt.notes}
+    row.cost_microusd = _total(row.cost_microusd, attempt.cost_microusd)
+    if row.state not in Compaction.APPLIED:
+        row.record = {**row.record, **attempt.notes}
     row.save(update_fields=["cost_microusd", *Compaction.RECORD])
 
 
+def _total(earlier: int | None, cost: int | None) -> int | None:
+    """Return the cost of all attempts, or None if the model has no price."""
+    return None if cost is None else (earlier or 0) + cost
+
+
 @transaction.atomic
-def compaction_retry_or_fail(*, compaction: Compaction, reason: str) -> None:
-    """Release a compaction for another attempt, or let it fail after the last one."""
+def compaction_retry_or_fail(*, compaction: Compaction, reason: str, cost_microusd: int | None = 0) -> None:
+    """Release a compaction for another attempt, or let it fail after the last one.
+
+    `cost_microusd` is the cost of a summary that was not applied.
+    """
     session = AgentSession.objects.select_for_update().filter(pk=compaction.session_id).first()
     own = _still_own(compaction).select_for_update().first()
     if own is None or session is None:
         return
-    own.reason = reason
+    own.reason, own.cost_microusd = reason, _total(own.cost_microusd, cost_microusd)
     if own.attempts < MAX_ATTEMPTS:
         own.state, own.lease_until = Compaction.State.PENDING, None
     else:
         own.state, own.finished_at = Compaction.State.FAILED, timezone.now()
         breaker_count_failure(session)
-    own.save(update_fields=["state", "reason", "finished_at", "lease_until"])
+    own.save(update_fields=["state", "reason", "cost_microusd", "finished_at", "lease_until"])
     if own.state == Compaction.State.FAILED:
         compaction_event_emit(compaction=own, event=WebhookEvent.FINISHED)
