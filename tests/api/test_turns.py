@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from pricing.usage import MAX_TOKENS
 from sessions.models import AgentSession, Turn
@@ -34,6 +36,11 @@ class TestPushing:
         assert (response.status_code, code(response)) == (409, "stale_turn")
         assert Turn.objects.count() == 1
         assert push(api, [request()], expected_turn=1)["turn"] == 1
+
+    def test_a_push_after_the_clock_was_set_back_is_the_last_activity(self, api: Api) -> None:
+        AgentSession.objects.update(last_active_at=timezone.now() + timedelta(hours=2))
+        push(api, [request()])
+        assert AgentSession.objects.get().last_active_at < timezone.now() + timedelta(minutes=1)
 
     def test_it_requires_the_push_scope(self, reader_api: Api) -> None:
         response = reader_api.post(TURNS, {"messages": [request()]})

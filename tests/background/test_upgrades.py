@@ -89,3 +89,11 @@ def test_a_pass_handles_a_limited_number(project: Project) -> None:
     for number in range(MANY):
         waiting(project, f"s{number}", AGO)
     assert [recap_upgrades_queue(), recap_upgrades_queue(), recap_upgrades_queue()] == [20, 5, 0]
+
+
+def test_a_failure_in_the_future_does_not_open_the_breaker(project: Project) -> None:
+    """The clock was set back since."""
+    session = waiting(project, "s", AGO).session
+    session.failures, session.failed_at = Policy().max_failures, timezone.now() + timedelta(hours=2)
+    session.save()
+    assert recap_upgrades_queue() == 1

@@ -21,8 +21,10 @@ def breaker_open_until(session: AgentSession, policy: Policy) -> datetime | None
     """Return the end of the cool-down, or None if the breaker is closed."""
     if session.failures < policy.max_failures or session.failed_at is None:
         return None
-    until = session.failed_at + timedelta(seconds=settings.CONTEXTAPP_COOLDOWN_SECONDS)
-    return until if until > timezone.now() else None
+    now, cooldown = timezone.now(), timedelta(seconds=settings.CONTEXTAPP_COOLDOWN_SECONDS)
+    until = session.failed_at + cooldown
+    # A failure in the future was stored before the clock was set back.
+    return until if now < until <= now + 2 * cooldown else None
 
 
 def breaker_count_failure(session: AgentSession) -> None:

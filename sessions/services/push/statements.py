@@ -42,8 +42,10 @@ WITH session AS (
         push_position = %(push_position)s,
         -- Changed at most once per second: when an indexed column changes, Postgres updates every index
         -- of the row, which is most of what a push writes.
-        last_active_at = CASE WHEN last_active_at < now() - interval '1 second' THEN now()
-                              ELSE last_active_at END,
+        -- A time far in the future was written before the clock was set back, or comes from a log.
+        last_active_at = CASE WHEN last_active_at BETWEEN now() - interval '1 second'
+                                                      AND now() + interval '1 minute'
+                              THEN last_active_at ELSE now() END,
         started_at = least(started_at, %(at)s),
         format = %(format)s,
         model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
