@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from compaction.memory.updates import UpdaterState
-from sessions.models import AgentSession, MemoryUpdateState
+from itertools import groupby
+
+from compaction.adapters.tiktoken_counter import counter
+from compaction.memory import Notes, Via
+from compaction.memory.updates import UpdaterState, update_notes
+from sessions.models import AgentSession, MemoryExtractionState, MemoryRevision, MemoryUpdateState
+from sessions.selectors.memory import memory_notes
+from sessions.selectors.turn_messages import turns_messages
 from sessions.store import bodies
+
+#: Maximum number of revisions that are checked for removed items.
+_MAX_REVISIONS = 200
 
 
 def update_state_load(session: AgentSession) -> tuple[int, UpdaterState]:
@@ -12,7 +21,10 @@ def update_state_load(session: AgentSession) -> tuple[int, UpdaterState]:
     row = MemoryUpdateState.objects.filter(session=session).first()
     if row is None:
         return 0, UpdaterState()
-    return row.turn, UpdaterState.from_json(bodies.json_value(bodies.unpack(row.data)))
+    state = UpdaterState.from_json(bodies.json_value(bodies.unpack(row.data)))
+    if row.turn and not state.turn:
+        state = _state_of_fork(session, row.turn)
+    return row.turn, state
 
 
 def update_state_turn(session: AgentSession) -> int:
@@ -24,3 +36,35 @@ def update_state_store(session: AgentSession, turn: int, state: UpdaterState) ->
     """Store the next turn to read, and the state after the previous turns."""
     data = bodies.pack(bodies.json_bytes(state.to_json()))
     MemoryUpdateState.objects.update_or_create(session=session, defaults={"turn": turn, "data": data})
+
+
+def update_states_fork(*, parent: AgentSession, child: AgentSession) -> None:
+    """Store for a fork that its parent has read the shared turns, whose results its memory contains.
+
+    The state after them is computed when it is first needed: that of the parent may contain later turns.
+    """
+    turn = min(update_state_turn(parent), child.turn_count)
+    if turn:
+        update_state_store(child, turn, UpdaterState())
+    extraction = MemoryExtractionState.objects.filter(session=parent).first()
+    if extraction is not None:
+        turn = min(extraction.turn, child.turn_count)
+        MemoryExtractionState.objects.create(session=child, turn=turn)
+
+
+def _state_of_fork(session: AgentSession, end: int) -> UpdaterState:
+    """Return the state after the turns before `end`, which the parent of a fork has read."""
+    notes, state = Notes(), UpdaterState()
+    for _, messages in groupby(turns_messages(session, 0, end), key=lambda message: message.turn):
+        updated = update_notes(notes, state, list(messages), counter=counter())
+        notes, state = updated.notes, updated.state
+    rows = MemoryRevision.objects.filter(session=session).order_by("-number")[:_MAX_REVISIONS]
+    recorded = {
+        key
+        for row in rows
+        for key, origin in memory_notes(row).origins.items()
+        if origin.via is Via.AUTO_UPDATE
+    }
+    # Those that the memory no longer contains were removed.
+    state.shown = tuple(key for key in state.shown if key in recorded)
+    return state

@@ -17,6 +17,7 @@ from sessions.selectors.convert import edit_values
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.memory.update_state import update_states_fork
 from sessions.services.push.preambles import preamble_of
 from sessions.store.edit_texts import text_pack
 from sessions.store.postgres import execute, raw_connection
@@ -82,6 +83,7 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
         execute(raw_connection(), _COPY_MEMORY, {"child": child.pk, "parent": parent.pk})
     compacted = _copy_compactions(parent, child, at)
     _count(child, at)
+    update_states_fork(parent=parent, child=child)
     if compacted:
         snapshot_rebuild(session=child)
         child.refresh_from_db()
