@@ -60,14 +60,15 @@ SELECT r.session_id, r.attempts, r.position, r.compaction, r.state, r.pause_seco
 """  # noqa: S608  a constant is inserted
 
 #: Stores the state of a scan, and releases the row unless a compaction revoked the claim meanwhile: then the
-#: session stays free for the next pass.
+#: session stays free for the next pass. Stores nothing if another worker has stored a state meanwhile.
 _SAVE: LiteralString = """
 UPDATE agent_sessions_referencescan
    SET position = %(position)s, compaction = %(compaction)s, state = %(state)b,
        pause_seconds = CASE attempts WHEN %(attempts)s THEN %(pause)s ELSE pause_seconds END,
        lease_until = CASE attempts WHEN %(attempts)s
                      THEN statement_timestamp() + make_interval(secs => %(pause)s) ELSE lease_until END
- WHERE session_id = %(session)s
+ WHERE session_id = %(session)s AND position = %(old_position)s AND compaction = %(old_compaction)s
+   AND reverted = %(reverted)s
 """
 
 
@@ -193,7 +194,10 @@ class _Scan:
             "session": claimed.session_id,
             "attempts": claimed.attempts,
             "position": position,
+            "old_position": claimed.position,
             "compaction": self._compaction,
+            "old_compaction": claimed.compaction,
+            "reverted": claimed.reverted,
             "state": bodies.pack(bodies.json_bytes(state)),
             "pause": pause,
         }

@@ -193,3 +193,23 @@ def test_a_pass_scans_several_sessions(project: Project, compacted: AgentSession
         (0, other.message_count),
         (1, compacted.message_count),
     ]
+
+
+def test_a_scan_that_was_overtaken_stores_nothing(
+    project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compaction is reverted during a slow scan, and another worker removes what it hid."""
+    run = reference_scans._Scan.run
+
+    def overtaken(self: reference_scans._Scan) -> int:
+        monkeypatch.setattr(reference_scans._Scan, "run", run)
+        found = run(self)
+        compaction_revert(session=compacted, number=1)
+        scan(compacted)
+        return found
+
+    monkeypatch.setattr(reference_scans._Scan, "run", overtaken)
+    scan(compacted)
+    assert NAME not in tracker_of(compacted).names
+    grown(project, answer(20, f"As {NAME} does."))
+    assert scan(compacted) == 0
