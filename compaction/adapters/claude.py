@@ -35,6 +35,9 @@ DEFAULT_MODEL = "claude-haiku-5-5"
 #: Attempts per request, including the first.
 MAX_TRIES = 3
 
+#: No model reads or writes more tokens in one call. The sum of some calls fits into a column of the database.
+_MAX_TOKENS = 100_000_000
+
 _TRANSIENT = frozenset({408, 409, 429})
 _BACKOFF_GROWTH = 3.0
 
@@ -186,11 +189,19 @@ class Exchange:
 
 def _usage(usage: ApiUsage) -> Usage:
     return Usage(
-        uncached_tokens=int(usage.input_tokens),
-        cache_read_tokens=int(usage.cache_read_input_tokens or 0),
-        cache_write_tokens=int(usage.cache_creation_input_tokens or 0),
-        output_tokens=int(usage.output_tokens),
+        uncached_tokens=_tokens(usage.input_tokens),
+        cache_read_tokens=_tokens(usage.cache_read_input_tokens or 0),
+        cache_write_tokens=_tokens(usage.cache_creation_input_tokens or 0),
+        output_tokens=_tokens(usage.output_tokens),
     )
+
+
+def _tokens(value: int) -> int:
+    """Return a number of tokens. Raises ValueError if no answer can have that many."""
+    tokens = int(value)
+    if not 0 <= tokens <= _MAX_TOKENS:
+        raise ValueError(f"{tokens} tokens")
+    return tokens
 
 
 def _status_error(error: anthropic.APIStatusError) -> SummaryError:

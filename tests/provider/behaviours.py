@@ -118,6 +118,16 @@ def cut_connection() -> Behaviour:
     return lambda request: replace(summary()(request), cut=True)
 
 
+def reporting(usage: JSON) -> Behaviour:
+    """Answer with a valid summary that reports this usage."""
+
+    def answer(request: JSON) -> Answer:
+        made = summary()(request)
+        return replace(made, body=json.dumps({**json.loads(made.body), "usage": usage}).encode())
+
+    return answer
+
+
 def trickling(pause: float = 0.05) -> Behaviour:
     """Send a valid summary byte by byte."""
     return lambda request: replace(summary()(request), pause=pause)
