@@ -21,6 +21,7 @@ from sessions.selectors.redaction import redaction_of
 from sessions.services.imports import execution, jobs, steps, uploads
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
+from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api, code
 
 pytestmark = pytest.mark.django_db
@@ -263,6 +264,19 @@ class TestFailures:
         count = api.get("sessions/long/").json()["messages"]
         assert run(id).error_code == "import_conflict"
         assert api.get("sessions/long/").json()["messages"] == count
+
+    def test_a_session_that_was_deleted_meanwhile_is_imported_and_counted_once(
+        self, upload: Callable[..., HttpResponse], api: Api
+    ) -> None:
+        job = upload(conversation(9)).json()
+        for _ in range(3):
+            execution.import_step(job_id=UUID(job["id"]), seconds=-1)
+        session_delete(session=AgentSession.objects.get(external_id="long"))
+        run(job["id"])
+        [shown] = api.get(f"imports/{job['id']}/").json()["sessions"]
+        stored = api.get("sessions/long/").json()
+        assert (shown["turns"], shown["messages"]) == (stored["turns"], stored["messages"])
+        assert shown["messages"] == 37
 
     def test_a_log_that_ends_its_workers_is_not_tried_forever(
         self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch

@@ -97,6 +97,8 @@ def _import(
             _save(job, row, imported, is_last=True)
             return
         is_new = result.created or row.state == State.PARTIAL
+        if result.created:
+            row.turns = row.messages = 0  # those of a session that was deleted during the import
         row.session = result.session
         row.state = State.NEW if is_new else State.GROWN if result.changed else State.UNCHANGED
         row.redacted = dict(result.redacted)
