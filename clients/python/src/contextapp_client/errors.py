@@ -48,12 +48,15 @@ class ApiError(ContextAppError):
         param: str | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(f"{status} {code}: {message}")
+        super().__init__(status, code, message)  # the arguments with which `pickle` and `copy` rebuild it
         self.status = status
         self.code = code
         self.message = message
         self.param = param
         self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.code}: {self.message}"
 
 
 class InvalidRequest(ApiError):
