@@ -30,11 +30,15 @@ def refusal(status: int, type: str, code: str, **headers: str) -> Canned:
 
 
 class FlakyServer:
-    """Returns `answers` in order and repeats the last one. `seen` are the requests."""
+    """Returns `answers` in order and repeats the last one.
+
+    `seen` are the requests, and `clients` the ports of the connections that sent them.
+    """
 
     def __init__(self, answers: Iterable[object]) -> None:
         self.answers = list(answers)
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.clients: list[int] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"flaky": self}))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
@@ -54,6 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.flaky.seen.append((self.command, self.path, dict(self.headers), body))
+        self.flaky.clients.append(self.client_address[1])
         answer = self.flaky.next()
         if not isinstance(answer, Canned):
             self.close_connection = True

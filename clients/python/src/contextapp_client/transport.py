@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ class Response:
 
 
 class Transport:
-    """Requests to one server with one API key. Thread-safe."""
+    """Requests to one server with one API key. Thread-safe. May be used in forks of the process."""
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float, retries: int) -> None:
         self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
@@ -53,9 +54,8 @@ class Transport:
             retry_after_max=120,
             raise_on_status=False,
         )
-        self._pool = urllib3.PoolManager(
-            maxsize=16, timeout=Timeout(connect=min(timeout, 5.0), read=timeout), retries=self._retry
-        )
+        self._timeout = Timeout(connect=min(timeout, 5.0), read=timeout)
+        self._open_pool()
 
     def call(
         self,
@@ -78,7 +78,7 @@ class Transport:
         elif data is not None:
             sent["Content-Type"] = "application/octet-stream"
         try:
-            response = self._pool.request(
+            response = self._own_pool().request(
                 method,
                 self._url(path, query),
                 body=data,
@@ -94,7 +94,20 @@ class Transport:
 
     def close(self) -> None:
         """Close the pooled connections."""
-        self._pool.clear()
+        self._own_pool().clear()
+
+    def _open_pool(self) -> None:
+        self._pool = urllib3.PoolManager(maxsize=16, timeout=self._timeout, retries=self._retry)
+        self._process = os.getpid()
+
+    def _own_pool(self) -> urllib3.PoolManager:
+        """Return the pool of this process.
+
+        A fork shares the sockets of its parent, so each would read responses to requests of the other.
+        """
+        if self._process != os.getpid():
+            self._open_pool()
+        return self._pool
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, object] | None) -> str:
         segments = "".join(f"{quote(segment, safe='')}/" for segment in path)
