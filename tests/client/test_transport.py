@@ -12,6 +12,7 @@ from contextapp_client import (
     Conflict,
     ConnectionFailed,
     ContextApp,
+    NotFound,
     RateLimited,
     ServerError,
     Session,
@@ -48,6 +49,15 @@ class TestRetries:
         keys = {headers["Idempotency-Key"] for _, _, headers, _ in server.seen}
         assert len(server.seen) == 3
         assert len(keys) == 1
+
+    @pytest.mark.slow
+    def test_a_deletion_whose_response_was_lost_has_succeeded(self, flaky: Flaky) -> None:
+        missing = refusal(404, "not_found", "not_found")
+        server = flaky(DROPPED, missing)
+        client(server).session("s").delete()
+        assert len(server.seen) == 2
+        with pytest.raises(NotFound):
+            client(flaky(BUSY, missing)).session("s").delete()
 
     def test_each_push_has_a_key_unless_given(self, flaky: Flaky) -> None:
         server = flaky(PUSHED)
@@ -147,6 +157,12 @@ class TestRequests:
             "tag=nightly&cursor=more",
         ]
 
+    def test_a_redirect_is_not_a_success(self, flaky: Flaky) -> None:
+        session = client(flaky(Canned(status=301, headers={"Location": "https://new/"}))).session("s")
+        for call in (session.delete, session.info):
+            with pytest.raises(UnexpectedResponse, match="https://new/"):
+                call()
+
     def test_text_is_sent_as_utf8_and_a_lone_surrogate_as_an_escape(self, flaky: Flaky) -> None:
         server = flaky(PUSHED)
         client(server).session("s").push([{"role": "user", "content": "ü\udc80"}])
@@ -164,3 +180,8 @@ class TestRequests:
         server = flaky(Canned())
         assert isinstance(client(server).session("s"), Session)
         assert not server.seen
+
+    def test_a_key_may_be_the_content_of_a_file_that_ends_with_a_newline(self, flaky: Flaky) -> None:
+        server = flaky(Canned())
+        ContextApp(server.url, "ctx_key\n").session("s").info()
+        assert server.seen[0][2]["Authorization"] == "Bearer ctx_key"

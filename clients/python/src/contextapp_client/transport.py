@@ -43,7 +43,7 @@ class Transport:
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float, retries: int) -> None:
         self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
-        self._headers = {"Authorization": f"Bearer {api_key}", "Accept-Encoding": "gzip"}
+        self._headers = {"Authorization": f"Bearer {api_key.strip()}", "Accept-Encoding": "gzip"}
         self._retry = Retry(
             total=retries,
             allowed_methods=_IDEMPOTENT,
@@ -88,8 +88,15 @@ class Transport:
             )
         except urllib3.exceptions.HTTPError as error:
             raise ConnectionFailed(f"{method} {self.base_url}: {error}") from error
+        if response.status == 404 and method == "DELETE" and _is_repeated(response):
+            return Response(status=204, headers=response.headers, data=b"")
         if response.status >= 400:
             raise error_from_response(response.status, response.data, response.headers)
+        if 300 <= response.status != 304:
+            location = response.headers.get("Location")
+            raise UnexpectedResponse(
+                f"{method} {self.base_url} is redirected to {location}: change `base_url`"
+            )
         return Response(status=response.status, headers=response.headers, data=response.data)
 
     def close(self) -> None:
@@ -113,3 +120,8 @@ class Transport:
         segments = "".join(f"{quote(segment, safe='')}/" for segment in path)
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return f"{self.base_url}/api/v1/{segments}" + (f"?{urlencode(given)}" if given else "")
+
+
+def _is_repeated(response: urllib3.BaseHTTPResponse) -> bool:
+    """Return whether an earlier attempt was sent whose response was lost."""
+    return response.retries is not None and any(each.error for each in response.retries.history)
