@@ -101,7 +101,7 @@ def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
     assert info["compactions"] > 0
     sizes = [len(request.body) for request in provider.received]
     assert max(sizes) < sum(len(json.dumps(message)) for message in stored) / 2
-    assert "Read all pages." in provider.received[-1].body.decode()
+    assert all(request.body.count(b"Read all pages.") == 1 for request in provider.received)
     assert info["billed_tokens"]["output"] == 20 * (PAGES + 1)
     assert _is_alone(served_url, api_key, name)
 
@@ -117,6 +117,17 @@ def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
     assert [message["role"] for message in stored[:4]] == ["user", "assistant", "tool", "user"]
     assert stored[2]["tool_call_id"] == "failed"
     assert "is not a number" in stored[2]["content"]
+
+
+def test_langchain_keeps_invalid_calls_with_their_results_and_tools_of_a_provider(
+    frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
+) -> None:
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert frameworks.run_agent("langchain_odd", **given) == "system human ai tool human"
+    session = ContextApp(served_url, api_key).session(name)
+    stored = [message for turn in session.turns() for message in turn["messages"]]
+    assert _calls({"messages": stored}) == _results({"messages": stored}) == ["failed"]
 
 
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)

@@ -34,6 +34,8 @@ _OMITTED = frozenset({"reasoning", "function_call", "tool_call"})
 
 def _encode(message: BaseMessage) -> Sequence[Message]:
     encoded: Message = convert_to_openai_messages(message)
+    if invalid := _invalid_calls(message):
+        encoded["tool_calls"] = [*encoded.get("tool_calls", ()), *invalid]
     blocks = encoded.get("content")
     if not isinstance(blocks, list) or all(block.get("type") in _CONTENT for block in blocks):
         return [encoded]
@@ -47,6 +49,20 @@ def _encode(message: BaseMessage) -> Sequence[Message]:
     return [encoded | ({"thinking_blocks": thinking} if thinking else {})]
 
 
+def _invalid_calls(message: BaseMessage) -> list[Message]:
+    """Return the calls whose arguments are not JSON. Their results may follow, so they must be stored."""
+    calls = message.invalid_tool_calls if isinstance(message, AIMessage) else ()
+    return [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {"name": call["name"] or "", "arguments": call["args"] or ""},
+        }
+        for call in calls
+        if call["id"]
+    ]
+
+
 def _is_thinking(block: Message) -> bool:
     """Return whether a block is signed thinking, in the provider's format or LangChain's."""
     kind = block["type"]
@@ -54,7 +70,9 @@ def _is_thinking(block: Message) -> bool:
 
 
 def _decode(messages: Sequence[Message]) -> Sequence[BaseMessage]:
-    return convert_to_messages(list(map(_with_thinking, messages)))
+    """Decode messages without the session's system prompt, which the model receives from the request."""
+    shown = [_with_thinking(message) for message in messages if message["role"] != "system"]
+    return convert_to_messages(shown)
 
 
 def _with_thinking(message: Message) -> Message:
@@ -104,12 +122,20 @@ class ContextAppMiddleware(AgentMiddleware):
             messages=self._store(
                 request.messages,
                 system=system.text if system else None,
-                tools=[convert_to_openai_tool(tool) for tool in request.tools] or None,
+                tools=[_tool(tool) for tool in request.tools] or None,
             )
         )
 
     def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> list[AnyMessage]:
         return compact(self.session, messages, _CODEC, **_report(messages), **fields)
+
+
+def _tool(tool: Any) -> Message:
+    """Return a tool in OpenAI's format. A provider's own tool without a type is named by its first key."""
+    try:
+        return convert_to_openai_tool(tool)
+    except ValueError:
+        return {"type": next(iter(tool)), **tool}
 
 
 def _report(messages: Sequence[AnyMessage]) -> dict[str, Any]:
