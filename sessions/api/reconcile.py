@@ -103,8 +103,8 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
         try:
             appended = _append(target, request)
             return appended or history_reconcile(target, replace(request, continued=_continued(call)))
-        except SessionGone:
-            continue
+        except SessionGone:  # another process may have recreated it
+            route_forget(project_id=project_id, name=session_id)
         except InvalidHistory as error:
             raise _invalid(error) from None
         except KeyReused:

@@ -193,3 +193,11 @@ def test_appends_with_and_without_a_lock_have_the_same_result(api: Api, seed: in
         for name in ("fast", "locked")
     )
     assert fast == locked
+
+
+def test_a_session_that_another_process_deleted_and_recreated(api: Api) -> None:
+    reconcile(api, history(1))
+    reconcile(api, history(2))  # caches the session with its format
+    AgentSession.objects.get().delete()
+    assert api.post("sessions/", {"id": "s1"}).status_code == 201
+    assert reconcile(api, history(1))["messages"] == history(1)
