@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from telemetry.records import LogRecord, Span, SpanEvent, time_of
+from telemetry.records import MAX_ID, LogRecord, Span, SpanEvent, time_of
 
 #: Nesting of values beyond which they are dropped.
 _MAX_DEPTH = 32
@@ -30,9 +30,9 @@ def spans(resources: Sequence[Any]) -> Iterator[Span]:
     for resource, _, span in _entries(resources, "scopeSpans", "spans"):
         yield Span(
             name=str(span.get("name") or ""),
-            trace_id=str(span.get("traceId") or "").lower(),
-            span_id=str(span.get("spanId") or "").lower(),
-            parent_id=str(span.get("parentSpanId") or "").lower(),
+            trace_id=_id(span.get("traceId")),
+            span_id=_id(span.get("spanId")),
+            parent_id=_id(span.get("parentSpanId")),
             started_at=time_of(_integer(span.get("startTimeUnixNano"))),
             ended_at=time_of(_integer(span.get("endTimeUnixNano"))),
             attributes=attributes_of(span.get("attributes")),
@@ -93,12 +93,17 @@ def _text(body: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _id(value: Any) -> str:
+    return str(value or "").lower()[:MAX_ID]
+
+
 def _integer(value: Any) -> int:
     """Return a 64-bit integer, which may be a string; 0 if it is neither."""
     try:
-        return int(value)
+        found = int(value)
     except (TypeError, ValueError, OverflowError):
         return 0
+    return found if -(2**63) <= found < 2**64 else 0
 
 
 def _list(value: Any) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from telemetry.records import LogRecord, Span, SpanEvent, time_of
+from telemetry.records import MAX_ID, LogRecord, Span, SpanEvent, time_of
 
 _STATUS_ERROR = 2
 
@@ -34,9 +34,9 @@ def spans(request: Any) -> Iterator[Span]:
             for span in scope.spans:
                 yield Span(
                     name=span.name,
-                    trace_id=span.trace_id.hex(),
-                    span_id=span.span_id.hex(),
-                    parent_id=span.parent_span_id.hex(),
+                    trace_id=span.trace_id.hex()[:MAX_ID],
+                    span_id=span.span_id.hex()[:MAX_ID],
+                    parent_id=span.parent_span_id.hex()[:MAX_ID],
                     started_at=time_of(span.start_time_unix_nano),
                     ended_at=time_of(span.end_time_unix_nano),
                     attributes=attributes_of(span.attributes),

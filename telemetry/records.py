@@ -11,6 +11,9 @@ Attributes = Mapping[str, Any]
 
 _NANOS = 1_000_000_000
 
+#: Maximum length of the id of a trace or span in hexadecimal: twice that of a regular trace id.
+MAX_ID = 64
+
 #: Times outside of this range are mistakes of a clock or of an encoder.
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 from django.test import Client
@@ -15,8 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from accounts.models import Project, Scope
 from accounts.services import api_key_create
-from sessions.models import AgentSession, Turn
-from tests.telemetry.events import call, export, figures, post, protobuf
+from sessions.models import AgentSession, ToolRun, Turn
+from tests.telemetry.events import JSON, call, export, figures, pairs, post, protobuf
 
 pytestmark = pytest.mark.django_db
 
@@ -83,10 +84,49 @@ class TestPartialSuccess:
     def test_in_protobuf(self, api_key: str) -> None:
         span = {name: value for name, value in self.SPAN.items() if name not in ("traceId", "spanId")}
         body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
-        content = json_format.ParseDict(body, ExportTraceServiceRequest()).SerializeToString()
-        response = post(api_key, content, signal="traces", type=PROTOBUF)
+        response = post(api_key, _protobuf_spans(body), signal="traces", type=PROTOBUF)
         partial = ExportTraceServiceResponse.FromString(response.content).partial_success
         assert (partial.rejected_spans, "fits no format" in partial.error_message) == (1, True)
+
+
+class TestAbsurdValues:
+    """An error would make the exporter repeat or drop the valid records of the same export."""
+
+    @pytest.mark.parametrize("type", ["application/json", PROTOBUF])
+    def test_ids_that_are_too_long(self, api_key: str, type: str) -> None:
+        calls = [pair for pair in TestPartialSuccess.SPAN["attributes"] if pair["key"] != "input.value"]
+        run = [{"key": "gen_ai.operation.name", "value": {"stringValue": "execute_tool"}}]
+        ids = {"traceId": "A" * 3_000, "spanId": "B" * 3_000}
+        spans = [TestPartialSuccess.SPAN | ids | {"attributes": given} for given in (calls, run)]
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+        if type == PROTOBUF:
+            response = post(api_key, _protobuf_spans(body), signal="traces", type=type)
+        else:
+            response = post(api_key, body, signal="traces")
+        assert (response.status_code, Turn.objects.count(), ToolRun.objects.count()) == (200, 1, 1)
+
+    def test_integers_of_more_than_64_bits(self, api_key: str) -> None:
+        part = {"type": "text", "content": 0}
+        message = {"role": "assistant", "parts": [part]}
+        given = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.usage.input_tokens": 5,
+            "gen_ai.input.messages": [message],
+            "gen_ai.output.messages": [message],
+        }
+        span = TestPartialSuccess.SPAN | {"attributes": pairs(given)}
+        body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+        content = body.replace('{"intValue": "0"}', '{"intValue": "%s"}' % ("9" * 30))
+        assert post(api_key, content.encode(), signal="traces").status_code == 200
+        assert figures(Turn.objects.all()) == [(5, 0, 0, 0, None)]
+
+    def test_a_sequence_number_that_is_too_long(self, api_key: str) -> None:
+        response = post(api_key, export(call("", **{"event.sequence": "1" * 3_000}), call("req_a", 1)))
+        assert (response.status_code, Turn.objects.count()) == (200, 2)
+
+
+def _protobuf_spans(body: JSON) -> bytes:
+    return json_format.ParseDict(body, ExportTraceServiceRequest()).SerializeToString()
 
 
 class TestErrors:
