@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from telemetry.attributes import text
 from telemetry.genai import indexed
+from telemetry.genai.json_text import parsed
 from telemetry.genai.messages import Parts, dialect_messages
 from telemetry.records import Span
 from telemetry.values import Conversation
@@ -69,16 +68,6 @@ def tools(values: Mapping[str, Any]) -> list[JSON]:
     """Return the definitions of the tools, as the provider gets them."""
     found = parsed(values.get("gen_ai.tool.definitions"))
     return _objects(found) or indexed.tools(values)
-
-
-def parsed(value: Any) -> Any:
-    """Return the value of JSON text, and any other value unchanged."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return value
 
 
 def _system(value: Any) -> str:

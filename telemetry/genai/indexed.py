@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
+from telemetry.genai.json_text import parsed
 
 JSON = dict[str, Any]
 
@@ -29,11 +29,11 @@ def tools(values: Mapping[str, Any]) -> list[JSON]:
     """Return the definitions of tools."""
     found = []
     for each in _items(_tree(values, "llm.tools")):
-        schema = _json(_object(each.get("tool")).get("json_schema"))
+        schema = parsed(_object(each.get("tool")).get("json_schema"))
         if isinstance(schema, dict):
             found.append(schema)
     for each in _items(_tree(values, "llm.request.functions")):
-        parameters = _json(each.get("parameters") or each.get("input_schema"))
+        parameters = parsed(each.get("parameters") or each.get("input_schema"))
         function = {"name": str(each.get("name") or ""), "parameters": parameters}
         found.append({"type": "function", "function": function})
     return found
@@ -57,7 +57,7 @@ def _messages(values: Mapping[str, Any], prefix: str, wrapper: str = "") -> Iter
 
 def _contents(message: JSON) -> Iterator[JSON]:
     content = message.get("content")
-    blocks = _json(content) if isinstance(content, str) and content[:1] == "[" else content
+    blocks = parsed(content) if isinstance(content, str) and content[:1] == "[" else content
     if isinstance(blocks, list) and all(isinstance(block, dict) and "type" in block for block in blocks):
         yield from map(_part, blocks)
     elif isinstance(content, str) and content:
@@ -135,12 +135,3 @@ def _items(tree: JSON) -> list[JSON]:
 
 def _object(value: Any) -> JSON:
     return value if isinstance(value, dict) else {}
-
-
-def _json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return value

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from telemetry.genai.json_text import parsed
 from telemetry.values import Conversation
 
 JSON = dict[str, Any]
@@ -107,8 +108,7 @@ def _plain(message: JSON) -> JSON:
 def _block(part: JSON) -> JSON:
     match part.get("type"):
         case "tool_call":
-            arguments = part.get("arguments")
-            given = _json(arguments) if isinstance(arguments, str) else arguments
+            given = parsed(part.get("arguments"))
             given = given if isinstance(given, dict) else {"input": given} if given is not None else {}
             name = str(part.get("name") or "")
             return {"type": "tool_use", "id": str(part.get("id") or ""), "name": name, "input": given}
@@ -155,10 +155,3 @@ def _json_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return orjson.dumps(value if value is not None else {}, default=str).decode()
-
-
-def _json(value: str) -> Any:
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return value

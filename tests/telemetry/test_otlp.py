@@ -124,6 +124,26 @@ class TestAbsurdValues:
         response = post(api_key, export(call("", **{"event.sequence": "1" * 3_000}), call("req_a", 1)))
         assert (response.status_code, Turn.objects.count()) == (200, 2)
 
+    @pytest.mark.parametrize("depth", [300, 1_000])
+    @pytest.mark.parametrize("name", ["input.value", "gen_ai.input.messages", "gen_ai.tool.definitions"])
+    def test_json_that_is_nested_too_deep(self, api_key: str, name: str, depth: int) -> None:
+        deep = "[" * depth + "]" * depth
+        contents = {
+            "input.value": '{"messages": [{"role": "user", "content": [%s]}]}',
+            "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": %s}]}]',
+            "gen_ai.tool.definitions": '[{"name": "Bash", "input_schema": {"default": %s}}]',
+        }
+        given = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.usage.input_tokens": 5,
+            "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]',
+            name: contents[name] % deep,
+        }
+        span = TestPartialSuccess.SPAN | {"attributes": pairs(given)}
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+        assert post(api_key, body, signal="traces").status_code == 200
+        assert figures(Turn.objects.all()) == [(5, 0, 0, 0, None)]
+
 
 def _protobuf_spans(body: JSON) -> bytes:
     return json_format.ParseDict(body, ExportTraceServiceRequest()).SerializeToString()
