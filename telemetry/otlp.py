@@ -5,6 +5,8 @@ Specification: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 
 from __future__ import annotations
 
+import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -49,15 +51,14 @@ class TooLarge(ValueError):
 
 def inflate(body: bytes, *, most: int) -> bytes:
     """Decompress a gzip body of at most `most` bytes. Raises `InvalidExport` or `TooLarge`."""
-    decoder = zlib.decompressobj(wbits=31)
     try:
-        data = decoder.decompress(body, most + 1)
-    except zlib.error as error:
+        data = gzip.GzipFile(fileobj=io.BytesIO(body)).read(most + 1)
+    except EOFError:
+        raise InvalidExport("the gzip body is truncated") from None
+    except (zlib.error, gzip.BadGzipFile) as error:
         raise InvalidExport(f"the body is not valid gzip: {error}") from None
     if len(data) > most:
         raise TooLarge
-    if not decoder.eof:
-        raise InvalidExport("the gzip body is truncated")
     return data
 
 

@@ -35,6 +35,12 @@ class TestEncodings:
         assert response.content == (b"" if type == PROTOBUF else b"{}")
         assert figures(Turn.objects.all()) == [(12, 4_000, 300, 57, 5_360)]
 
+    def test_gzip_bodies_of_several_members(self, api_key: str) -> None:
+        parts = [gzip.compress(protobuf(export(call(f"req_{name}")))) for name in "ab"]
+        headers = {"authorization": f"Bearer {api_key}", "content-encoding": "gzip"}
+        response = Client().post("/otel/v1/logs", b"".join(parts), content_type=PROTOBUF, headers=headers)
+        assert (response.status_code, Turn.objects.count()) == (200, 2)
+
     def test_protobuf_responses_can_be_parsed(self, api_key: str) -> None:
         response = post(api_key, protobuf(export(call("req_a"))), type=PROTOBUF)
         assert not ExportLogsServiceResponse.FromString(response.content).HasField("partial_success")
