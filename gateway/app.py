@@ -104,7 +104,7 @@ class Gateway:
         self, route: Route, scope: Scope, received: Body, receive: Receive, send: Send
     ) -> None:
         headers = list(scope["headers"])
-        if any(name == b"upgrade" for name, _ in headers):
+        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
             raise Refused(426, "invalid_request_error", "WebSockets are not supported. Use HTTP.")
         credentials = credentials_of(headers, url_key=route.key)
         caller = await self._caller(credentials)

@@ -357,3 +357,11 @@ def test_websockets_are_refused_so_that_clients_fall_back(
 ) -> None:
     upgrade = headers(api_key, connection="Upgrade", upgrade="websocket")
     assert gateway.call("/openai/v1/responses", None, upgrade, method="GET").status == 426
+
+
+def test_an_offer_of_http_2_is_ignored(gateway: Running, provider: Provider, api_key: str) -> None:
+    offer = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAAAAIAAAAB"}
+    response = gateway.call(MESSAGES, ODD, headers(api_key) | offer)
+    [received] = provider.received
+    assert (response.status, received.body) == (200, ODD)
+    assert not {b"connection", b"upgrade", b"http2-settings"} & dict(received.headers).keys()
