@@ -90,7 +90,7 @@ def _brotli(data: bytes, _is_whole: bool) -> bytes:
 
 
 def _zstd(data: bytes, _is_whole: bool) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(data)
 
 
 _DECODERS: Mapping[str, Callable[[bytes, bool], bytes]] = {

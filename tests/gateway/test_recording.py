@@ -424,8 +424,14 @@ class TestFailures:
         assert not AgentSession.objects.exists()
 
 
+def zstd_frames(data: bytes) -> bytes:
+    return zstandard.compress(data[:50]) + zstandard.compress(data[50:])
+
+
 @pytest.mark.parametrize(
-    ("encoding", "encode"), [("gzip", gzip.compress), ("zstd", zstandard.compress)], ids=["gzip", "zstd"]
+    ("encoding", "encode"),
+    [("gzip", gzip.compress), ("zstd", zstandard.compress), ("zstd", zstd_frames)],
+    ids=["gzip", "zstd", "zstd-frames"],
 )
 def test_compressed_calls_are_recorded(
     gateway: Running, provider: Provider, api_key: str, encoding: str, encode: Any
