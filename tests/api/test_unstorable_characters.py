@@ -43,3 +43,15 @@ def test_a_session_with_unstorable_characters_is_compacted(api: Api) -> None:
             assert api.get(f"sessions/odd/prompt/?format={format}").status_code == 200
     assert api.get("sessions/odd/compactions/").status_code == 200
     assert api.get("sessions/odd/search/?q=x_1").status_code == 200
+
+
+@pytest.mark.slow
+def test_a_session_that_ends_with_a_call_with_an_unstorable_id_is_compacted_and_reverted(api: Api) -> None:
+    policy = {"soft": 0, "hard": 0, "tail_share": 0.01}
+    api.post("sessions/", {"id": "odd", "format": "openai", "policy": policy})
+    for number, (tool, field) in enumerate(TOOLS):
+        push(api, turn(number, tool, field), session="odd")
+    call = {"id": "c\0", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    push(api, [{"role": "assistant", "content": None, "tool_calls": [call]}], session="odd")
+    assert api.post("sessions/odd/compact/", {}).json()["state"] == "done"
+    assert api.post("sessions/odd/compactions/1/revert/", {}).json()["state"] == "reverted"

@@ -172,6 +172,12 @@ class TestPrompts:
         assert take(project, [step(0), step(1), answered]).open_calls == []
         assert served(api)["messages"][-1]["role"] == "user"
 
+    def test_an_open_call_with_an_unstorable_id_is_imported(self, project: Project, api: Api) -> None:
+        call = [{"type": "tool_use", "id": "c\0", "name": "Bash", "input": {}}]
+        turn = ImportedTurn(messages=[*step(0).messages[:1], message("assistant", call, "a0")], model=MODEL)
+        assert take(project, [turn]).open_calls == ["c\ufffd"]
+        served(api)
+
     def test_invalid_tool_pairs_are_repaired(self, project: Project, api: Api) -> None:
         session = take(project, [step(0), step(3), step(4)])
         assert session.needs_repair

@@ -31,6 +31,7 @@ from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import APPLY, edit_parameters
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
+from sessions.store.continuation_columns import continuation_columns
 from sessions.store.postgres import row_fetch
 from sessions.store.prompt_bytes import messages_of_view
 
@@ -135,8 +136,7 @@ def _store_effects(
         "compaction": compaction.pk,
         "fired_tokens": session.fired_tokens,
         "shown": dict(shown.tokens),
-        "needs_repair": not after.regular,
-        "open_calls": list(after.open_calls),
+        **continuation_columns(after),
         **edit_parameters(plan.edits, loaded.view, loaded.edits, messages, base=loaded.base),
         **recap_parameters(recap, plan.edits, origin),
     }

@@ -16,6 +16,7 @@ from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.stored_rows import edits_load, without_covered
 from sessions.services.compactions.planning import view_load
 from sessions.services.reference_scans import reference_scan_schedule
+from sessions.store.continuation_columns import continuation_columns
 from sessions.store.postgres import execute, raw_connection
 from sessions.store.prompt_bytes import messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline
@@ -59,9 +60,8 @@ def _snapshot_write(
         edits_revision=F("edits_revision") + 1,
         snapshot_end=session.message_count,
         shown_components=dict(shown.tokens),
-        needs_repair=not after.regular,
-        open_calls=list(after.open_calls),
         plan_turn=None,
+        **continuation_columns(after),
     )
     reference_scan_schedule(session.pk)
 

@@ -14,6 +14,7 @@ from compaction.meter import spike_of
 from sessions.models import AgentSession
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
+from sessions.store.continuation_columns import continuation_columns, continuation_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Tally:
             messages=session.message_count,
             context=TokenBreakdown(tokens=session.context_components),
             shown=TokenBreakdown(tokens=session.shown_components),
-            continuation=Continuation(open_calls=tuple(session.open_calls), regular=not session.needs_repair),
+            continuation=continuation_of(open_calls=session.open_calls, needs_repair=session.needs_repair),
             context_start=session.context_start,
             last_prompt=session.last_prompt_tokens,
             peak_prompt=session.peak_prompt_tokens,
@@ -102,8 +103,7 @@ class Tally:
             "message_count": self.messages,
             "context_components": dict(self.context.tokens),
             "shown_components": dict(self.shown.tokens),
-            "open_calls": list(self.continuation.open_calls),
-            "needs_repair": not self.continuation.regular,
+            **continuation_columns(self.continuation),
             "context_start": self.context_start,
             "plan_turn": None,
             "last_prompt_tokens": self.last_prompt,

@@ -13,6 +13,7 @@ from sessions.services.ingestion import IngestedMessage, NewPreamble
 from sessions.services.push.values import NewTurn, Push, Target
 from sessions.store import bodies
 from sessions.store.blobs import is_external
+from sessions.store.continuation_columns import continuation_columns
 from sessions.store.counts import counts_pack
 
 
@@ -62,8 +63,7 @@ def write_parameters(
         "components": counts_pack(turn.served.counts),
         "context": turn.context.tokens,
         "shown": turn.shown.tokens,
-        "open_calls": [call.replace("\0", "\ufffd") for call in turn.continuation.open_calls],
-        "needs_repair": not turn.continuation.regular,
+        **continuation_columns(turn.continuation),
         "calibration": calibration.to_json(),
         "factor": calibration.factor,
         "overhead": calibration.overhead,

@@ -12,10 +12,10 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from compaction.breakdown import TokenBreakdown
-from compaction.continuation import Continuation
 from sessions.selectors.lookups import Route, route_forget, route_remember
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.push.values import NewTurn, Push, SessionState
+from sessions.store.continuation_columns import continuation_of
 
 _states: dict[UUID, SessionState] = {}
 
@@ -61,7 +61,7 @@ def state_from_row(row: Any) -> SessionState:
         push_position=row.push_position,
         context=TokenBreakdown(tokens=row.context_components),
         shown=TokenBreakdown(tokens=row.shown_components),
-        continuation=Continuation(open_calls=tuple(row.open_calls), regular=not row.needs_repair),
+        continuation=continuation_of(open_calls=row.open_calls, needs_repair=row.needs_repair),
         preamble_version=row.preamble_version,
         preamble_hash=row.preamble_hash,
         calibration=calibration_of(row.calibration, model=row.model),

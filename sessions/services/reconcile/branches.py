@@ -19,6 +19,7 @@ from sessions.selectors.stored_rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.memory.update_state import update_states_fork
 from sessions.services.push.preambles import preamble_of
+from sessions.store.continuation_columns import continuation_columns
 from sessions.store.edit_texts import text_pack
 from sessions.store.postgres import execute, raw_connection
 
@@ -127,8 +128,8 @@ def _count(child: AgentSession, messages: int) -> None:
     counted = TokenBreakdown().set(**sizes).add(values)
     after = Continuation().after(values, child.format)
     child.context_components = child.shown_components = dict(counted.tokens)
-    child.open_calls = [call.replace("\0", "\ufffd") for call in after.open_calls]
-    child.needs_repair = not after.regular
+    for name, value in continuation_columns(after).items():
+        setattr(child, name, value)
     child.message_count, child.snapshot_end = messages, child.context_start
     child.push_position = messages
     reported = list(child.turns.order_by("index").values_list("prompt_reported", "prompt_served"))
