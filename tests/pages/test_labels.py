@@ -39,6 +39,7 @@ def test_notes_are_kept_and_redacted(member_client, project):
     page = member_client.post(address("session_labels", session), new, follow=True).text
     assert "See &lt;b&gt;ticket&lt;/b&gt; 12.<br>" in page
     assert secret not in page
+    assert "notes" in AuditEvent.objects.get(action="session.labeled").detail["changed"]
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ _SENTENCES: Mapping[str, str] = {
     "webhook.changed": "Changed webhook {target}",
     "webhook.deleted": "Deleted webhook {target}",
     "session.policy_changed": "Changed the policy of session {target}",
-    "session.labeled": "Changed the title or tags of session {target}",
+    "session.labeled": "Changed the title, tags or notes of session {target}",
     "session.shared": "Created a link to session {target}",
     "session.unshared": "Revoked a link to session {target}",
     "comment.deleted": "Deleted a comment by {author} on turn {turn} of session {target}",

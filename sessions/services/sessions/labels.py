@@ -42,13 +42,14 @@ def session_label(
         locked.notes = redact(notes.strip(), redaction=redaction)[0][:MAX_NOTES]
     locked.keeps_labels = True
     locked.save(update_fields=["title", "tags", "notes", "keeps_labels"])
+    given = {"title": title, "tags": tags, "notes": notes}
     audit_record(
         action="session.labeled",
         project=project,
         actor=actor,
         target=locked.external_id,
         # Not the new values: the audit log outlives the session, and its content is deleted with it.
-        detail={"changed": [name for name, value in (("title", title), ("tags", tags)) if value is not None]},
+        detail={"changed": [name for name, value in given.items() if value is not None]},
     )
     return locked
 
