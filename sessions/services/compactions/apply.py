@@ -18,7 +18,7 @@ from sessions.services.compactions.lifecycle import (
     compaction_fail,
     compaction_in_progress,
     compaction_open,
-    compaction_skip,
+    compaction_supersede,
 )
 from sessions.services.compactions.planning import (
     Loaded,
@@ -56,11 +56,10 @@ def session_compact(
     no model writes the recap, for the record.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-    other = compaction_in_progress(locked)
-    if other is not None and not supersede:
+    if supersede:
+        compaction_supersede(session=locked, reason=f"superseded by the {trigger} trigger")
+    elif compaction_in_progress(locked) is not None:
         raise CompactionInProgress(str(session.pk))
-    if other is not None:
-        compaction_skip(compaction=other, reason=f"superseded by the {trigger} trigger")
     policy = policy or policy_of(locked.policy)
     compaction = compaction_open(
         session=locked,

@@ -10,11 +10,7 @@ from compaction.record import StepRecord
 from compaction.triggers import Trigger
 from sessions.models import Compaction
 from sessions.services.compactions.apply import compaction_apply
-from sessions.services.compactions.lifecycle import (
-    compaction_in_progress,
-    compaction_open,
-    compaction_skip,
-)
+from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import Loaded, plan_request
 from sessions.services.compactions.recaps import RecapOrigin
 
@@ -26,9 +22,7 @@ def edits_apply(
     if not edits:
         return None
     session, request = loaded.session, plan_request(loaded, trigger=trigger.name)
-    other = compaction_in_progress(session)
-    if other is not None:
-        compaction_skip(compaction=other, reason=f"superseded by the {trigger.name} trigger")
+    compaction_supersede(session=session, reason=f"superseded by the {trigger.name} trigger")
     compaction = compaction_open(
         session=session,
         trigger=trigger.name,

@@ -99,6 +99,13 @@ def compaction_in_progress(session: AgentSession) -> Compaction | None:
     return Compaction.objects.filter(session=session, state__in=Compaction.OPEN).first()
 
 
+def compaction_supersede(*, session: AgentSession, reason: str) -> None:
+    """Skip the compaction in progress, if there is one. The caller has locked the session."""
+    other = compaction_in_progress(session)
+    if other is not None:
+        compaction_skip(compaction=other, reason=reason)
+
+
 def compaction_skip(*, compaction: Compaction, reason: str) -> None:
     """End an open compaction without effect. The caller has locked the session."""
     _end(compaction, Compaction.State.SKIPPED, reason)

@@ -31,9 +31,9 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import (
     compaction_fail,
-    compaction_in_progress,
     compaction_open,
     compaction_skip,
+    compaction_supersede,
 )
 from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request, view_load
 from sessions.services.compactions.recaps import RecapOrigin
@@ -64,9 +64,7 @@ def summary_record(requested: SummaryRequested, summary: OnDemandSummary) -> Com
     session = AgentSession.objects.select_for_update().get(pk=requested.session_id)
     loaded = view_load(session)
     removed = _removed(loaded, requested.before)
-    other = compaction_in_progress(session)
-    if other is not None:
-        compaction_skip(compaction=other, reason="the provider compacted the prompt")
+    compaction_supersede(session=session, reason="the provider compacted the prompt")
     policy = policy_of(session.policy)
     compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
     compaction.cost_microusd, notes = _cost(summary, session), _notes(summary)

@@ -21,11 +21,7 @@ from compaction.view import Entry
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
-from sessions.services.compactions.lifecycle import (
-    compaction_in_progress,
-    compaction_open,
-    compaction_skip,
-)
+from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import Loaded, plan_request, session_calibration, view_load
 from sessions.services.compactions.recaps import RecapOrigin
 
@@ -52,9 +48,7 @@ def provider_compaction_record(
     loaded = view_load(session)
     if summary is not None and report is None and not _entries_before(loaded, summary):
         return None  # the client has removed the messages itself
-    other = compaction_in_progress(session)
-    if other is not None:
-        compaction_skip(compaction=other, reason="the provider compacted the prompt")
+    compaction_supersede(session=session, reason="the provider compacted the prompt")
     policy = policy_of(session.policy)
     compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
     plan = _plan(loaded, report, summary)

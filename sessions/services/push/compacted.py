@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
@@ -19,11 +18,7 @@ from compaction.triggers import Trigger, hard
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.memory import memory_latest
 from sessions.selectors.stored_rows import messages_load
-from sessions.services.compactions.lifecycle import (
-    compaction_in_progress,
-    compaction_skip,
-    newest_number,
-)
+from sessions.services.compactions.lifecycle import newest_number
 from sessions.services.compactions.preparation import (
     PreparedCompaction,
     compaction_prepare,
@@ -149,14 +144,6 @@ def _compacted(
     }
     turn = replace(turn, shown=shown, continuation=continuation, plan_turn=None)
     return CompactedTurn(turn=turn, compaction=compaction, parameters=parameters)
-
-
-def compaction_supersede(session_id: UUID) -> None:
-    """End the session's compaction in progress, if there is one. The caller has locked the session."""
-    session = AgentSession(pk=session_id)
-    other = compaction_in_progress(session)
-    if other is not None:
-        compaction_skip(compaction=other, reason=f"superseded by the {hard.TRIGGER.name} trigger")
 
 
 def compaction_report(compaction: Compaction) -> None:

@@ -18,15 +18,15 @@ from typing import Any
 from django.db import connection, transaction
 from msgspec.structs import replace
 
-from sessions.models import TurnSource
+from sessions.models import AgentSession, TurnSource
 from sessions.services.blobs import contents_large, contents_put
+from sessions.services.compactions.lifecycle import compaction_supersede
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
 from sessions.services.push.calibrations import calibrated, reads_calibration
 from sessions.services.push.compacted import (
     CompactedTurn,
     compaction_report,
-    compaction_supersede,
     turn_compacted,
     turn_compacted_ready,
     uses_boundary,
@@ -252,7 +252,8 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             turn = turn_compute(calibrated(state, push), push)
         compacted = turn_compacted(turn, push)
         if compacted is not None:
-            compaction_supersede(turn.session.id)
+            reason = f"superseded by the {compacted.compaction.trigger} trigger"
+            compaction_supersede(session=AgentSession(pk=turn.session.id), reason=reason)
         with connection.wrap_database_errors:
             _write(turn, push, target, compacted)
         spike_report(turn)

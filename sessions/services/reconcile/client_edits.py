@@ -12,11 +12,7 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
-from sessions.services.compactions.lifecycle import (
-    compaction_in_progress,
-    compaction_open,
-    compaction_skip,
-)
+from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import plan_request, view_load
 from sessions.services.compactions.recaps import RecapOrigin
 
@@ -26,9 +22,7 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
 
     Ends a compaction in progress, because it was planned for another context.
     """
-    other = compaction_in_progress(session)
-    if other is not None:
-        compaction_skip(compaction=other, reason="the client compacted its own context")
+    compaction_supersede(session=session, reason="the client compacted its own context")
     compaction = compaction_open(
         session=session, trigger=CLIENT, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
     )
