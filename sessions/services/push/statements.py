@@ -34,7 +34,7 @@ LOCK: LiteralString = _STATE + "FOR UPDATE OF s"
 #: from (`xmin` is the transaction that wrote it), the API key is valid and the idempotency key is new, as
 #: well as the ids of the call, unless the caller has checked them. Otherwise it returns no row. Messages and
 #: blobs are passed as arrays, so one statement writes any number.
-_TURN: LiteralString = """
+_SESSION: LiteralString = """
 WITH session AS (
     UPDATE agent_sessions_agentsession s SET
         turn_count = turn_count + 1,
@@ -64,7 +64,13 @@ WITH session AS (
         output_tokens = output_tokens + coalesce(%(output)s, 0),
         cost_microusd = cost_microusd + coalesce(%(cost)s, 0),
         unpriced_turns = unpriced_turns + %(unpriced)s,
+"""
+
+_PLAN_TURN: LiteralString = """\
         plan_turn = %(plan_turn)s
+"""
+
+_CONDITIONS: LiteralString = """\
      WHERE s.id = %(session)s AND s.project_id = %(project)s AND s.xmin::text = %(version)s
        AND (%(key)s::uuid IS NULL OR EXISTS (
            SELECT FROM accounts_apikey k
@@ -76,6 +82,9 @@ WITH session AS (
            SELECT FROM agent_sessions_turn t WHERE t.request_id = %(new_request_id)s AND t.billed))
        AND (%(new_response_id)s::text IS NULL OR NOT EXISTS (
            SELECT FROM agent_sessions_turn t WHERE t.response_id = %(new_response_id)s AND t.billed))
+"""
+
+_TURN: LiteralString = """\
     RETURNING s.id, s.compaction_count
 ), turn AS (
     INSERT INTO agent_sessions_turn (
@@ -127,11 +136,25 @@ _LARGE_MESSAGES: LiteralString = """), blob AS (
       LEFT JOIN blob ON blob.sha256 = m.sha256
 """
 
-_END: LiteralString = """)
+_END: LiteralString = """
 SELECT pg_current_xact_id()::xid::text FROM session
 """
 
-_WRITE_LARGE = _TURN + _LARGE_MESSAGES + _END
+
+def _write(
+    *,
+    changes: LiteralString = _PLAN_TURN,
+    conditions: LiteralString = "",
+    messages: LiteralString = _LARGE_MESSAGES,
+    effects: LiteralString = ")",
+) -> LiteralString:
+    """Return a statement that stores a turn.
+
+    `changes` are further columns of the session, `conditions` further conditions, and `effects` the end of
+    the last CTE with those that follow it.
+    """
+    return _SESSION + changes + _CONDITIONS + conditions + _TURN + messages + effects + _END
+
 
 _TYPES = {
     **dict.fromkeys(("session", "project", "key"), "uuid"),
@@ -155,24 +178,36 @@ _TYPES = {
 }
 
 #: Stores a turn whose messages have no blobs, which is most of them: Postgres takes a tenth less time.
-WRITE = Prepared("push", _TURN + _MESSAGES + _END, _TYPES)
-WRITE_LARGE = Prepared("push_large", _WRITE_LARGE, _TYPES)
-
-_RETURNING = "    RETURNING s.id, s.compaction_count\n"
+WRITE = Prepared("push", _write(messages=_MESSAGES), _TYPES)
+WRITE_LARGE = Prepared("push_large", _write(), _TYPES)
 
 _NO_WEBHOOK: LiteralString = """NOT EXISTS (
            SELECT FROM agent_sessions_webhook w WHERE w.project_id = s.project_id AND w.is_active)
 """
 
 #: Stores a turn with a spike like `WRITE` if no webhook may wait for it.
-WRITE_SPIKE = Prepared(
-    "push_spike",
-    _WRITE_LARGE.replace(_RETURNING, "       AND " + _NO_WEBHOOK + _RETURNING),
-    _TYPES,
-)
+WRITE_SPIKE = Prepared("push_spike", _write(conditions="       AND " + _NO_WEBHOOK), _TYPES)
 
-_COMPACTION: LiteralString = """
-), compaction AS (
+_COMPACTED: LiteralString = """\
+        plan_turn = NULL,
+        compaction_count = compaction_count + 1,
+        edits_revision = edits_revision + 1,
+        snapshot_end = %(snapshot_end)s,
+        fired_tokens = %(fired_tokens)s,
+        fired_turn = %(turn)s + 1
+"""
+
+_IS_PREPARED: LiteralString = """\
+       AND %(memory)s::int IS NOT DISTINCT FROM (
+           SELECT max(r.number) FROM agent_sessions_memoryrevision r WHERE r.session_id = s.id)
+       AND %(number)s = 1 + coalesce((
+           SELECT max(c.number) FROM agent_sessions_compaction c WHERE c.session_id = s.id), 0)
+       AND NOT EXISTS (
+           SELECT FROM agent_sessions_compaction c
+            WHERE c.session_id = s.id AND c.state IN ('pending', 'running'))
+"""
+
+_COMPACTION: LiteralString = """), compaction AS (
     INSERT INTO agent_sessions_compaction (
         id, session_id, number, state, trigger, reason, instructions, turn_index, first_turn,
         snapshot_position, policy, tokens_before, tokens_after, facts, details, cost_microusd, awaits_upgrade,
@@ -188,30 +223,11 @@ _COMPACTION: LiteralString = """
 #: progress, and no webhook may wait for it, unless `reports` says that the caller reports it.
 WRITE_COMPACTED = Prepared(
     "push_compacted",
-    _WRITE_LARGE.replace(
-        "        plan_turn = %(plan_turn)s\n",
-        """        plan_turn = NULL,
-        compaction_count = compaction_count + 1,
-        edits_revision = edits_revision + 1,
-        snapshot_end = %(snapshot_end)s,
-        fired_tokens = %(fired_tokens)s,
-        fired_turn = %(turn)s + 1
-""",
-    )
-    .replace(
-        "    RETURNING s.id, s.compaction_count\n",
-        """       AND %(memory)s::int IS NOT DISTINCT FROM (
-           SELECT max(r.number) FROM agent_sessions_memoryrevision r WHERE r.session_id = s.id)
-       AND %(number)s = 1 + coalesce((
-           SELECT max(c.number) FROM agent_sessions_compaction c WHERE c.session_id = s.id), 0)
-       AND NOT EXISTS (
-           SELECT FROM agent_sessions_compaction c
-            WHERE c.session_id = s.id AND c.state IN ('pending', 'running'))
-    RETURNING s.id, s.compaction_count
-""",
-    )
-    .replace(_RETURNING, "       AND (%(reports)s OR " + _NO_WEBHOOK + ")\n" + _RETURNING)
-    .replace("\n)\nSELECT pg_current", _COMPACTION + EFFECTS + "SELECT pg_current"),
+    _write(
+        changes=_COMPACTED,
+        conditions=_IS_PREPARED + "       AND (%(reports)s OR " + _NO_WEBHOOK + ")\n",
+        effects=_COMPACTION + EFFECTS,
+    ),
     {
         **_TYPES,
         **EFFECTS_TYPES,
@@ -223,23 +239,15 @@ WRITE_COMPACTED = Prepared(
     },
 )
 
-#: Stores a turn like `WRITE` if the client's history has this many messages and this digest and no fork. Also
-#: stores the history with the turn, and that the next prompt is served: the response contains it.
-WRITE_HISTORY = Prepared(
-    "push_history",
-    _WRITE_LARGE.replace(
-        "    RETURNING s.id, s.compaction_count\n",
-        """       AND EXISTS (
+_IS_KNOWN_HISTORY: LiteralString = """\
+       AND EXISTS (
            SELECT FROM agent_sessions_clienthistory h
             WHERE h.session_id = s.id AND h.count = %(known_count)s AND h.digest = %(known_digest)s)
        AND NOT EXISTS (
            SELECT FROM agent_sessions_clienthistory h WHERE h.root_id = s.id AND h.session_id <> s.id)
-    RETURNING s.id, s.compaction_count
-""",
-    ).replace(
-        "\n)\nSELECT pg_current",
-        """
-), history AS (
+"""
+
+_HISTORY: LiteralString = """), history AS (
     UPDATE agent_sessions_clienthistory h SET
         count = %(history_count)s, digest = %(digest)s, preamble_hash = %(history_preamble)s,
         prefix_count = %(prefix_count)s, prefix_bytes = %(prefix_bytes)s, prefix_hash = %(prefix_hash)s,
@@ -250,9 +258,13 @@ WRITE_HISTORY = Prepared(
     SELECT session.id, %(turn)s, %(edits_revision)s FROM session
         ON CONFLICT (session_id) DO UPDATE
        SET turn = excluded.turn, edits_revision = excluded.edits_revision
-)
-SELECT pg_current""",
-    ),
+)"""
+
+#: Stores a turn like `WRITE` if the client's history has this many messages and this digest and no fork. Also
+#: stores the history with the turn, and that the next prompt is served: the response contains it.
+WRITE_HISTORY = Prepared(
+    "push_history",
+    _write(conditions=_IS_KNOWN_HISTORY, effects=_HISTORY),
     {
         **_TYPES,
         **dict.fromkeys(("known_count", "history_count", "prefix_count", "prefix_bytes"), "int4"),
