@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from cryptography.fernet import InvalidToken
@@ -16,6 +16,13 @@ from django.utils import timezone
 from accounts.encryption import cipher
 from accounts.keys import key_split, secret_matches
 from accounts.models import PROVIDER_SECRETS, ApiKey, AuditEvent, Project
+
+#: The SQL condition that the API key `k` is valid.
+KEY_IS_VALID: LiteralString = "k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())"
+#: The SQL condition that the parameter `key` is NULL or the id of a valid API key.
+GIVEN_KEY_IS_VALID: LiteralString = f"""
+(%(key)s::uuid IS NULL OR EXISTS (SELECT FROM accounts_apikey k WHERE k.id = %(key)s AND {KEY_IS_VALID}))
+"""
 
 
 def projects_of(user: User | AnonymousUser) -> QuerySet[Project]:

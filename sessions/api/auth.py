@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import LiteralString
 from uuid import UUID
 
 from django.db import connection
 from django.http import HttpRequest
 
 from accounts.models import ApiKey
-from accounts.selectors import api_key_find
+from accounts.selectors import KEY_IS_VALID, api_key_find
 from accounts.services import api_key_use_record
 from pricing.custom import CustomPrice
 from redaction import Redaction
@@ -23,10 +24,7 @@ from sessions.store.postgres import execute, raw_connection
 #: still valid is checked on each request, so a revocation takes effect immediately.
 _CACHE_SECONDS = 5.0
 
-_VALID = """
-SELECT 1 FROM accounts_apikey
- WHERE id = %s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-"""
+_VALID: LiteralString = f"SELECT 1 FROM accounts_apikey k WHERE k.id = %s AND {KEY_IS_VALID}"  # noqa: S608
 
 #: Minimum seconds between two updates of `last_used_at`. An update per request would be too expensive.
 _LAST_USED_SECONDS = 60.0

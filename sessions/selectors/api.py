@@ -11,6 +11,7 @@ from django.db import connection
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
+from accounts.selectors import KEY_IS_VALID
 from sessions.models import AgentSession
 from sessions.selectors.filters import Cursor, SessionFilter, filtered, page_after
 from sessions.store import bodies
@@ -91,13 +92,12 @@ def _newest(project_id: UUID, limit: int, after: Cursor | None) -> list[Any]:
     return rows_fetch(_NEWEST, parameters, row_factory=namedtuple_row)
 
 
-_SESSION: LiteralString = """
+_SESSION: LiteralString = f"""
 SELECT s.id, s.turn_count
   FROM agent_sessions_agentsession s
-  JOIN accounts_apikey k
-    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+  JOIN accounts_apikey k ON k.id = %(key)s AND {KEY_IS_VALID}
  WHERE s.id = %(session)s AND s.project_id = %(project)s
-"""
+"""  # noqa: S608  a constant is inserted
 
 _TURNS: LiteralString = """
 SELECT index, at, source, model, first_position, message_count, prompt_estimate, prompt_reported,

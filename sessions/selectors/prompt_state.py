@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import connection
 from psycopg.rows import namedtuple_row
 
+from accounts.selectors import KEY_IS_VALID
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from sessions.selectors.prompt_cache import PromptVersion
@@ -129,10 +130,9 @@ v.turn AS served_turn, v.edits_revision AS served_revision
 """
 
 #: The session `s`, if the key is valid, and its served prompt `v`.
-SESSION: LiteralString = """
+SESSION: LiteralString = f"""
   FROM agent_sessions_agentsession s
-  JOIN accounts_apikey k
-    ON k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+  JOIN accounts_apikey k ON k.id = %(key)s AND {KEY_IS_VALID}
   LEFT JOIN agent_sessions_servedprompt v ON v.session_id = s.id
 """
 

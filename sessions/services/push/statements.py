@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from accounts.selectors import GIVEN_KEY_IS_VALID
 from sessions.services.compactions.statements import EFFECTS, EFFECTS_TYPES
 from sessions.store.prepared import Prepared
 
-_STATE: LiteralString = """
+_STATE: LiteralString = f"""
 SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, s.turn_count, s.message_count,
        s.push_position, s.context_components, s.shown_components, s.open_calls, s.needs_repair,
        s.preamble_version, s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
@@ -20,10 +21,8 @@ SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, 
   FROM agent_sessions_agentsession s
   LEFT JOIN agent_sessions_turn t ON t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s
  WHERE s.id = %(session)s AND s.project_id = %(project)s
-   AND (%(key)s::uuid IS NULL OR EXISTS (
-       SELECT FROM accounts_apikey k
-        WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))
-"""
+   AND {GIVEN_KEY_IS_VALID}
+"""  # noqa: S608  a constant is inserted
 
 #: Returns the session and the turn stored with this idempotency key, or no row if the API key is invalid.
 #: Without a key, its validity is not checked (see `Target`).
@@ -70,11 +69,9 @@ _PLAN_TURN: LiteralString = """\
         plan_turn = %(plan_turn)s
 """
 
-_CONDITIONS: LiteralString = """\
+_CONDITIONS: LiteralString = f"""\
      WHERE s.id = %(session)s AND s.project_id = %(project)s AND s.xmin::text = %(version)s
-       AND (%(key)s::uuid IS NULL OR EXISTS (
-           SELECT FROM accounts_apikey k
-            WHERE k.id = %(key)s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))
+       AND {GIVEN_KEY_IS_VALID}
        AND (%(idempotency_key)s::text IS NULL OR NOT EXISTS (
            SELECT FROM agent_sessions_turn t
             WHERE t.session_id = s.id AND t.idempotency_key = %(idempotency_key)s))
@@ -82,7 +79,7 @@ _CONDITIONS: LiteralString = """\
            SELECT FROM agent_sessions_turn t WHERE t.request_id = %(new_request_id)s AND t.billed))
        AND (%(new_response_id)s::text IS NULL OR NOT EXISTS (
            SELECT FROM agent_sessions_turn t WHERE t.response_id = %(new_response_id)s AND t.billed))
-"""
+"""  # noqa: S608  a constant is inserted
 
 _TURN: LiteralString = """\
     RETURNING s.id, s.compaction_count
