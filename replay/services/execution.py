@@ -49,6 +49,7 @@ from sessions.services.claims import claim, is_free, release, renew, still_own
 from sessions.services.search.indexing import session_index
 from sessions.store import bodies
 from sessions.store.postgres import constraint_name
+from sessions.store.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ def _target(claimed: ClaimedRun, target: ReplayTarget, until: float, *, estimate
     except Exception as error:
         # A session that cannot be replayed must not block the others.
         log.exception("replay %s, session %s", claimed.run.pk, target.session_id)
-        target.error = f"{type(error).__name__}: {error}"[:500].replace("\0", "\ufffd")
+        target.error = storable(f"{type(error).__name__}: {error}"[:500])
         target.finished_at, target.estimate_microusd = timezone.now(), target.estimate_microusd or 0
         target.save(update_fields=["error", "finished_at", "estimate_microusd"])
         return True

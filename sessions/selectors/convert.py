@@ -16,6 +16,7 @@ from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.edit_texts import Base, text_pack, text_unpack
 from sessions.store.flags import MessageFlag
+from sessions.store.text import storable
 
 
 def message_bytes(row: Message) -> bytes:
@@ -106,10 +107,10 @@ def edit_row(value: EditValue, tool: str = "", base: Base | None = None) -> dict
         "part": value.part,
         "text": text_pack(value.text, base),
         "handle": value.handle,
-        "reason": value.reason.replace("\0", "\ufffd"),
+        "reason": storable(value.reason),
         "tokens_before": value.tokens_before,
         "tokens_after": value.tokens_after,
-        "tool": tool[:200].replace("\0", "\ufffd"),
+        "tool": storable(tool[:200]),
     }
 
 

@@ -24,6 +24,7 @@ from sessions.selectors.tracked_edits import AppliedCompaction, compactions_appl
 from sessions.services.claims import IS_FREE, release, revoke
 from sessions.store import bodies
 from sessions.store.postgres import execute, raw_connection, rows_fetch
+from sessions.store.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +223,7 @@ class _Scan:
 
 
 def _flag(reference: Reference) -> int:
-    text = reference.name.replace("\0", "\ufffd")
+    text = storable(reference.name)
     return Edit.objects.filter(pk=reference.key).update(
         referenced_turn=reference.turn, referenced_text=text, referenced_how=reference.how
     )

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from compaction.continuation import Continuation
+from sessions.store.text import storable
 
 
 def continuation_columns(state: Continuation) -> dict[str, Any]:
     """Return the columns of a state. NUL in the ids of calls, which Postgres rejects, is replaced."""
     return {
-        "open_calls": [call.replace("\0", "\ufffd") for call in state.open_calls],
+        "open_calls": [storable(call) for call in state.open_calls],
         "needs_repair": not state.regular,
     }
 

@@ -9,6 +9,7 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.agent_tools.base import AgentTool, Arguments, ToolError
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.triggers import compaction_request
+from sessions.store.text import storable
 
 #: Maximum characters of the instructions for the summary.
 _MAX_INSTRUCTIONS = 2_000
@@ -19,12 +20,11 @@ def run(session: AgentSession, arguments: Arguments) -> str:
     instructions = arguments.get("instructions") or ""
     if not isinstance(instructions, str) or len(instructions) > _MAX_INSTRUCTIONS:
         raise ToolError(f"`instructions` must be a string of at most {_MAX_INSTRUCTIONS:,} characters")
-    instructions = instructions.replace("\0", "\ufffd")  # Postgres does not accept NUL
     try:
         compaction = compaction_request(
             session=session,
             reason="requested by the model",
-            instructions=redact(instructions, redaction=redaction_of(session.project))[0],
+            instructions=redact(storable(instructions), redaction=redaction_of(session.project))[0],
             policy=policy_of(session.policy),
         )
     except CompactionInProgress:

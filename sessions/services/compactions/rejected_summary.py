@@ -17,6 +17,7 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
+from sessions.store.text import storable
 
 #: Turns for which contextapp compacts a session after the provider has rejected a summary. Doubled each time.
 PAUSE_TURNS = 50
@@ -34,7 +35,7 @@ def rejection_of(response: bytes) -> str:
     error: JSON = value.get("error") if isinstance(value, Mapping) else None
     message = error.get("message") if isinstance(error, Mapping) else None
     names_it = isinstance(message, str) and "compaction" in message.lower()
-    return str(message)[:300].replace("\0", "\ufffd") if names_it else ""
+    return storable(str(message)[:300]) if names_it else ""
 
 
 @transaction.atomic

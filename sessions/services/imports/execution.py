@@ -29,6 +29,7 @@ from sessions.services.imports.prepare import too_deep
 from sessions.services.imports.reader import Reader, malformed
 from sessions.services.imports.steps import MAX_DAMAGES, Importing, step_import, step_next
 from sessions.services.imports.uploads import steps_store, upload_delete, upload_read
+from sessions.store.text import storable
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +146,7 @@ def _finish(job: ImportJob) -> None:
 
 def _end(job: ImportJob, code: str = "", error: str = "") -> None:
     state = ImportJob.State.FAILED if code else ImportJob.State.DONE
-    text = error[:500].replace("\0", "\ufffd")
+    text = storable(error[:500])
     if release(_still_own(job), state=state, error_code=code, error=text, finished_at=Now()):
         upload_delete(job)
 

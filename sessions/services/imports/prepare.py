@@ -20,6 +20,7 @@ from pricing.tokenizers import token_factor
 from redaction import Finding, Redaction, redact, redact_bytes
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.store import bodies
+from sessions.store.text import storable
 
 #: Maximum number of characters of names and ids.
 _MAX_NAME_LENGTH = 200
@@ -212,7 +213,7 @@ def _facts(imported: ImportedSession, redaction: Redaction, found: list[Finding]
 
 
 def _name(text: str) -> str:
-    return text.replace("\0", "\ufffd")[:_MAX_NAME_LENGTH]
+    return storable(text)[:_MAX_NAME_LENGTH]
 
 
 def _counts(found: Sequence[Finding]) -> Mapping[str, int]:

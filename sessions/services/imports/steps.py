@@ -31,6 +31,7 @@ from sessions.services.imports.uploads import session_read, step_read
 from sessions.services.search.indexing import search_index_on_commit
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.sessions.lifecycle import session_delete
+from sessions.store.text import storable
 
 State = ImportJobSession.State
 
@@ -143,11 +144,11 @@ def _skip(importing: Importing, step: ImportStep, row: ImportJobSession, error: 
         if row.session is not None:
             session_delete(session=row.session)
         row.job, row.session, row.state = job, None, State.SKIPPED
-        row.external_id = whole.external_id[:200].replace("\0", "\ufffd")
+        row.external_id = storable(whole.external_id[:200])
         damage = malformed(job.name, whole, error)
         job.damage_count += 1
         if len(job.damages) < MAX_DAMAGES:
-            job.damages.append({"line": damage.line, "reason": damage.reason.replace("\0", "\ufffd")})
+            job.damages.append({"line": damage.line, "reason": storable(damage.reason)})
         _save(job, row, whole, is_last=True)
 
 

@@ -18,6 +18,7 @@ from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
 from sessions.selectors.redaction import redaction_for
 from sessions.services.memory.fact_observations import observations_refresh, proposal_scan_schedule
 from sessions.store import bodies
+from sessions.store.text import storable
 
 #: Number of the largest fields named in messages about the size of a memory.
 _LARGEST_FIELDS = 3
@@ -146,7 +147,7 @@ def revision_create(
         number=number,
         turn_index=turn,
         author=writer.author,
-        reason=reason.replace("\0", "\ufffd"),  # which Postgres does not accept
+        reason=storable(reason),
         body=bodies.pack(bodies.json_bytes(notes.memory.to_json())),
         origins=bodies.pack(bodies.json_bytes(notes.to_json())),
         tokens=_tokens(notes),

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from redaction import Redaction, redact
+from sessions.store.text import storable
 from telemetry.values import Origin, Report
 
 #: The maximum number of characters by field, of the names and the values of labels, and of the others.
@@ -34,17 +35,13 @@ def _clean(value: Report | Origin, redaction: Redaction) -> Any:
         found = getattr(value, each.name)
         if isinstance(found, str):
             clean, _ = redact(found, redaction=redaction)
-            changes[each.name] = _storable(clean, _LONGEST.get(each.name, _LONGEST_OTHER))
+            changes[each.name] = storable(clean)[: _LONGEST.get(each.name, _LONGEST_OTHER)]
         elif isinstance(found, Origin):
             changes[each.name] = _clean(found, redaction)
         elif isinstance(found, Mapping):
             # As one object, because the name of a label may show that its value is a secret.
             clean, _ = redact(dict(found), redaction=redaction)
             changes[each.name] = {
-                _storable(key, _LONGEST_LABEL): _storable(text, _LONGEST_VALUE) for key, text in clean.items()
+                storable(key)[:_LONGEST_LABEL]: storable(text)[:_LONGEST_VALUE] for key, text in clean.items()
             }
     return replace(value, **changes)
-
-
-def _storable(text: str, longest: int | None) -> str:
-    return text[:longest].replace("\0", "\ufffd")
