@@ -22,7 +22,7 @@ from sessions.selectors.stored_rows import CALLS_BEFORE, StoredMessage, messages
 from sessions.selectors.tools.counted_turns import counted_turns
 from sessions.services.backlog import Backlog
 from sessions.services.claims import release, revoke
-from sessions.services.tools.sums import ClaimedScan, Sums
+from sessions.services.tools.sums import MAX_PATH, ClaimedScan, Sums
 from sessions.services.tools.write import sums_write
 from sessions.store.flags import MessageFlag
 from sessions.store.postgres import rows_fetch
@@ -112,5 +112,5 @@ def _with_errors(uses: Sequence[ToolUse], rows: Sequence[StoredMessage]) -> list
 
 def _seen_files(session_id: UUID, uses: Sequence[ToolUse]) -> set[tuple[str, str]]:
     """Return the files among those of the batch that the session has read before."""
-    paths = {use.path[:400] for use in uses if use.path}
+    paths = {use.path[:MAX_PATH] for use in uses if use.path}
     return set(rows_fetch(_SEEN, {"session": session_id, "paths": list(paths)})) if paths else set()

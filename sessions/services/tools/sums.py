@@ -16,7 +16,7 @@ from sessions.selectors.convert import usage_of
 from sessions.selectors.tools.counted_turns import CountedTurn
 
 #: The lengths of the columns.
-_PATH, _SPAN, _TOOL = 400, 200, 200
+MAX_PATH, _MAX_SPAN, _MAX_TOOL = 400, 200, 200
 
 
 class ClaimedScan(NamedTuple):
@@ -92,7 +92,7 @@ class Sums:
         sums = cls(context=dict(scan.context), charged_turn=scan.charged_turn)
         by_position: defaultdict[int, list[ToolUse]] = defaultdict(list)
         for use in uses:
-            by_position[use.position].append(replace(use, tool=use.tool[:_TOOL]))
+            by_position[use.position].append(replace(use, tool=use.tool[:_MAX_TOOL]))
         begin, known = scan.forked_at or 0, set(seen)
         for message in messages:
             turn = turns[message.turn]
@@ -109,18 +109,16 @@ class Sums:
             self.context[use.tool] = self.context.get(use.tool, 0) + use.tokens
         if not is_counted:
             return
-        file = (use.path[:_PATH].replace("\0", "\ufffd"), use.span[:_SPAN].replace("\0", "\ufffd"))
+        file = (use.path[:MAX_PATH], use.span[:_MAX_SPAN])
         self.tools[_day(turn), use.tool].add(use, is_repeat=bool(use.path) and file in known)
         if use.is_output:
             self.outputs.append(use)
         if use.path:
             known.add(file)
             read = self.files[file]
-            read.reads, read.tokens, read.last_position = (
-                read.reads + 1,
-                read.tokens + use.tokens,
-                use.position,
-            )
+            read.reads += 1
+            read.tokens += use.tokens
+            read.last_position = use.position
 
     def _charge(self, turn: CountedTurn, model: str) -> None:
         """Divide the input cost of a turn's call among the tools whose outputs it read.
