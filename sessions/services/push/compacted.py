@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -22,13 +23,14 @@ from sessions.services.compactions.lifecycle import newest_number
 from sessions.services.compactions.preparation import (
     PreparedCompaction,
     compaction_prepare,
-    log,
     preparations,
 )
 from sessions.services.push.triggers import trigger_possible
 from sessions.services.push.values import NewTurn, Push
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store import bodies
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
