@@ -15,14 +15,13 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from accounts.models import ApiKey
 from compaction.adapters.tokenizer import tokenizer
 from gateway.callers import Caller
 from gateway.calls import Call
 from gateway.providers import PROVIDERS
 from gateway.providers.base import Identity, text
-from gateway.recording.record import KeyInvalid, caller_id, key_find
-from gateway.recording.sessions import Place, session_find_of
+from gateway.recording.record import KeyInvalid, key_find
+from gateway.recording.sessions import Place, caller_id, session_find_of
 from redaction import Redaction
 from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
@@ -159,7 +158,7 @@ class Compactor:
                     if str(error) != "history":
                         raise
                     self._found.pop((partition, name), None)  # the name may be that of another session now
-            session = session_find_of(_place(call, key, fields, identity))
+            session = session_find_of(Place.of(call, key, identity, body=call.body, fields=fields))
             if session is None:
                 return None
             found = Found(id=session.pk, name=session.external_id)
@@ -192,7 +191,7 @@ def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> Sessi
     try:
         key = caller.row or key_find(call)
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
-        session = session_find_of(_place(call, key, fields, identity))
+        session = session_find_of(Place.of(call, key, identity, body=call.body, fields=fields))
         params = session_provider_params(session) if session is not None else None
         if session is None or params is None:
             return None
@@ -211,17 +210,3 @@ def _edits(call: Call, identity: Identity, redaction: Redaction, found: Found) -
         field=PROVIDERS[call.provider].history_field(call.endpoint),
     )
     return Known(edits=edits, redaction=redaction)
-
-
-def _place(call: Call, key: ApiKey, fields: Mapping[str, Any], identity: Identity) -> Place:
-    provider = PROVIDERS[call.provider]
-    return Place(
-        call=call,
-        key=key,
-        identity=identity,
-        history=provider.history(call.endpoint, call.body, fields),
-        fields=fields,
-        caller=caller_id(call, key),
-        redaction=redaction_of(key.project),
-        continued=provider.continued(call.endpoint, fields),
-    )

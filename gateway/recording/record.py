@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,14 +11,13 @@ from django.db import Error as DatabaseError
 from accounts.models import ApiKey, Scope
 from compaction.messages import Usage
 from gateway.calls import Call
-from gateway.providers import PROVIDERS, Answer, Identity
+from gateway.providers import PROVIDERS, Answer
 from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
 from gateway.recording.sessions import Place, session_of_call, title_update
 from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_read
 from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
-from sessions.selectors.redaction import redaction_of
 from sessions.services.calls.values import CallIdentity
 from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
@@ -59,25 +57,12 @@ def _record(call: Call) -> None:
     identity = provider.identity(call.headers, fields)
     if call.endpoint in provider.side_endpoints:
         identity = replace(identity, is_side=True)
-    history = provider.history(call.endpoint, body, fields)
-    redaction = redaction_of(key.project)
-    continued = provider.continued(call.endpoint, fields)
-    caller = caller_id(call, key)
-    place = Place(
-        call=call,
-        key=key,
-        identity=identity,
-        history=history,
-        fields=fields,
-        caller=caller,
-        redaction=redaction,
-        continued=continued,
-    )
+    place = Place.of(call, key, identity, body=body, fields=fields)
     session = session_of_call(place)
     request = Request(
-        body=history,
-        redaction=redaction,
-        read=lambda _: _sent(call, answer, identity, key, caller),
+        body=place.history,
+        redaction=place.redaction,
+        read=lambda _: _sent(place, answer),
         idempotency_key=f"gateway-{call.id}",
         call=CallIdentity(
             at=datetime.fromtimestamp(call.at, UTC),
@@ -85,7 +70,7 @@ def _record(call: Call) -> None:
             request_id=call.request_id.replace("\0", ""),
             response_id=answer.id.replace("\0", "")[:200],
         ),
-        continued=continued,
+        continued=place.continued,
     )
     target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
     reconciled = history_reconcile(target, request)
@@ -96,7 +81,8 @@ def _record(call: Call) -> None:
         memory_update_request(reconciled.session_id)
 
 
-def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: bytes) -> Sent:
+def _sent(place: Place, answer: Answer) -> Sent:
+    call, identity = place.call, place.identity
     usage, one_hour_tokens = _usage(answer)
     return Sent(
         at=datetime.fromtimestamp(call.at + (call.total_ms or 0) / 1_000, UTC),
@@ -106,10 +92,10 @@ def _sent(call: Call, answer: Answer, identity: Identity, key: ApiKey, caller: b
         usage=usage,
         cache_write_1h_tokens=one_hour_tokens,
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.total_ms),
-        prices=custom_prices(key.project),
+        prices=custom_prices(place.key.project),
         is_compacted=identity.is_compacted,
         is_side=identity.is_side,
-        caller=caller,
+        caller=place.caller,
         source=TurnSource.GATEWAY,
         prompt_estimate=call.forwarded_estimate,
         has_other_prompt=call.has_other_prompt,
@@ -136,8 +122,3 @@ def key_find(call: Call) -> ApiKey:
     if any(ended is not None and ended <= called for ended in (key.revoked_at, key.expires_at)):
         raise KeyInvalid(proof.prefix)
     return key
-
-
-def caller_id(call: Call, key: ApiKey) -> bytes:
-    """Return the id that partitions sessions: a hash of the API key and the provider's URL."""
-    return hashlib.blake2b(f"{key.pk}:{call.provider}:{call.upstream}".encode(), digest_size=16).digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from accounts.models import ApiKey
 from gateway.callers import OBSERVE
 from gateway.calls import Call
-from gateway.providers import Identity
+from gateway.providers import PROVIDERS, Identity
 from gateway.providers.base import items, text
 from importers.values import title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession
 from sessions.models.session import GATEWAY, TELEMETRY
 from sessions.selectors.lookups import session_find
+from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response
 from sessions.services.reconcile.find import has_other_conversation, is_of_another_caller, root_of_caller
 from sessions.services.reconcile.served import NEVER_COMPACTS
@@ -42,6 +44,23 @@ class Place:
     redaction: Redaction
     continued: Continued | None = None
 
+    @classmethod
+    def of(
+        cls, call: Call, key: ApiKey, identity: Identity, *, body: bytes, fields: Mapping[str, Any]
+    ) -> Place:
+        """Return the place of a call. `body` is the decoded request, `fields` are its parsed fields."""
+        provider = PROVIDERS[call.provider]
+        return cls(
+            call=call,
+            key=key,
+            identity=identity,
+            history=provider.history(call.endpoint, body, fields),
+            fields=fields,
+            caller=caller_id(call, key),
+            redaction=redaction_of(key.project),
+            continued=provider.continued(call.endpoint, fields),
+        )
+
     @property
     def conversation(self) -> str:
         """The id of the conversation that the provider stores, "" if there is none."""
@@ -51,6 +70,11 @@ class Place:
     def name(self) -> str | None:
         """The name of the session: that of the client, or of a conversation that the provider stores."""
         return self.identity.session or self.conversation or None
+
+
+def caller_id(call: Call, key: ApiKey) -> bytes:
+    """Return the id that partitions sessions: a hash of the API key and the provider's URL."""
+    return hashlib.blake2b(f"{key.pk}:{call.provider}:{call.upstream}".encode(), digest_size=16).digest()
 
 
 def session_of_call(place: Place) -> AgentSession:
