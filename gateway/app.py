@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import httpx2
 from django.conf import settings
-from prometheus_client import CONTENT_TYPE_LATEST
 from uuid_utils.compat import uuid7
 
 from gateway import upstream
@@ -21,10 +20,11 @@ from gateway.compact import Compactor, Passthrough
 from gateway.credentials import Credentials, credentials_of
 from gateway.exchange import MODE, Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, header_text, respond
-from gateway.metrics import exposition, may_be_seen, metrics
+from gateway.metrics import metrics
 from gateway.recording.contents import response_of
 from gateway.recording.recorder import Recorder
 from gateway.routing import NO_SUCH_URL, Route, route_of
+from gateway.status import serve_status
 from gateway.summaries import Summaries
 from sessions.services.reconcile.splice import Served
 
@@ -83,7 +83,7 @@ class Gateway:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] in {"/healthz", "/metrics"}:
-            await _serve_status(scope, send)
+            await serve_status(scope, send)
             return
         raw_path = scope.get("raw_path") or scope["path"].encode()
         route = route_of(scope["method"], raw_path.partition(b"?")[0], scope["query_string"])
@@ -267,15 +267,6 @@ def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
         has_other_prompt=is_passed,
         is_repaired=call.is_repaired or copy.is_repaired,
     )
-
-
-async def _serve_status(scope: Scope, send: Send) -> None:
-    if scope["path"] == "/healthz":
-        await respond(send, 200, b'{"status":"ok"}')
-    elif may_be_seen(dict(scope["headers"]), (scope.get("client") or ("",))[0]):
-        await respond(send, 200, exposition(), type=CONTENT_TYPE_LATEST.encode())
-    else:
-        await respond(send, 403, b'{"error":{"type":"permission_error","message":"Send the metrics token."}}')
 
 
 def _call(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,12 +68,3 @@ def exposition() -> bytes:
     MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
     text: bytes = generate_latest(registry)
     return text
-
-
-def may_be_seen(headers: Mapping[bytes, bytes], client: str) -> bool:
-    """Return whether a request may see the metrics. Requires the token, or a local client if none is set."""
-    if token := settings.CONTEXTAPP_METRICS_TOKEN:
-        return hmac.compare_digest(headers.get(b"authorization", b""), f"Bearer {token}".encode())
-    # Behind a proxy, every client seems local.
-    is_forwarded = b"x-forwarded-for" in headers or b"forwarded" in headers
-    return not is_forwarded and client in {"127.0.0.1", "::1"}

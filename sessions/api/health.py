@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hmac
 from functools import cache
-from ipaddress import ip_address
 from threading import Lock
 
 import psycopg
 from celery import current_app
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
@@ -20,6 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from sessions.api.endpoint import json_response
 from sessions.api.metrics import exposition
+from sessions.selectors.metrics_access import may_read_metrics
 
 #: Seconds to wait for the database and the broker.
 _TIMEOUT = 2
@@ -47,22 +45,17 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return metrics in the Prometheus text format. Requires the metrics token, if one is set."""
-    if not _may_see_metrics(request):
+    if not _may_read_metrics(request):
         return HttpResponse("Set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token.\n", status=403)
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 
 
-def _may_see_metrics(request: HttpRequest) -> bool:
-    if token := settings.CONTEXTAPP_METRICS_TOKEN:
-        sent = request.META.get("HTTP_AUTHORIZATION", "")
-        return hmac.compare_digest(sent.encode(), f"Bearer {token}".encode())
-    # Without a token, only local clients may see the metrics. Behind a proxy, every client seems local.
-    if "HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META:
-        return False
-    try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_loopback
-    except ValueError:
-        return False
+def _may_read_metrics(request: HttpRequest) -> bool:
+    return may_read_metrics(
+        authorization=request.META.get("HTTP_AUTHORIZATION", "").encode(),
+        client=request.META.get("REMOTE_ADDR", ""),
+        is_forwarded="HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META,
+    )
 
 
 _checking = Lock()
