@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import F, Q, QuerySet, Window
-from django.db.models.functions import Lag
+from django.db.models.functions import Coalesce, Lag
 
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
@@ -21,14 +21,16 @@ MIN_GROWTH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jump:
-    """A turn whose prompt was `growth` tokens larger than the previous one.
+    """A turn whose prompt, before compaction, was `growth` tokens larger than the previous one.
 
-    `position`, `tokens`, `role` and `tool` describe the largest new message. `is_output`: it is the
-    output of the tool.
+    If a compaction removed tokens before this turn, `prompt_growth` is the change of the prompt that the
+    model saw. `position`, `tokens`, `role` and `tool` describe the largest new message. `is_output`: it is
+    the output of the tool.
     """
 
     turn: int
     growth: int
+    prompt_growth: int | None
     position: int
     tokens: int
     role: str
@@ -52,15 +54,20 @@ def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Ju
         .only("position", "turn_index", "role", "tokens", "tool_name")
         .order_by("position")
     )
-    jumps = (_jump(messages, row.index, row.grown) for row in found)
+    jumps = (_jump(messages, row) for row in found)
     return [jump for jump in jumps if jump is not None]
 
 
 def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
     """Return the growth of each of these turns since the one before it among them, largest first."""
-    grown = F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index")
-    rows = turns.annotate(grown=grown, before=Window(Lag("first_position"), order_by="index"))
-    columns = ("index", "grown", "before", "first_position", "message_count")
+    rows = turns.annotate(
+        grown=F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index"),
+        served=F("prompt_served") - Window(Lag("prompt_served"), order_by="index"),
+        reported=F("prompt_reported") - Window(Lag("prompt_reported"), order_by="index"),
+        seen=Coalesce(F("reported"), F("served")),
+        before=Window(Lag("first_position"), order_by="index"),
+    )
+    columns = ("index", "grown", "served", "seen", "before", "first_position", "message_count")
     return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
 
 
@@ -73,8 +80,8 @@ def _rows_of_long(session: AgentSession, known: Largest = NOTHING) -> list[Any]:
     return rows + [row for row in older if row.index in known.growths]
 
 
-def _jump(rows: Sequence[Message], turn: int, growth: int) -> Jump | None:
-    entered = [*_output_messages(rows, turn - 1), *_input_messages(rows, turn)]
+def _jump(rows: Sequence[Message], turn: Any) -> Jump | None:
+    entered = [*_output_messages(rows, turn.index - 1), *_input_messages(rows, turn.index)]
     if not entered:
         return None
     largest = max(entered, key=lambda row: row.tokens)
@@ -84,8 +91,9 @@ def _jump(rows: Sequence[Message], turn: int, growth: int) -> Jump | None:
     before = next(callers, None)
     is_output = largest.role != Role.ASSISTANT and before is not None and bool(before.tool_name)
     return Jump(
-        turn=turn,
-        growth=growth,
+        turn=turn.index,
+        growth=turn.grown,
+        prompt_growth=turn.seen if turn.served is not None and turn.served < turn.grown else None,
         position=largest.position,
         tokens=largest.tokens,
         role=largest.role,

@@ -92,6 +92,24 @@ def test_the_largest_increase_names_its_tool_output(member_client, project, djan
     assert address("session_turn", session, 6) in page
 
 
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_sizes_that_compaction_reduced_are_not_shown_as_the_prompt(member_client, project, api_key):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}})
+    for number in range(12):
+        push(api, whole_turn(number))
+    push(api, [*whole_turn(12)[:-1], {"role": "user", "content": "Read this: " + "x y z " * 9_000}])
+    push(api, whole_turn(13))
+    session = project.agent_sessions.get()
+    before, after = session.turns.filter(index__in=(12, 13)).order_by("index")
+    [jump] = [jump for jump in largest_jumps(session=session) if jump.turn == 13]
+    assert jump.growth == after.prompt_estimate - before.prompt_estimate
+    assert jump.prompt_growth == after.prompt_served - before.prompt_served
+    page = one_line(member_client.get(address("session", session)))
+    assert "after compaction" in page
+
+
 @pytest.mark.django_db
 def test_long_answers_and_questions_are_not_outputs(project):
     long = "words " * 5_000
