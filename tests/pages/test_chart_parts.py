@@ -13,6 +13,7 @@ from sessions.charts.cache import cost_share, misses
 from sessions.charts.components import component_columns
 from sessions.charts.prompt_sizes import PromptSize, idle_gaps
 from sessions.models import TurnStretch
+from sessions.pages.tags.figures import tokens
 from sessions.selectors import chart_samples, turn_stretches
 from sessions.selectors.expensive import expensive_calls
 from sessions.selectors.jumps import largest_jumps
@@ -108,6 +109,8 @@ def test_sizes_that_compaction_reduced_are_not_shown_as_the_prompt(member_client
     assert jump.prompt_growth == after.prompt_served - before.prompt_served
     page = one_line(member_client.get(address("session", session)))
     assert "after compaction" in page
+    assert f"~{tokens(after.prompt_served)}" in page
+    assert f"full transcript {tokens(after.prompt_estimate)}" in page
 
 
 @pytest.mark.django_db
