@@ -49,6 +49,14 @@ def used(project, member):
     return project
 
 
+def test_the_table_shows_the_change_of_the_cost_in_dollars(used, viewer_client):
+    page = one_line(viewer_client.get(address(), MARCH | {"group": "agent"}))
+    # The reader cost $1.50 in the previous period and $1.00 in this one; the fixer was not used before.
+    assert '−33% <span class="under"><data value="-500000" title="−$0.500000">−$0.50</data></span>' in page
+    page = one_line(viewer_client.get(address(), MARCH | {"group": "agent", "other": "2026-01-01"}))
+    assert '<span class="none">new</span> </td>' in page
+
+
 def test_the_tiles_show_the_totals_of_the_period(used, viewer_client):
     context = viewer_client.get(address(), MARCH).context
     assert context["total"].cost_microusd == 4_000_000

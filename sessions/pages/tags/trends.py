@@ -52,6 +52,12 @@ def money_signed(microusd: int) -> str:
 
 
 @register.filter
+def money_change(microusd: int) -> str:
+    """Format a change in micro-dollars, for example, `+$10.40` or `−$0.30`."""
+    return format_html("{}{}", "+" if microusd > 0 else "", money_signed(microusd))
+
+
+@register.filter
 def plain_bar(part: int, whole: int) -> str:
     """Draw a bar filled by `part` of `whole`. Decorative: the number next to it has the value."""
     share = min(100.0, 100 * part / whole) if whole else 0.0
