@@ -182,6 +182,12 @@ class TestRevision:
         text = owner_client.get(f"{url}?against=0&view=inline").content.decode()
         assert text.count('class="added"') == 3
 
+    def test_a_comparison_shows_who_added_each_item(self, owner_client: Client, stored: Any) -> None:
+        url = address("session_memory_revision", stored, 2)
+        for view in ("side", "inline"):
+            text = one_line(owner_client.get(f"{url}?against=0&view={view}"))
+            assert text.count('<p class="under"> model · <a href="') == 3
+
     def test_unchanged_items_are_counted_and_shown_on_request(
         self, owner_client: Client, stored: Any
     ) -> None:

@@ -75,7 +75,7 @@ def memory_at_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, 
     context = session_context(viewer, session, "session_memory") | {
         "turn": turn,
         "against": against,
-        "row": rows[turn],
+        "revisions": list(rows.values()),
         "last_turn": last,
         "view": "inline" if request.GET.get("view") == "inline" else "side",
         "compared": fields if is_whole else changed_only(fields),

@@ -47,11 +47,15 @@ def _field(notes: Notes, name: str) -> FieldRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One item in both revisions. `kind` is same, added, removed, resolved or reworded."""
+    """One item in both revisions. `kind` is same, added, removed, resolved or reworded.
+
+    `origin` is that of an added or reworded item, if it is known.
+    """
 
     kind: str
     old: str = ""
     new: str = ""
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +79,17 @@ def compare(old: Notes, new: Notes) -> list[ComparedField]:
         resolved = change.resolved if change else ()
         after = new.memory.items(name)
         pairs = [
-            *(Pair(kind="reworded", old=visible(a), new=visible(b)) for a, b in reworded.items()),
+            *(
+                Pair(kind="reworded", old=visible(a), new=visible(b), origin=new.origins.get((name, b)))
+                for a, b in reworded.items()
+            ),
             *(
                 Pair(kind="resolved" if item in resolved else "removed", old=visible(item))
                 for item in old.memory.items(name)
                 if item not in after and item not in reworded
             ),
             *(
-                Pair(kind="added", new=visible(item))
+                Pair(kind="added", new=visible(item), origin=new.origins.get((name, item)))
                 for item in after
                 if item not in old.memory.items(name) and item not in reworded.values()
             ),
