@@ -69,11 +69,11 @@ class Report:
         """Return the report. In a dry run every session counts as new."""
         megabytes = self.bytes / 1e6
         lines = [*self._table(), "", *self._secrets()]
-        lines += _named("damaged lines (the rest of these files was imported)", self._damages)
-        lines += _named("conflicting sessions, left unchanged", self._conflicts)
-        lines += _named("files that could not be read", self._unreadable)
+        lines += _named("Damaged lines (the rest of these files was imported)", self._damages)
+        lines += _named("Conflicting sessions, left unchanged", self._conflicts)
+        lines += _named("Files that could not be read", self._unreadable)
         if self._unknown:
-            lines += _named("files in unknown formats", self._unknown)
+            lines += _named("Files in unknown formats", self._unknown)
             lines += ["Known formats:", *(f"  {line}" for line in known_formats().splitlines())]
         done = "read (dry run, nothing stored)" if dry_run else "imported"
         return "\n".join(
@@ -97,4 +97,4 @@ def _named(title: str, entries: list[str]) -> list[str]:
     if not entries:
         return []
     more = [f"  … and {len(entries) - _MAX_LISTED:,} more"] if len(entries) > _MAX_LISTED else []
-    return [f"{len(entries):,} {title}:", *(f"  {entry}" for entry in entries[:_MAX_LISTED]), *more]
+    return [f"{title}: {len(entries):,}", *(f"  {entry}" for entry in entries[:_MAX_LISTED]), *more]
