@@ -42,9 +42,12 @@ def test_a_key_of_another_project_is_not_found(project, other_project):
 def test_add_change_and_remove_a_member(project, owner):
     output = run("members", "--project", "alpha", "add", "nora", "--role", "viewer")
     assert User.objects.get(username="nora").check_password(output.rsplit(" ", 1)[1].strip())
-    run("members", "--project", "alpha", "role", "nora", "member")
+    assert "Added nora to alpha as viewer." in output
+    output = run("members", "--project", "alpha", "role", "nora", "member")
+    assert output.strip() == "Changed the role of nora in alpha to member."
     assert "member    nora" in run("members", "--project", "alpha", "list")
-    run("members", "--project", "alpha", "remove", "nora")
+    output = run("members", "--project", "alpha", "remove", "nora")
+    assert output.strip() == "Removed nora from alpha."
     assert not Membership.objects.filter(user__username="nora").exists()
     actions = AuditEvent.objects.filter(target="nora").order_by("at").values_list("action", flat=True)
     assert list(actions) == ["member.added", "member.changed", "member.removed"]

@@ -42,20 +42,25 @@ class Command(BaseCommand):
             self.stdout.write(f"{row.role:8}  {row.user.get_username()}")
 
     def _add(self, project: Project, options: dict[str, Any]) -> None:
-        _, password = member_add(
+        member, password = member_add(
             project=project,
             username=options["username"],
             role=options["role"],
             email=options["email"],
         )
+        self.stdout.write(f"Added {member.user.get_username()} to {project.slug} as {member.role}.")
         if password is not None:
             self.stdout.write(f"Created the user. Password (it cannot be shown again): {password}")
 
     def _role(self, project: Project, options: dict[str, Any]) -> None:
         member_role_set(membership=_membership(project, options["username"]), role=options["role"])
+        self.stdout.write(
+            f"Changed the role of {options['username']} in {project.slug} to {options['role']}."
+        )
 
     def _remove(self, project: Project, options: dict[str, Any]) -> None:
         member_remove(membership=_membership(project, options["username"]))
+        self.stdout.write(f"Removed {options['username']} from {project.slug}.")
 
 
 def _membership(project: Project, username: str) -> Membership:
