@@ -39,7 +39,10 @@ class Prompt(Endpoint):
         summary="Fetch the prompt",
         parameters=[
             format_parameter("Format of the returned messages. Defaults to the session's format."),
-            int_parameter("at_turn", "Return the prompt as of this turn. Defaults to the latest."),
+            int_parameter(
+                "at_turn",
+                "Return the prompt after this turn, including its messages. Defaults to the latest.",
+            ),
             OpenApiParameter(
                 "memory",
                 str,

@@ -131,7 +131,7 @@ class Session:
         memory: Literal["latest"] | None = None,
         manifest: bool = False,
     ) -> Prompt:
-        """Fetch the prompt for the next model call, or the prompt as of `at_turn`.
+        """Fetch the prompt for the next model call, or the prompt after the turn `at_turn`.
 
         `format` defaults to the session's. `memory="latest"` includes the current working memory instead of
         that of the last compaction, which invalidates the provider's prompt cache. An unchanged prompt is
