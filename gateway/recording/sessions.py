@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from accounts.models import ApiKey
 from gateway.callers import OBSERVE
 from gateway.calls import Call
@@ -15,7 +17,7 @@ from gateway.providers.base import items, text
 from importers.values import title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession
-from sessions.models.session import GATEWAY, TELEMETRY
+from sessions.models.session import GATEWAY, RECORDED, TELEMETRY
 from sessions.selectors.lookups import session_find
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response
@@ -96,8 +98,26 @@ def session_of_call(place: Place) -> AgentSession:
 
 def _child_of(place: Place, parent: AgentSession, name: str) -> AgentSession:
     """Return the session of a sub-agent or another conversation. Creates it if necessary."""
-    name, child = _named(place, f"{parent.external_id}/{name}")
-    return child or _create(place, name, parent)
+    own, child = _child_named(place, parent, name)
+    return child or _create(place, own, parent)
+
+
+def _child_named(place: Place, parent: AgentSession, name: str) -> tuple[str, AgentSession | None]:
+    """Return the name of a child of a session and the child, which may have been imported from a log."""
+    own, child = _named(place, f"{parent.external_id}/{name}")
+    return own, child or _imported(place, parent, name)
+
+
+def _imported(place: Place, parent: AgentSession, agent: str) -> AgentSession | None:
+    """Return the session of a sub-agent whose log was imported before the gateway recorded any call of it.
+
+    The logs of Claude Code name it after the main session, and those of Codex by its thread.
+    """
+    agent = agent.replace("\0", "")
+    named = Q(external_id=f"{parent.external_id}:agent-{agent}") | Q(external_id=agent, parent=parent)
+    rows = AgentSession.objects.filter(named, project_id=place.key.project_id).exclude(origin__in=RECORDED)
+    found = rows.first()
+    return found if found is not None and not is_of_another_caller(found, place.caller) else None
 
 
 def session_find_of(place: Place) -> AgentSession | None:
@@ -109,9 +129,9 @@ def session_find_of(place: Place) -> AgentSession | None:
         return _continued(place)
     session = _named(place, place.name)[1]
     if session is not None and identity.agent:
-        session = _named(place, f"{session.external_id}/{identity.agent}")[1]
+        session = _child_named(place, session, identity.agent)[1]
     if session is not None and has_other_conversation(session, place.conversation):
-        session = _named(place, f"{session.external_id}/{place.conversation}")[1]
+        session = _child_named(place, session, place.conversation)[1]
     return session
 
 

@@ -72,7 +72,7 @@ class Sources:
         for number in self.calls:
             self.gateway_call(number)
 
-    def gateway_call(self, number: int) -> None:
+    def gateway_call(self, number: int, **headers: str) -> None:
         proof = KeyProof.of(self.key)
         assert proof is not None
         answer = {
@@ -93,7 +93,7 @@ class Sources:
                 upstream="https://api.anthropic.com",
                 mode="observe",
                 key=proof,
-                headers={"x-claude-code-session-id": SESSION, "user-agent": "claude-cli/2"},
+                headers={"x-claude-code-session-id": SESSION, "user-agent": "claude-cli/2"} | headers,
                 body=json_bytes(body),
                 status=200,
                 response_type="application/json",
@@ -310,6 +310,31 @@ def test_a_sub_agent_that_telemetry_and_the_log_name_differently(project: Projec
     )
     names = AgentSession.objects.order_by("started_at").values_list("external_id", "turn_count")
     assert list(names) == [(SESSION, 1), (f"{SESSION}:agent-a1", 1)]
+
+
+def test_a_sub_agent_whose_log_is_imported_before_the_gateway_records_it(sources: Sources) -> None:
+    sources.gateway_call(0)
+    lines: list[JSON] = []
+    for number in (1, 2):
+        line = {
+            "sessionId": SESSION,
+            "isSidechain": True,
+            "agentId": "a1",
+            "timestamp": at(number).isoformat(),
+        }
+        content = [{"type": "text", "text": ANSWERS[number]}]
+        answer = {"id": f"msg_{number}", "role": "assistant", "content": content, "usage": usage(number)}
+        user = {"role": "user", "content": f"Question {number}"}
+        lines.append(line | {"type": "user", "uuid": f"u{number}", "message": user})
+        lines.append(
+            line
+            | {"type": "assistant", "uuid": f"a{number}", "message": answer, "requestId": f"req_{number}"}
+        )
+    sources.import_file(jsonl(*lines, name="agent-a1.jsonl"))
+    for number in (1, 2):
+        sources.gateway_call(number, **{"x-claude-code-agent-id": "a1"})
+    found = AgentSession.objects.order_by("started_at").values_list("external_id", "cache_read_tokens")
+    assert list(found) == [(SESSION, 4_000), (f"{SESSION}:agent-a1", 4_001 + 4_002)]
 
 
 class TestCodex:
