@@ -12,6 +12,8 @@ from uuid import uuid4
 import pytest
 from contextapp_client import ContextApp
 
+from accounts.models import Project, Scope
+from accounts.services import api_key_create
 from tests.client.frameworks.running import Frameworks
 from tests.gateway import anthropic_talk, openai_talk
 from tests.gateway.double import Behaviour, Provider, Received, Reply
@@ -128,6 +130,25 @@ def test_langchain_keeps_invalid_calls_with_their_results_and_tools_of_a_provide
     session = ContextApp(served_url, api_key).session(name)
     stored = [message for turn in session.turns() for message in turn["messages"]]
     assert _calls({"messages": stored}) == _results({"messages": stored}) == ["failed"]
+
+
+@pytest.fixture
+def admin_key(project: Project) -> str:
+    return api_key_create(project=project, name="admin", scopes=list(Scope))[1]
+
+
+def test_litellm_stores_refusals_and_content_of_its_own_and_creates_a_deleted_session_again(
+    frameworks: Frameworks, served_url: str, admin_key: str, provider: Provider
+) -> None:
+    provider.script = [openai_talk.chat_whole({"role": "assistant", "content": None, "refusal": "No."})]
+    provider.otherwise = lambda _: openai_talk.chat_whole({"role": "assistant", "content": ANSWER})
+    name = uuid4().hex
+    given = {"url": served_url, "key": admin_key, "session": name, "provider": provider.url}
+    assert frameworks.run_agent("litellm_odd", **given) == ANSWER
+    assert all(b"cat.mp4" in request.body for request in provider.received)
+    session = ContextApp(served_url, admin_key).session(name)
+    stored = [message for turn in session.turns() for message in turn["messages"]]
+    assert [message["role"] for message in stored] == ["user", "assistant", "user", "assistant"]
 
 
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)

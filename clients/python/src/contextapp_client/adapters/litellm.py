@@ -19,6 +19,7 @@ from litellm.types.utils import ModelResponse
 
 from contextapp_client.adapters._history import Codec, Message, compact
 from contextapp_client.client import ContextApp
+from contextapp_client.errors import NotFound
 from contextapp_client.session import Session
 from contextapp_client.types import NewSession
 
@@ -31,12 +32,28 @@ _MAX_SESSIONS = 10_000
 
 #: Fields that LiteLLM adds to messages for itself.
 _OWN_FIELDS = frozenset({"images", "provider_specific_fields", "reasoning_items"})
+#: Types of content that only LiteLLM has. They are stored as text; the model receives the original.
+_OWN_CONTENT = frozenset({"video_url", "guarded_text"})
 
 
 def _encode(message: Message) -> Sequence[Message]:
-    """Return a message without null fields, except `content`, and without LiteLLM's own fields."""
+    """Return a message without null fields, except `content`, and without LiteLLM's own fields.
+
+    LiteLLM returns a refusal or an empty answer without any content.
+    """
     given = {name: value for name, value in message.items() if name not in _OWN_FIELDS}
-    return [{name: value for name, value in given.items() if value is not None or name == "content"}]
+    encoded = {name: value for name, value in given.items() if value is not None or name == "content"}
+    is_empty = encoded.get("content") is None and message["role"] == "assistant"
+    if is_empty and not encoded.keys() & {"tool_calls", "function_call", "refusal", "audio"}:
+        encoded["content"] = ""
+    if isinstance(encoded.get("content"), list):
+        encoded["content"] = [_block(block) for block in encoded["content"]]
+    return [encoded]
+
+
+def _block(block: Message) -> Message:
+    kind = block["type"]
+    return {"type": "text", "text": block.get("text", f"[{kind}]")} if kind in _OWN_CONTENT else block
 
 
 _CODEC: Codec[Message] = Codec(format="openai", encode=_encode, decode=list)
@@ -129,7 +146,11 @@ class ContextAppCallback(CustomLogger):
         self._pending.pop(kwargs["litellm_call_id"], None)
 
     def _store(self, session_id: str, history: Sequence[Message], **fields: Any) -> list[Message]:
-        return compact(lambda: self._session(session_id), history, _CODEC, **fields)
+        try:
+            return compact(lambda: self._session(session_id), history, _CODEC, **fields)
+        except NotFound:  # deleted since, for example by the project's retention
+            self._sessions.pop(session_id, None)
+            return compact(lambda: self._session(session_id), history, _CODEC, **fields)
 
     def _session(self, session_id: str) -> Session:
         if session_id not in self._sessions:
