@@ -151,6 +151,18 @@ def test_litellm_stores_refusals_and_content_of_its_own_and_creates_a_deleted_se
     assert [message["role"] for message in stored] == ["user", "assistant", "user", "assistant"]
 
 
+def test_a_later_process_continues_the_history_from_which_the_agents_sdk_took_items_back(
+    frameworks: Frameworks, served_url: str, admin_key: str, provider: Provider
+) -> None:
+    fields = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    provider.otherwise = lambda _: openai_talk.responses_whole(openai_talk.said(ANSWER), **fields)
+    given = {"url": served_url, "key": admin_key, "session": uuid4().hex, "provider": provider.url}
+    said = frameworks.run_agent("openai_agents_branches", **given)
+    assert said.splitlines() == ["Hello. Right question.", "New conversation."]
+    [left] = ContextApp(served_url, admin_key).sessions()
+    assert left["prompt"]["budget"] == 6_000
+
+
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
 def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_before_it(
     framework: str, frameworks: Frameworks, served_url: str, api_key: str, provider: Provider

@@ -151,7 +151,7 @@ class TestPrompt:
     def test_an_unchanged_prompt_returns_304(self, session: Session, monkeypatch: Any) -> None:
         session.push([QUESTION])
         statuses: list[int] = []
-        transport = session._transport
+        transport = session.transport
         real = transport.call
 
         def counted(*args: Any, **options: Any) -> Any:

@@ -23,7 +23,7 @@ class Session:
 
     def __init__(self, transport: Transport, id: str) -> None:
         self.id = id
-        self._transport = transport
+        self.transport = transport
         self._cached: dict[tuple[object, ...], tuple[str, bytes]] = {}
 
     def __repr__(self) -> str:
@@ -39,6 +39,10 @@ class Session:
         `policy` is the name of a preset, or an object with `preset` and the settings that differ from it.
         """
         return cast(types.SessionInfo, self._call("PATCH", body={"policy": policy}, repeatable=True).json())
+
+    def change_tags(self, tags: Sequence[str]) -> types.SessionInfo:
+        """Replace the session's tags."""
+        return cast(types.SessionInfo, self._call("PATCH", body={"tags": list(tags)}, repeatable=True).json())
 
     def push(
         self,
@@ -120,7 +124,7 @@ class Session:
     def turns(self, *, last: int | None = None) -> Iterator[types.Turn]:
         """Iterate over turns with their messages, oldest first; with `last`, only the newest (1 to 200)."""
         if last is None:
-            return pages(self._transport, "sessions", self.id, "turns")
+            return pages(self.transport, "sessions", self.id, "turns")
         return iter(self._call("GET", "turns", query={"last": last}).json()["data"])
 
     def prompt(
@@ -167,7 +171,7 @@ class Session:
 
     def compactions(self) -> Iterator[types.CompactionRecord]:
         """Iterate over the compactions, newest first."""
-        return pages(self._transport, "sessions", self.id, "compactions")
+        return pages(self.transport, "sessions", self.id, "compactions")
 
     def record_summary(self, prompt: Prompt, response: Mapping[str, object]) -> types.CompactionRecord:
         """Record the summary that the provider wrote for `prompt.summary_request`.
@@ -225,7 +229,7 @@ class Session:
 
     def memory_revisions(self) -> Iterator[types.Memory]:
         """Iterate over all revisions of the working memory, newest first."""
-        return pages(self._transport, "sessions", self.id, "memory", "revisions")
+        return pages(self.transport, "sessions", self.id, "memory", "revisions")
 
     def memory_diff(self, *, first: int | None = None, last: int | None = None) -> types.JsonObject:
         """Return the changes between two revisions, and whether the memory churns.
@@ -255,7 +259,7 @@ class Session:
 
     def search(self, q: str) -> Iterator[types.SearchResult]:
         """Iterate over messages that contain all words of `q`, including those removed from the prompt."""
-        return pages(self._transport, "sessions", self.id, "search", query={"q": q})
+        return pages(self.transport, "sessions", self.id, "search", query={"q": q})
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> types.ToolResult:
         """Run one of contextapp's tools with Anthropic's `input` or OpenAI's `arguments`.
@@ -270,7 +274,7 @@ class Session:
         self._call("DELETE")
 
     def _call(self, method: str, *path: str, **options: Any) -> Response:
-        return self._transport.call(method, "sessions", self.id, *path, **options)
+        return self.transport.call(method, "sessions", self.id, *path, **options)
 
     def _keep(self, key: tuple[object, ...], response: Response) -> None:
         if etag := response.headers.get("ETag"):

@@ -34,11 +34,17 @@ class Codec(Generic[T]):
 
 
 def compact(
-    session: Session | Callable[[], Session], items: Sequence[T], codec: Codec[T], **fields: Any
+    session: Session | Callable[[], Session],
+    items: Sequence[T],
+    codec: Codec[T],
+    *,
+    reconciled: Callable[[str], None] | None = None,
+    **fields: Any,
 ) -> list[T]:
     """Store the whole history `items`, and return the items that the model should see.
 
-    `session` may be a function that creates it. `fields` are passed to `Session.sync`. Items that contextapp
+    `session` may be a function that creates it. `reconciled` receives the id of the session that contains
+    the history, which may be a fork. `fields` are passed to `Session.sync`. Items that contextapp
     left unchanged are returned unmodified, with everything that messages do not contain. While contextapp
     does not respond, returns all items and logs a warning. Raises the other exceptions of
     `contextapp_client.errors`.
@@ -50,6 +56,8 @@ def compact(
     try:
         opened = session if isinstance(session, Session) else session()
         prompt = opened.sync(messages, format=codec.format, **fields)
+        if reconciled is not None and prompt.reconciled is not None:
+            reconciled(prompt.reconciled["session"])
     except (ConnectionFailed, RateLimited, ServerError, Unavailable) as error:
         _logger.warning("contextapp did not respond, so the model sees the whole history: %s", error)
         return list(items)

@@ -7,6 +7,8 @@ await Runner.run(agent, "Why does the build fail?", **memory.run_arguments())
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from agents import RunConfig, RunHooks
 from agents.memory import SessionABC
 from agents.run import CallModelData, ModelInputData
 
+from contextapp_client.adapters import _branches
 from contextapp_client.adapters._history import Codec, compact_async
 from contextapp_client.session import Session
 
@@ -24,18 +27,24 @@ class ContextAppSession(SessionABC):
     """Store the items of runs in `session`, and show the model the compacted prompt at each call.
 
     The history is read from contextapp once, and kept in memory for later runs. An item removed with
-    `pop_item` remains stored; the history continues in a fork.
+    `pop_item` remains stored; when the next items are added, the history continues in a fork, which later
+    processes find.
     """
 
     def __init__(self, session: Session) -> None:
         self.session_id = session.id
         self._session = session
         self._items: list[Any] | None = None
+        self._branch = ""  # the id of the session that contains the history, if it is known
         self._report: dict[str, Any] = {}
 
     def run_arguments(self, run_config: RunConfig | None = None) -> dict[str, Any]:
-        """Return the arguments `session`, `run_config` and `hooks` of `Runner.run`."""
-        config = replace(run_config or RunConfig(), call_model_input_filter=self._compacted)
+        """Return the arguments `session`, `run_config` and `hooks` of `Runner.run`.
+
+        A `call_model_input_filter` of `run_config` receives the compacted input.
+        """
+        given = run_config or RunConfig()
+        config = replace(given, call_model_input_filter=self._filter(given.call_model_input_filter))
         return {"session": self, "run_config": config, "hooks": _Usage(self._report)}
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
@@ -44,16 +53,18 @@ class ContextAppSession(SessionABC):
 
     async def add_items(self, items: list[Any]) -> None:
         self._items = [*await self._history(), *items]
-        await compact_async(self._session, self._items, _CODEC, **self._report)
+        await compact_async(self._session, self._items, _CODEC, reconciled=self._stored_in, **self._report)
 
     async def pop_item(self) -> Any | None:
         history = await self._history()
         return history.pop() if history else None
 
     async def clear_session(self) -> None:
-        """Delete the session. Requires an API key with the `admin` scope."""
-        await asyncio.to_thread(self._session.delete)
+        """Replace the session by an empty one. Requires an API key with the `admin` scope."""
+        self._session = await asyncio.to_thread(_branches.restart, self._session)
         self._items = []
+        self._branch = ""
+        self._report.clear()
 
     async def _history(self) -> list[Any]:
         if self._items is None:
@@ -61,7 +72,26 @@ class ContextAppSession(SessionABC):
         return self._items
 
     def _stored(self) -> list[Any]:
-        return [message for turn in self._session.turns() for message in turn["messages"]]
+        branch = _branches.latest(self._session)
+        return [message for turn in branch.turns() for message in turn["messages"]]
+
+    def _stored_in(self, branch: str) -> None:
+        """Mark the session that contains the history if the history left the one that contained it before."""
+        if not self._branch:
+            self._branch = _branches.latest(self._session).info()["id"]
+        if branch != self._branch:
+            _branches.mark(self._session, branch)
+            self._branch = branch
+
+    def _filter(self, following: Any) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
+        async def filtered(data: CallModelData[Any]) -> ModelInputData:
+            compacted = await self._compacted(data)
+            if following is None:
+                return compacted
+            result = following(replace(data, model_data=compacted))
+            return await result if inspect.isawaitable(result) else result
+
+        return filtered
 
     async def _compacted(self, data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
