@@ -121,6 +121,19 @@ def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
     assert "is not a number" in stored[2]["content"]
 
 
+def test_requests_of_pydantic_ai_that_are_shown_in_part_keep_system_prompts_and_images(
+    frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
+) -> None:
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert frameworks.run_agent("pydantic_ai_parts", **given) == "{(True, True, True)}"
+    session = ContextApp(served_url, api_key).session(name)
+    assert session.info()["compactions"] > 0
+    stored = json.dumps([turn["messages"] for turn in session.turns()])
+    assert "Picture 0:" in stored
+    assert "CachePoint" not in stored
+
+
 def test_langchain_keeps_invalid_calls_with_their_results_and_tools_of_a_provider(
     frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
 ) -> None:

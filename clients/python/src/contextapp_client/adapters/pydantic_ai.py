@@ -8,6 +8,7 @@ The run's message history stays complete.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
@@ -16,11 +17,13 @@ from pydantic_ai import AgentRunResult, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
     BinaryContent,
+    CachePoint,
     ImageUrl,
     ModelMessage,
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
+    TextContent,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -56,7 +59,7 @@ class ContextAppHistory(AbstractCapability[Any]):
             system=_system(messages),
             tools=[{"type": "function", "function": tool} for tool in tools] or None,
         )
-        return replace(request_context, messages=shown)
+        return replace(request_context, messages=_with_system_prompts(messages, shown))
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         await self._store(result.all_messages())
@@ -73,6 +76,20 @@ def _system(messages: Sequence[ModelMessage]) -> str | None:
     prompts = [part.content for each in requests for part in each.parts if isinstance(part, SystemPromptPart)]
     instructions = [each.instructions for each in reversed(requests) if each.instructions][:1]
     return "\n\n".join([*prompts, *instructions]) or None
+
+
+def _with_system_prompts(
+    messages: Sequence[ModelMessage], shown: Sequence[ModelMessage]
+) -> list[ModelMessage]:
+    """Return the shown messages after the system prompts of requests that are shown only in part."""
+    kept = {id(part) for message in shown for part in message.parts}
+    prompts = [
+        part
+        for message in messages
+        for part in message.parts
+        if isinstance(part, SystemPromptPart) and id(part) not in kept
+    ]
+    return [*([ModelRequest(parts=prompts)] if prompts else ()), *shown]
 
 
 def _report(messages: Sequence[ModelMessage]) -> dict[str, Any]:
@@ -153,12 +170,14 @@ def _request_part(part: Any) -> Message | None:
 def _user_content(content: Any) -> Any:
     if isinstance(content, str):
         return content
-    return [_block(item) for item in content]
+    return [_block(item) for item in content if not isinstance(item, CachePoint)]
 
 
 def _block(item: Any) -> dict[str, Any]:
     if isinstance(item, str):
         return {"type": "text", "text": item}
+    if isinstance(item, TextContent):
+        return {"type": "text", "text": item.content}
     if isinstance(item, ImageUrl):
         return {"type": "image_url", "image_url": {"url": item.url}}
     if isinstance(item, BinaryContent) and item.is_image:
@@ -168,9 +187,19 @@ def _block(item: Any) -> dict[str, Any]:
 
 
 class _Decoder:
-    """Translate messages that contextapp wrote or shortened. Tool results require the tool's name."""
+    """Translate messages that contextapp wrote or shortened. Tool results require the tool's name.
+
+    Of a request that is shown only in part, the parts that are shown stay unchanged.
+    """
 
     def __init__(self, history: Sequence[ModelMessage]) -> None:
+        self._parts = {
+            json.dumps(encoded, sort_keys=True): part
+            for message in history
+            if isinstance(message, ModelRequest)
+            for part in message.parts
+            if (encoded := _request_part(part)) is not None
+        }
         self._names = {
             part.tool_call_id: part.tool_name
             for message in history
@@ -184,6 +213,8 @@ class _Decoder:
         return [self._message(message) for message in messages if message["role"] != "system"]
 
     def _message(self, message: Message) -> ModelMessage:
+        if part := self._parts.get(json.dumps(message, sort_keys=True)):
+            return ModelRequest(parts=[part])
         content = message.get("content")
         text = content if isinstance(content, str) else _text(content or [])
         if message["role"] == "tool":
