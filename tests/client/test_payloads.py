@@ -79,3 +79,43 @@ def test_content_blocks_and_usage_objects() -> None:
     message = {"role": "assistant", "content": blocks}
     assert sent(payloads.read([message]).messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
     assert sent(Usage(input_tokens=3, output_tokens=4)) == {"input_tokens": 3, "output_tokens": 4}
+
+
+@pytest.mark.slow
+def test_values_that_the_sdk_of_openai_parsed_are_not_sent() -> None:
+    """OpenAI rejects them: https://github.com/openai/openai-python/issues/2720."""
+    from openai.types.chat import ParsedChatCompletion
+    from openai.types.responses import ParsedResponse
+
+    function = {"name": "f", "arguments": "{}", "parsed_arguments": {"a": 1}}
+    call = {"id": "c1", "type": "function", "function": function}
+    message = {"role": "assistant", "content": "{}", "parsed": {"a": 1}, "tool_calls": [call]}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    fields = {**COMPLETION, "created": 1, "choices": choices, "usage": None}
+    completion = ParsedChatCompletion[Any].model_validate(fields)
+    text = {"type": "output_text", "text": "{}", "annotations": [], "parsed": {"a": 1}}
+    said = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
+    called = {"type": "function_call", "call_id": "c1", "id": "fc_1", **function}
+    response = ParsedResponse[Any].model_validate(
+        {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 1,
+            "model": "gpt-5",
+            "output": [said, called],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+    )
+    for given in (completion, completion.choices[0].message, response):
+        messages = sent(payloads.read([given]).messages)
+        assert "parsed" not in json.dumps(messages)
+        assert "{}" in json.dumps(messages)
+    assert len(messages) == 2
+
+
+@pytest.mark.parametrize("messages", [{"role": "user", "content": "hi"}, "hi"])
+def test_a_message_that_is_not_in_a_list_is_rejected(messages: Any) -> None:
+    with pytest.raises(TypeError, match="list of messages"):
+        payloads.read(messages)

@@ -1,6 +1,7 @@
 """Encoding of request bodies: JSON values and response objects of the providers' SDKs.
 
-SDK objects are pydantic models. They are serialized as in the SDKs: by alias and without unset fields.
+SDK objects are pydantic models. They are serialized as in the SDKs: by alias, without unset fields, and
+without the parsed values that the SDKs add to responses, which the providers reject.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def plain(value: object) -> Any:
     """Return the JSON value of an SDK object. Raises `TypeError` for unsupported objects."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        return dump(mode="json", by_alias=True, exclude_unset=True)
+        excluded = getattr(value, "__api_exclude__", None)
+        plain_value = dump(mode="json", by_alias=True, exclude_unset=True, exclude=excluded, warnings=False)
+        items = getattr(value, "output", None) if getattr(value, "object", None) == "response" else None
+        return plain_value if items is None else plain_value | {"output": [plain(item) for item in items]}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Iterable) and not isinstance(value, bytes):
@@ -46,8 +50,10 @@ def read(messages: Iterable[object]) -> Pushed:
     converted: list[object] = []
     usage: object | None = None
     model: str | None = None
+    if isinstance(messages, str | bytes | Mapping):
+        raise TypeError("`messages` must be a list of messages")
     for item in messages:
-        value = item if isinstance(item, Mapping) else plain(item)
+        value = item if isinstance(item, Mapping) else _without_parsed(plain(item))
         found = _messages_of(value)
         if found is not None:
             usage, model = value.get("usage"), value.get("model")
@@ -73,7 +79,24 @@ def _messages_of(value: Any) -> list[object] | None:
     if value.get("type") == "message" and "model" in value:
         return [{"role": value["role"], "content": value["content"]}]
     if "choices" in value:
-        return [value["choices"][0]["message"]]
+        message = value["choices"][0]["message"]
+        return [_without_parsed(message if isinstance(message, Mapping) else plain(message))]
     if value.get("object") == "response":
         return list(value["output"])
     return None
+
+
+def _without_parsed(message: Any) -> Any:
+    """Return a message without the values that `parse` and `stream` of OpenAI's SDK add."""
+    kept = {name: value for name, value in message.items() if name != "parsed"}
+    if calls := kept.get("tool_calls"):
+        kept["tool_calls"] = [_call_without_parsed(call) for call in calls]
+    return kept
+
+
+def _call_without_parsed(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or "parsed_arguments" not in function:
+        return call
+    kept = {name: value for name, value in function.items() if name != "parsed_arguments"}
+    return {**call, "function": kept}
