@@ -62,3 +62,31 @@ def test_without_telemetry_they_are_estimated(project: Project) -> None:
     turn = AgentSession.objects.get().turns.get()
     assert turn.output_reported == 2
     assert (turn.output_tokens or 0) > 500
+
+
+@pytest.mark.parametrize("order", ["LT", "TL", "TLT"])
+@pytest.mark.parametrize("has_ids", [True, False], ids=["ids", "no ids"])
+def test_calls_of_a_sub_agent(order: str, has_ids: bool, project: Project, api_key: str) -> None:
+    """Telemetry and the log name the sub-agent differently. Some providers send no request ids."""
+    agent = {"isSidechain": True, "agentId": "a1"}
+    id = {"requestId": "req_1"} if has_ids else {}
+    logs = (
+        jsonl(user("Go", "u0"), name=f"{SESSION}.jsonl"),
+        jsonl(
+            user("Find it", "u1", **agent),
+            block("msg_1", text(ANSWER), "a1", output=2, **agent, **id),
+            name="agent-a1.jsonl",
+        ),
+    )
+    call = CALL | {"query_source": "agent:builtin:Explore", "agent.name": "Explore"}
+    record = {"attributes": pairs({k: v for k, v in call.items() if has_ids or k != "request_id"})}
+    for source in order:
+        if source == "T":
+            body = {"stringValue": "claude_code.api_request"}
+            assert post(api_key, export({"timeUnixNano": "0", "body": body, **record})).content == b"{}"
+            continue
+        for log in logs:
+            log_import(project=project, log=Reader(redaction=redaction_of(project)).read_file(log))
+    [session] = AgentSession.objects.filter(turn_count__gt=0, output_tokens__gt=0)
+    assert session.external_id == f"{SESSION}:agent-a1"
+    assert (session.output_tokens, session.cost_microusd) == (1_000, 25_515)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compaction.messages import USAGE_COUNTS, Usage
-from sessions.models import AgentSession, Turn
-from sessions.services.calls.match import turns_by_id
+from sessions.models import AgentSession, Turn, TurnSource
+from sessions.services.calls.match import family_of, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
 from sessions.services.imports.prepare import PreparedTurn
@@ -36,7 +36,7 @@ class Joined:
 
 def calls_join(session: AgentSession, turns: Sequence[PreparedTurn]) -> Joined:
     """Return the turns of a log with the calls that telemetry reported for the session."""
-    calls_take(session, turns)
+    turns = calls_take(session, turns)
     stored = list(Turn.objects.filter(session=session).order_by("index"))
     if not any(_is_reported(turn) for turn in stored):
         return Joined(turns=_with_reports(turns, stored), end=session.turn_count)
@@ -68,20 +68,32 @@ def _is_reported(turn: Turn) -> bool:
     return not turn.message_count and turn.request_id is not None
 
 
-def calls_take(session: AgentSession, turns: Sequence[PreparedTurn]) -> None:
-    """Remove calls of this log that telemetry reported for another session, such as that of a sub-agent."""
-    calls = {
-        turn.request_id: CallIdentity(at=turn.at or session.started_at, request_id=turn.request_id)
+def calls_take(session: AgentSession, turns: Sequence[PreparedTurn]) -> list[PreparedTurn]:
+    """Remove calls of this log that telemetry reported for another session, such as that of a sub-agent.
+
+    Returns the turns with what telemetry reported about them.
+    """
+    reported = _reported_elsewhere(session, turns)
+    found, left = _matched(turns, reported)
+    for call in reported:
+        if all(call is not each for each in left):
+            identity = CallIdentity(at=call.at or session.started_at, request_id=call.request_id or "")
+            call_take(identity, project_id=session.project_id, family=())
+    return found
+
+
+def _reported_elsewhere(session: AgentSession, turns: Sequence[PreparedTurn]) -> list[PreparedTurn]:
+    """Return the calls of other sessions that may be in this log: by id, or if it lacks ids, by session."""
+    calls = [
+        CallIdentity(at=turn.at or session.started_at, request_id=turn.request_id)
         for turn in turns
         if turn.request_id
-    }
-    if not calls:
-        return
-    rows = turns_by_id(project_id=session.project_id, calls=calls.values()).filter(message_count=0)
-    found = rows.exclude(session=session).values_list("request_id", flat=True)
-    for request_id in list(found):
-        if request_id in calls:
-            call_take(calls[request_id], project_id=session.project_id, family=())
+    ]
+    rows = list(turns_by_id(project_id=session.project_id, calls=calls)) if calls else []
+    if len(calls) < len(turns):
+        rows += Turn.objects.filter(session__in=family_of(session), source=TurnSource.TELEMETRY)
+    known = {(row.session_id, row.index): row for row in rows if _is_reported(row)}
+    return [_prepared(row) for row in known.values() if row.session_id != session.pk]
 
 
 def _prepared(turn: Turn) -> PreparedTurn:

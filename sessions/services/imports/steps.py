@@ -119,7 +119,7 @@ def _append(importing: Importing, step: ImportStep, row: ImportJobSession, part:
         if session is None or session.turn_count != step.first_turn or session.compaction_count:
             return False
         before = session.message_count
-        calls_take(session, turns)
+        turns = calls_take(session, turns)
         placed, tally = turns_place(session, turns, Tally.of(session), billed_elsewhere(session, turns))
         turns_write(session, placed)
         tally.apply_to(session)

@@ -109,6 +109,9 @@ def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) ->
         return session_enrich(session, prepared)
     facts = prepared.facts
     session.context_window = facts.context_window or context_window_of(facts.model, prepared.turns)
+    parent = parent_of(session.project, facts)
+    is_circle = parent is not None and session.external_id in names_with_ancestors(session=parent)
+    session.parent = None if is_circle else parent
     stored = [] if is_new else _stored(session)
     joined = calls_join(session, prepared.turns)
     if session.compaction_count:
@@ -254,9 +257,6 @@ def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
 
 def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> None:
     facts = prepared.facts
-    parent = parent_of(session.project, facts)
-    is_circle = parent is not None and session.external_id in names_with_ancestors(session=parent)
-    session.parent = None if is_circle else parent
     if not session.keeps_labels:
         session.title = facts.title[:300]
         session.tags = list(dict.fromkeys([*(tag[:100] for tag in facts.tags), *session.tags]))
