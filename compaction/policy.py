@@ -206,4 +206,4 @@ def get_policy(name: str) -> Policy:
     try:
         return PRESETS[name]
     except KeyError:
-        raise PolicyError("preset", f"unknown preset {name!r}; known: {', '.join(PRESETS)}") from None
+        raise PolicyError("preset", f"must be one of: {', '.join(PRESETS)}") from None

@@ -40,7 +40,7 @@ def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | No
     value = call.query.get(name)
     if value is None or value in choices:
         return value
-    raise InvalidRequest("invalid_field", f"`{name}` must be one of: {', '.join(choices)}", param=name)
+    raise InvalidRequest("invalid_field", f"`{name}` must be one of: {', '.join(choices)}.", param=name)
 
 
 def int_parameter(

@@ -85,14 +85,14 @@ class TestPartialSuccess:
         partial = response.json()["partialSuccess"]
         assert response.status_code == 200
         assert partial["rejectedSpans"] == "1"
-        assert "fits no format" in partial["errorMessage"]
+        assert "not valid in any format" in partial["errorMessage"]
 
     def test_in_protobuf(self, api_key: str) -> None:
         span = {name: value for name, value in self.SPAN.items() if name not in ("traceId", "spanId")}
         body = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
         response = post(api_key, _protobuf_spans(body), signal="traces", type=PROTOBUF)
         partial = ExportTraceServiceResponse.FromString(response.content).partial_success
-        assert (partial.rejected_spans, "fits no format" in partial.error_message) == (1, True)
+        assert (partial.rejected_spans, "not valid in any format" in partial.error_message) == (1, True)
 
 
 class TestAbsurdValues:
