@@ -41,6 +41,7 @@ def test_an_empty_list_of_replays(viewer_client: Client) -> None:
     page = viewer_client.get("/p/alpha/replay/").content.decode()
     assert "No replays yet" in page
     assert "Start a replay" not in page
+    assert "Start one above" not in page
 
 
 def test_the_form_describes_the_policies(member_client: Client) -> None:
