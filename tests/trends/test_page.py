@@ -57,6 +57,17 @@ def test_the_table_shows_the_change_of_the_cost_in_dollars(used, viewer_client):
     assert '<span class="none">new</span> </td>' in page
 
 
+def test_the_cost_of_groups_that_are_no_longer_used_is_stated(used, viewer_client):
+    text = "Groups without usage in this period cost"
+    assert text not in one_line(viewer_client.get(address(), MARCH | {"group": "agent"}))
+    page = one_line(viewer_client.get(address(), MARCH | {"group": "agent", "agent": "reader"}))
+    assert text not in page
+    days = {"first": "2026-03-11", "last": "2026-03-11", "group": "model"}
+    late = one_line(viewer_client.get(address(), days | {"zone": "Asia/Kolkata"}))
+    # In India, the late call was on March 11, and the others on March 10.
+    assert f'{text} <data value="1000000" title="$1.000000">$1.00</data>' in late
+
+
 def test_the_tiles_show_the_totals_of_the_period(used, viewer_client):
     context = viewer_client.get(address(), MARCH).context
     assert context["total"].cost_microusd == 4_000_000

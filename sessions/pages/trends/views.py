@@ -169,6 +169,10 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
             for key, sums in groups.largest.items()
         ],
         "more_rows": groups.count - len(groups.largest),
+        "unlisted_previous": total_previous.cost_microusd
+        - sum(sums.cost_microusd for sums in previous.values())
+        if is_complete
+        else 0,
         "savings": savings_of(project_id=project.pk, query=parameters.current, sums=total),
         "top": top_sessions(project_id=project.pk, query=parameters.current)
         if parameters.group != "session"
