@@ -18,10 +18,10 @@ from gateway.callers import COMPACT, OBSERVE, Caller, Callers
 from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, Passthrough
 from gateway.credentials import Credentials, credentials_of
+from gateway.encodings import decoded_or_empty
 from gateway.exchange import MODE, Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
-from gateway.recording.contents import response_of
 from gateway.recording.recorder import Recorder
 from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.status import serve_status
@@ -158,7 +158,8 @@ class Gateway:
         if served.summary is not None and call.status == 200:
             self._summaries.start(forward, served.summary)
         if served.block_session is not None and call.status == 400:
-            self._summaries.reject(served.block_session, response_of(call))
+            response = decoded_or_empty(call.response, call.response_encoding)
+            self._summaries.reject(served.block_session, response)
 
     def _record(self, call: Call) -> None:
         task = asyncio.create_task(self._recorder.add(call))

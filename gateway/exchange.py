@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import httpx2
 
 from gateway import upstream
+from gateway.encodings import decoded_or_empty
 from gateway.http import Receive, Send, disconnected, respond
 from gateway.providers import Provider
 
@@ -139,8 +140,8 @@ async def _answer(
         body = b"".join([part async for part in response.aiter_raw()])
     finally:
         await response.aclose()
-    decoded = httpx2.Response(400, headers=response.headers, content=body).content
-    accepted = forward.provider.accepted(forward.body, decoded)
+    rejection = decoded_or_empty(body, response.headers.get("content-encoding", ""))
+    accepted = forward.provider.accepted(forward.body, rejection)
     if accepted is None or accepted == forward.body:
         return response, _parts(body), forward
     extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]

@@ -100,6 +100,16 @@ def test_errors_of_the_provider_pass_verbatim(
     assert (response.status, response.body) == (status, body)
 
 
+def test_an_error_that_cannot_be_decoded_passes_in_compact_mode(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    encoding = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
+    provider.script = [Reply(status=400, headers=encoding, parts=[b"not gzip"])]
+    sent = headers(api_key, x_contextapp_mode="compact")
+    response = gateway.call(MESSAGES, request({"role": "user", "content": "Hi"}), sent)
+    assert (response.status, response.body) == (400, b"not gzip")
+
+
 def test_long_response_headers_pass(gateway: Running, provider: Provider, api_key: str) -> None:
     long = {f"x-debug-{number}": "x" * 60_000 for number in range(5)}
     provider.script = [Reply(headers=[(name.encode(), value.encode()) for name, value in long.items()])]
