@@ -33,11 +33,6 @@ class Budget:
         if self.input_tokens < 1:
             raise PolicyError("budget.input_tokens", f"must be at least 1, is {self.input_tokens}")
 
-    @classmethod
-    def of_window(cls, context_window: int, *, max_output: int, reserve: int = 0) -> Budget:
-        """Return the budget that a context window leaves. Raises PolicyError if it leaves nothing."""
-        return cls(input_tokens=context_window - max_output - reserve)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy(StrategySettings):
