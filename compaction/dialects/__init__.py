@@ -84,7 +84,9 @@ def _session_matches(messages: Sequence[JSON], tools: Sequence[JSON]) -> Iterato
 def message_error(item: JSON) -> str:
     """Return the reason why a message fits no dialect."""
     reasons = {dialect.label: dialect.message_error(item) for dialect in DIALECTS.values()}
-    return "The message is not valid in any format. " + " ".join(f"{label}: {text}" for label, text in reasons.items())
+    return "The message is not valid in any format. " + " ".join(
+        f"{label}: {text}" for label, text in reasons.items()
+    )
 
 
 def parse_message(
