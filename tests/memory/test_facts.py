@@ -42,6 +42,14 @@ def offers(api: Api, name: str) -> list[str]:
     return [fact["text"] for fact in api.get(f"sessions/{name}/memory/offers/").json()["data"]]
 
 
+def test_concurrent_decisions_do_not_undo_each_other(proposed: dict[str, Any]) -> None:
+    first, second = (SharedFact.objects.get(pk=proposed["id"]) for _ in range(2))
+    fact_decide(fact=first, state="rejected")
+    fact_decide(fact=second, text="run pytest -q")
+    fact = SharedFact.objects.get(pk=proposed["id"])
+    assert (fact.state, fact.text) == ("rejected", "run pytest -q")
+
+
 def test_items_that_may_help_elsewhere_are_proposed(proposed: dict[str, Any]) -> None:
     assert (proposed["text"], proposed["state"], proposed["agent"]) == (FACT, "proposed", "coder")
     assert proposed["revision"] == 1

@@ -53,6 +53,9 @@ def fact_decide(
     An accepted fact is confirmed and valid until `expires_at`, by default for `LIFETIME`. Raises
     `WorkingMemoryError` if an equal fact exists, and `FactDeleted`.
     """
+    if text is not None:
+        facts_lock(project_id=fact.project_id, agent=fact.agent)
+    _lock(fact)
     if text is not None and text.strip() != fact.text:
         _reword(fact, text)
     if state is not None:
@@ -63,9 +66,7 @@ def fact_decide(
         fact.expires_at = expires_at or now + LIFETIME
     # Not the whole row, because observations by other sessions may update it at the same time.
     decided = ("text", "digest", "state", "decided_at", "decided_by", "confirmed_at", "expires_at")
-    row = SharedFact.objects.filter(pk=fact.pk)
-    if not row.update(**{name: getattr(fact, name) for name in decided}):
-        raise FactDeleted
+    fact.save(update_fields=decided)
     audit_record(
         action=f"memory.fact.{fact.state}",
         project=fact.project,
@@ -74,10 +75,18 @@ def fact_decide(
     )
 
 
+def _lock(fact: SharedFact) -> None:
+    """Lock the fact and read it again: another member may have decided meanwhile. Raises `FactDeleted`."""
+    try:
+        fact.refresh_from_db(from_queryset=SharedFact.objects.select_for_update(no_key=True))
+    except SharedFact.DoesNotExist as error:
+        raise FactDeleted from error
+
+
 def _reword(fact: SharedFact, new: str) -> None:
+    """Set the text of a locked fact. The caller has locked the facts of its agent."""
     text, _ = redact(new.strip(), redaction=redaction_for(fact.project_id))
     digest = text_digest(text)
-    facts_lock(project_id=fact.project_id, agent=fact.agent)
     same = SharedFact.objects.filter(project=fact.project_id, agent=fact.agent, digest=digest)
     if not normalized_text(text) or len(text) > MAX_LENGTH or same.exclude(pk=fact.pk).exists():
         raise WorkingMemoryError("text", f"must be new and have 1 to {MAX_LENGTH:,} characters")
