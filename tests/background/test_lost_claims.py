@@ -20,6 +20,7 @@ from sessions.services.compactions.background import (
 )
 from sessions.services.compactions.summaries import SummaryAttempt
 from sessions.services.compactions.triggers import compaction_request
+from sessions.services.sessions.lifecycle import session_delete
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 from tests.provider import behaviours
@@ -102,3 +103,10 @@ def test_a_summary_that_could_not_be_applied_is_paid_for(
     assert len(provider.requests) == 2
     assert (pending.state, pending.cost_microusd) == (Compaction.State.DONE, 2 * paid)
     assert paid
+
+
+def test_a_session_may_be_deleted_while_the_model_writes(pending: Compaction, session: AgentSession) -> None:
+    job, attempt = summarized(pending)
+    session_delete(session=session)
+    compaction_finish(job=job, attempt=attempt)
+    assert not Compaction.objects.exists()

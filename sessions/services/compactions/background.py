@@ -130,7 +130,9 @@ def _summarize(job: CompactionJob) -> SummaryAttempt:
 @transaction.atomic
 def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
     """Apply the result, if the claim was not lost and only pushes have changed the session since."""
-    session = AgentSession.objects.select_for_update().get(pk=job.session.pk)
+    session = AgentSession.objects.select_for_update().filter(pk=job.session.pk).first()
+    if session is None:
+        return  # deleted meanwhile, with the compaction
     compaction = _still_own(job.compaction).select_for_update().first()
     if compaction is None:
         _add_cost(job.compaction, attempt)
