@@ -145,6 +145,17 @@ def test_langchain_keeps_invalid_calls_with_their_results_and_tools_of_a_provide
     assert _calls({"messages": stored}) == _results({"messages": stored}) == ["failed"]
 
 
+def test_a_conversation_that_langchain_summarized_stays_in_its_session(
+    frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
+) -> None:
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert frameworks.run_agent("langchain_summary", **given) == "Answer 7."
+    stored = [turn["messages"] for turn in ContextApp(served_url, api_key).session(name).turns()]
+    assert all(f"Answer {number}." in json.dumps(stored) for number in range(8))
+    assert _is_alone(served_url, api_key, name)
+
+
 @pytest.fixture
 def admin_key(project: Project) -> str:
     return api_key_create(project=project, name="admin", scopes=list(Scope))[1]

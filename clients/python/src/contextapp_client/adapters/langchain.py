@@ -127,7 +127,14 @@ class ContextAppMiddleware(AgentMiddleware):
         )
 
     def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> list[AnyMessage]:
+        if any(_is_summary(message) for message in messages):
+            fields["compacted"] = True
         return compact(self.session, messages, _CODEC, **_report(messages), **fields)
+
+
+def _is_summary(message: BaseMessage) -> bool:
+    """Return whether LangChain's `SummarizationMiddleware` wrote a message in place of others."""
+    return message.additional_kwargs.get("lc_source") == "summarization"
 
 
 def _tool(tool: Any) -> Message:
