@@ -51,12 +51,16 @@ class Sources:
 
     def __init__(self, project: Project, key: str, *, calls: int = len(ANSWERS)) -> None:
         self.project, self.key, self.calls = project, key, range(calls)
-        self.pushes_usage = self.logs_usage = True
+        self.pushes_usage = self.logs_usage = self.has_ids = True
+
+    def id(self, number: int) -> str:
+        """Return the request id of a call, "" if the provider sends none."""
+        return f"req_{number}" if self.has_ids else ""
 
     def telemetry(self) -> None:
         for number in self.calls:
             tokens = {"cache_read_tokens": 4_000 + number}
-            send(self.key, call(f"req_{number}", number, **tokens))
+            send(self.key, call(self.id(number), number, **tokens))
 
     def push(self) -> None:
         api = Api(self.key)
@@ -99,7 +103,7 @@ class Sources:
                 response_type="application/json",
                 response=json_bytes(answer),
                 is_complete=True,
-                request_id=f"req_{number}",
+                request_id=self.id(number),
             )
         )
 
@@ -117,7 +121,7 @@ class Sources:
             } | ({"usage": usage(number)} if self.logs_usage else {})
             lines.append({"type": "user", "uuid": f"u{number}", "message": user} | base | time)
             lines.append(
-                {"type": "assistant", "uuid": f"a{number}", "message": answer, "requestId": f"req_{number}"}
+                {"type": "assistant", "uuid": f"a{number}", "message": answer, "requestId": self.id(number)}
                 | base
                 | time
             )
@@ -270,6 +274,21 @@ def test_calls_that_the_gateway_missed_are_added_by_the_log(sources: Sources) ->
     session = AgentSession.objects.get()
     assert session.cache_read_tokens == 12_003
     assert session.turn_count == 3
+
+
+def test_calls_without_request_ids_that_the_gateway_records_late(sources: Sources) -> None:
+    """Some providers send none. The log adds calls that the gateway records only afterwards."""
+    sources.has_ids = False
+    sources.gateway_call(0)
+    sources.log()
+    sources.calls = range(2)
+    sources.telemetry()
+    sources.gateway_call(1)
+    sources.gateway_call(2)
+    sources.calls = range(3)
+    sources.telemetry()
+    session = AgentSession.objects.get()
+    assert (session.turn_count, session.cache_read_tokens, session.message_count) == (3, 12_003, 6)
 
 
 def test_a_growing_log_keeps_the_calls_that_only_telemetry_reports(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
@@ -51,12 +51,14 @@ def turn_with_usage(
     usage = call.usage
     if usage is None or not usage.input_tokens:
         return None
+    # A call that only a log has reported is stored under its response id if the log has no request id.
+    unmatched = Q(request_id__isnull=True) | Q(source=TurnSource.LOG, request_id=F("response_id"))
     same_output = Q(output_tokens=usage.output_tokens) | Q(output_reported__isnull=False)
     rows = Turn.objects.filter(
         same_output,
+        unmatched if with_messages else Q(request_id__isnull=False),
         session_id__in=family,
         billed=True,
-        request_id__isnull=with_messages,
         uncached_tokens=usage.uncached_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,

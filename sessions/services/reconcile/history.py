@@ -149,7 +149,8 @@ def _taken(root: AgentSession, call: CallIdentity | None) -> CallIdentity | None
     if taken is None:
         return None
     root.refresh_from_db()
-    return replace(call, request_id=call.request_id or taken)
+    is_response = taken == call.response_id  # a log without request ids was first
+    return replace(call, request_id=call.request_id or ("" if is_response else taken))
 
 
 def _append(
