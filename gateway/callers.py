@@ -15,7 +15,7 @@ from django.db import connection
 from accounts.models import ApiKey, Scope
 from accounts.selectors import api_key_find, provider_secrets
 from gateway.calls import KeyProof
-from sessions.services.webhooks.transport import ForbiddenAddress, target_of
+from sessions.services.targets import ForbiddenAddress, target_of
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpcore2
 
-from sessions.services.webhooks.transport import is_public
+from sessions.services.targets import is_public
 
 #: Shorter writes wait for the next one, or until the response is read.
 _SMALL_WRITE = 16_384

@@ -13,8 +13,8 @@ from sessions.api.errors import InvalidRequest, NotFound, about
 from sessions.api.schema import error_responses, operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.selectors.lookups import as_uuid
+from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
-from sessions.services.webhooks.transport import ForbiddenAddress
 
 _MAX_DELIVERIES = 20
 

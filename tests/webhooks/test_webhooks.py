@@ -18,7 +18,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent, Project
 from accounts.services import api_key_create
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
-from sessions.services.webhooks import transport
+from sessions.services.targets import ForbiddenAddress, target_of
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send, event_emit
 from sessions.services.webhooks.subscriptions import webhook_delete
 from tests.api.client import Api, code
@@ -308,13 +308,13 @@ class TestApi:
     ],
 )
 def test_private_addresses_are_rejected(host: str) -> None:
-    with pytest.raises(transport.ForbiddenAddress):
-        transport.target_of(f"https://{host}/")
+    with pytest.raises(ForbiddenAddress):
+        target_of(f"https://{host}/", allow_private=False)
 
 
 def test_public_addresses_are_accepted() -> None:
-    assert transport.target_of("https://8.8.8.8:8443/x").port == 8443
-    assert transport.target_of("https://[2606:4700::1111]/").address == "2606:4700::1111"
+    assert target_of("https://8.8.8.8:8443/x", allow_private=False).port == 8443
+    assert target_of("https://[2606:4700::1111]/", allow_private=False).address == "2606:4700::1111"
 
 
 def test_an_address_that_became_private_receives_nothing(

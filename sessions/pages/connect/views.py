@@ -20,7 +20,7 @@ from sessions.pages.access import Viewer, actor_of, owner_of, private, viewer_of
 from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippet_groups
 from sessions.pages.settings.common import PlainForm
 from sessions.selectors.sessions import connected_session_newest
-from sessions.services.webhooks.transport import ForbiddenAddress, url_check
+from sessions.services.targets import ForbiddenAddress, url_check
 
 _PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"))
 _MODES = (

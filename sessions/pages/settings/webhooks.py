@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
-from sessions.services.webhooks.transport import ForbiddenAddress
 
 _SHOWN_DELIVERIES = 30
 

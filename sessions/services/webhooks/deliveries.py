@@ -18,6 +18,7 @@ from threading import BoundedSemaphore, Lock
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -25,8 +26,9 @@ from sessions.models import Compaction, Webhook, WebhookDelivery, WebhookFormat
 from sessions.selectors.compactions import compaction_json
 from sessions.services.claims import claim, is_free, oldest_first, still_own
 from sessions.services.dispatch import delivery_dispatch
+from sessions.services.targets import ForbiddenAddress, target_of
 from sessions.services.webhooks.messages import slack_message
-from sessions.services.webhooks.transport import ForbiddenAddress, post, target_of
+from sessions.services.webhooks.transport import post
 from sessions.store import bodies
 
 log = logging.getLogger(__name__)
@@ -175,7 +177,8 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
         "Contextapp-Delivery": str(delivery.pk),
     }
     try:
-        target = target_of(delivery.webhook.url)
+        allow_private = settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE
+        target = target_of(delivery.webhook.url, allow_private=allow_private)
         status = post(target, secret=delivery.webhook.secret, body=bytes(delivery.body), headers=headers)
     except (ForbiddenAddress, OSError, HTTPException) as error:
         return None, f"{type(error).__name__}: {error}"

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
 from sessions.models import Webhook, WebhookFormat
-from sessions.services.webhooks.transport import url_check
+from sessions.services.targets import url_check
 
 
 def webhook_create(
@@ -25,7 +26,7 @@ def webhook_create(
     actor: Actor = SYSTEM,
 ) -> Webhook:
     """Create a webhook with a secret, which is shown only once. Raises `ForbiddenAddress`."""
-    url_check(url)
+    url_check(url, allow_private=settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE)
     webhook = Webhook.objects.create(
         project=project,
         url=url,
@@ -40,7 +41,7 @@ def webhook_create(
 def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = SYSTEM) -> None:
     """Change `url`, `events`, `format` or `is_active`. Raises `ForbiddenAddress`."""
     if "url" in changes:
-        url_check(changes["url"])
+        url_check(changes["url"], allow_private=settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE)
     for name, value in changes.items():
         setattr(webhook, name, value)
     webhook.save(update_fields=list(changes))
