@@ -82,8 +82,8 @@ class Reading:
             return {}
         stable = next((i for i, data in enumerate(self.elements) if _BREAKPOINT in data), len(self.elements))
         stable = min(stable, len(self.ends))
-        end = self.ends[stable - 1] if stable else self.start + (self.base.prefix_bytes if self.base else 0)
         done = self.start + (self.base.prefix_bytes if self.base else 0)
+        end = self.ends[stable - 1] if stable else done
         hasher = self.prefix.copy()
         hasher.update(self.body[done:end])
         return {
