@@ -126,7 +126,7 @@ class Gateway:
             if served is not None:
                 call = replace(call, forwarded_estimate=served.estimate, is_repaired=served.is_repaired)
         metrics().overhead.observe(time.monotonic() - started)
-        copy = Copy()
+        copy = Copy(most_bytes=self._most_bytes if endpoint else 0)
         self._open += 1
         try:
             with metrics().open.track_inprogress():

@@ -46,12 +46,17 @@ class Forward:
 
 @dataclass(slots=True, kw_only=True)
 class Copy:
-    """The received part of the response. Times are in milliseconds since the exchange began."""
+    """The received part of the response. Times are in milliseconds since the exchange began.
 
+    `parts` is empty if the response has more than `most_bytes`: then the call is not recorded.
+    """
+
+    most_bytes: int
     status: int = 0
     type: str = ""
     encoding: str = ""
     parts: list[bytes] = field(default_factory=list)
+    size: int = 0
     is_complete: bool = False
     first_token_ms: int | None = None
     total_ms: int | None = None
@@ -61,6 +66,14 @@ class Copy:
     @property
     def is_stream(self) -> bool:
         return self.type.startswith("text/event-stream")
+
+    def add(self, part: bytes) -> None:
+        """Keep the next part of the response, unless it becomes too large."""
+        self.size += len(part)
+        if self.size <= self.most_bytes:
+            self.parts.append(part)
+        else:
+            self.parts.clear()
 
 
 class Cut(Exception):
@@ -114,13 +127,13 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         async for part in parts:
             if copy.first_token_ms is None and (b"delta" in part or not copy.is_stream):
                 copy.first_token_ms = _since(start)
-            copy.parts.append(part)
+            copy.add(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})
         copy.is_complete, copy.total_ms = True, _since(start)
     except httpx2.TransportError as error:
-        received, kind = sum(map(len, copy.parts)), type(error).__name__
-        log.warning("%s broke off its response after %d bytes: %s.", forward.url.host, received, kind)
-        if not copy.parts and not copy.is_stream:
+        kind = type(error).__name__
+        log.warning("%s broke off its response after %d bytes: %s.", forward.url.host, copy.size, kind)
+        if not copy.size and not copy.is_stream:
             await _unreachable(forward, send, copy, error)
         return
     finally:

@@ -15,16 +15,15 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 from gateway.calls import Call
-from gateway.recording.recorder import StoreUnavailable
+from gateway.recording.recorder import NotRecorded, StoreUnavailable
 
 _PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 
 #: The process gives way to the streams.
 _NICE = 5
 
-
-class NotRecorded(Exception):
-    """The call cannot be recorded at all. The message is the kind of error."""
+#: Times that the process may die while it records a call, before that call is given up.
+_MOST_DEATHS = 5
 
 
 class RecordingProcess:
@@ -32,6 +31,7 @@ class RecordingProcess:
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
+        self._deadly, self._deaths = "", 0  # the call during which the process died last, and how often
 
     def __call__(self, call: Call) -> None:
         """Record a call. Raises `StoreUnavailable` or `NotRecorded`."""
@@ -43,6 +43,10 @@ class RecordingProcess:
             error, is_temporary = self._pool.submit(_record, call).result()
         except BrokenProcessPool:
             self._pool = None
+            self._deaths = self._deaths + 1 if call.id == self._deadly else 1
+            self._deadly = call.id
+            if self._deaths >= _MOST_DEATHS:  # otherwise, the calls behind it would wait forever
+                raise NotRecorded(f"the recording process died {self._deaths} times") from None
             raise StoreUnavailable("the recording process died") from None
         if error:
             raise StoreUnavailable(error) if is_temporary else NotRecorded(error)

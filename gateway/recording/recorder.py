@@ -25,11 +25,15 @@ class StoreUnavailable(Exception):
     """The store cannot be reached or cannot write. A later attempt may succeed."""
 
 
+class NotRecorded(Exception):
+    """The call cannot be recorded at all. The message is safe to log."""
+
+
 class Write(Protocol):
     """Records one call. Runs in a thread, one call at a time."""
 
     def __call__(self, call: Call, /) -> None:
-        """Record the call. Raises `StoreUnavailable` if that should be repeated, or any other error."""
+        """Record the call. Raises `StoreUnavailable` if that should be repeated, or another error."""
 
 
 class Recorder:
@@ -120,7 +124,7 @@ class Recorder:
             await self._wait()
             return
         except Exception as error:
-            _report_lost(call, type(error).__name__)
+            _report_lost(call, _reason(error))
         if self._queue and self._queue[0] is call:
             self._queue.popleft()
             self._bytes -= call.size
@@ -143,7 +147,7 @@ class Recorder:
             await self._wait()
             return
         except Exception as error:  # for example, the project was deleted: nothing of it may stay on disk
-            _report_lost(call, type(error).__name__)
+            _report_lost(call, _reason(error))
         await self._in_thread(self._spool.remove, file)
         self._pause = _FIRST_PAUSE
 
@@ -182,6 +186,11 @@ class Recorder:
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+
+def _reason(error: Exception) -> str:
+    """Return the message of an error, or its type: the messages of others may quote contents."""
+    return str(error) if isinstance(error, NotRecorded) else type(error).__name__
 
 
 def _report_lost(call: Call, reason: str) -> None:

@@ -418,6 +418,16 @@ class TestFailures:
             gateway.settle()
         assert stored(AgentSession.objects.get()) == [user("Hi."), assistant(text("Done."))]
 
+    @pytest.mark.slow
+    def test_a_call_whose_response_is_too_large_is_forwarded_but_not_recorded(
+        self, agent: Agent, gateway: Running, provider: Provider
+    ) -> None:
+        provider.script = [Reply(parts=[b" " * 2**20] * 65)]
+        response = gateway.call(MESSAGES, request(user("Hi."), tools=TOOLS), agent.headers)
+        assert len(response.body) == 65 * 2**20
+        gateway.settle()
+        assert not AgentSession.objects.exists()
+
     def test_a_call_with_the_bypass_header_is_not_recorded(self, agent: Agent) -> None:
         agent.headers["x-contextapp-bypass"] = "1"
         agent.say(user("Hi."), text("Hello."))
