@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -27,6 +28,10 @@ _BETA = b"anthropic-beta"
 _TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
 #: Idle connections are closed before the providers close them, so that requests rarely use a closed one.
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=15)
+
+#: Seconds within which a request fails on a connection that the provider has closed. If one fails later, the
+#: model may have answered it, and would be paid twice.
+CLOSED_WITHIN = 2.0
 
 #: Maximum size of a response's headers in bytes. The default of 100 KB is less than some clients accept.
 httpcore2.AsyncHTTP11Connection.MAX_INCOMPLETE_EVENT_SIZE = 2**20
@@ -106,9 +111,10 @@ async def send(
     `target` is the path and query to send, if not those of the URL, which the HTTP client has normalized.
     With `only_public`, nothing is sent to a private address.
 
-    If the provider has just closed the connection, the request is sent once more on a new one.
+    If the provider had closed the connection, the request is sent once more on a new one.
     """
     for _ in range(2):
+        started = time.monotonic()
         current = Attempt(public_host=url.host if only_public else "")
         attempt.set(current)
         content = body if body or method in {"POST", "PUT", "PATCH"} else None
@@ -119,7 +125,7 @@ async def send(
         try:
             return await http.respond(request)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
-            if current.is_fresh:
+            if current.is_fresh or time.monotonic() - started > CLOSED_WITHIN:
                 raise
             closed = error
     raise closed

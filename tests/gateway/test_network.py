@@ -13,12 +13,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpcore2
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from gateway import upstream
 from gateway.network import Network
 from tests.asynchronous import run
 
@@ -180,6 +182,38 @@ def test_a_connection_that_the_provider_has_closed_is_not_used_again() -> None:
 
     closed = asyncio.Event()
     run(work())
+
+
+@pytest.mark.parametrize(("within", "requests"), [(60.0, 3), (0.0, 2)], ids=["at once", "later"])
+def test_a_request_is_sent_again_only_if_the_provider_had_closed_the_connection(
+    within: float, requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that is reset later may have been used for an answer, which costs money."""
+    received = 0
+
+    async def second_fails(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        while await reader.readuntil(b"\r\n\r\n"):
+            received += 1
+            if received == 2:
+                writer.transport.abort()
+                return
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async def work() -> None:
+        async with serving(second_fails) as port, upstream.Client() as http:
+            url = httpx2.URL(f"http://127.0.0.1:{port}/")
+            first = await upstream.send(http, "GET", url, (), b"")
+            assert await first.aread() == b"ok"
+            if requests == 2:
+                with pytest.raises(httpx2.TransportError):
+                    await upstream.send(http, "GET", url, (), b"")
+            else:
+                assert (await upstream.send(http, "GET", url, (), b"")).status_code == 200
+
+    monkeypatch.setattr(upstream, "CLOSED_WITHIN", within)
+    run(work())
+    assert received == requests
 
 
 def test_a_slow_reader_holds_the_provider_back() -> None:
