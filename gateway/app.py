@@ -26,6 +26,7 @@ from gateway.recording.recorder import Recorder
 from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.status import serve_status
 from gateway.summaries import Summaries
+from sessions.services.reconcile.served import Reason
 from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
@@ -222,7 +223,7 @@ class Gateway:
             session = [(b"x-contextapp-session", header_text(named))] if named else []
             return replace(forward, extra=[*forward.extra, *session]), None
         if credentials.is_subscription and not caller.compacts_subscriptions:
-            result: Served | Passthrough = Passthrough(reason="subscription")
+            result: Served | Passthrough = Passthrough(reason=Reason.SUBSCRIPTION)
         else:
             result = await self._compactor.serve(call, caller)
         if isinstance(result, Passthrough):

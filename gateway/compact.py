@@ -25,7 +25,7 @@ from gateway.recording.sessions import Place, caller_id, session_find_of
 from redaction import Redaction
 from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
-from sessions.services.reconcile.served import Edits, NotServable, edits_for_request
+from sessions.services.reconcile.served import Edits, NotServable, Reason, edits_for_request
 from sessions.services.reconcile.splice import Served, SessionParams, edits_apply, parameters_apply
 from sessions.services.reconcile.values import InvalidHistory, Sent
 from sessions.store.rawjson import BadJson, RawFields
@@ -44,9 +44,9 @@ _KEPT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passthrough:
-    """A request that is forwarded unchanged, and one word for the reason."""
+    """A request that is forwarded unchanged."""
 
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +77,19 @@ class Compactor:
     async def serve(self, call: Call, caller: Caller) -> Served | Passthrough:
         """Return the request body with the edits in force, or the reason why it is forwarded unchanged."""
         if call.headers.get("content-encoding"):
-            return Passthrough(reason="encoding")
+            return Passthrough(reason=Reason.ENCODING)
         try:
             fields = RawFields.of(call.body)
             if PROVIDERS[call.provider].uses_stored(call.endpoint, fields):
                 return await self._with_provider(call, caller, fields)
             return await self._served(call, caller, fields)
         except NotServable as error:
-            return Passthrough(reason=str(error))
+            return Passthrough(reason=error.reason)
         except (BadJson, InvalidHistory, KeyInvalid):
-            return Passthrough(reason="unreadable")
+            return Passthrough(reason=Reason.UNREADABLE)
         except Exception as error:  # the agent's call must not fail; the message may contain its contents
             log.error("Call %s cannot be compacted (%s).", call.id, type(error).__name__)
-            return Passthrough(reason="error")
+            return Passthrough(reason=Reason.ERROR)
 
     async def _with_provider(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
         """Return a request to which the provider adds stored messages: only the provider can compact them.
@@ -103,7 +103,7 @@ class Compactor:
         except (TimeoutError, DatabaseError):
             params = None
         if params is None:
-            raise NotServable("server-state")
+            raise NotServable(Reason.SERVER_STATE)
         return parameters_apply(params, call.body, fields)
 
     async def _served(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
@@ -118,11 +118,12 @@ class Compactor:
             loading.add_done_callback(_swallow)
             known = self._last(caller, name)
             if known is None:
-                raise NotServable("timeout" if isinstance(error, TimeoutError) else "store") from None
+                reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.STORE
+                raise NotServable(reason) from None
             known = replace(known, edits=replace(known.edits, on_demand=None))
         if known is None:
             self._threads.submit(tokenizer)  # the next call of the session needs it
-            raise NotServable("new")
+            raise NotServable(Reason.NEW)
         if name:
             self._keep(caller, name, known)
         model = text(fields.get("model"))
@@ -155,7 +156,7 @@ class Compactor:
                 try:
                     return read(known_as)
                 except NotServable as error:
-                    if str(error) != "history":
+                    if error.reason is not Reason.HISTORY:
                         raise
                     self._found.pop((partition, name), None)  # the name may be that of another session now
             session = session_find_of(Place.of(call, key, identity, body=call.body, fields=fields))
@@ -163,7 +164,7 @@ class Compactor:
                 return None
             found = Found(id=session.pk, name=session.external_id)
             if found == known_as:
-                raise NotServable("history")
+                raise NotServable(Reason.HISTORY)
             known = read(found)
             if name:
                 _put(self._found, (partition, name), found)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import OperationalError, connection
 
 from accounts.models import Project
@@ -26,7 +27,7 @@ from gateway.recording.recorder import StoreUnavailable
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
 from sessions.services.compactions.revert import compaction_revert
-from sessions.services.reconcile.served import NotServable
+from sessions.services.reconcile.served import NotServable, Reason
 from tests.api.client import Api
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
 from tests.gateway.double import Provider, Received, Reply
@@ -224,7 +225,7 @@ def test_a_request_without_edits_is_sent_again_without_thinking_that_is_bound_to
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*_: object, **__: object) -> None:
-        raise NotServable("busy")
+        raise NotServable(Reason.BUSY)
 
     for number in range(12):
         agent.work(number, thinking=True)
@@ -350,6 +351,12 @@ def test_a_chat_session_is_compacted_too(
 
 class TestPassthrough:
     """The request is forwarded unchanged if the edits are unknown, and the reason is reported."""
+
+    @pytest.mark.parametrize("reason", Reason)
+    def test_the_guide_explains_every_reason(self, reason: Reason) -> None:
+        guide = (Path(settings.BASE_DIR) / "docs" / "guides" / "gateway.md").read_text()
+        rows = [line.split("|")[1] for line in guide.splitlines() if line.startswith("| `")]
+        assert any(f"`{reason}`" in names for names in rows)
 
     def test_the_first_request_is_forwarded_unchanged(self, agent: Agent, provider: Provider) -> None:
         response = agent.say(text("Hi."))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -52,8 +53,29 @@ _CACHED = 500
 _ATTEMPTS = 3
 
 
+class Reason(StrEnum):
+    """Why a request is forwarded without edits. The guide to the gateway explains them."""
+
+    NEW = "new"
+    HISTORY = "history"
+    TIMEOUT = "timeout"
+    STORE = "store"
+    BUSY = "busy"
+    SUBSCRIPTION = "subscription"
+    ENCODING = "encoding"
+    SERVER_STATE = "server-state"
+    IRREGULAR = "irregular"
+    INVALID = "invalid"
+    UNREADABLE = "unreadable"
+    ERROR = "error"
+
+
 class NotServable(Exception):
-    """The edits cannot be applied to the request. The message is one word for the reason."""
+    """The edits cannot be applied to the request."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
 
 
 class _Changed(Exception):
@@ -110,7 +132,7 @@ def edits_for_request(
             return _edits_for_request(root_id, body, name=name, sent=sent, redaction=redaction, field=field)
         except _Changed:
             continue
-    raise NotServable("busy")
+    raise NotServable(Reason.BUSY)
 
 
 def _edits_for_request(
@@ -129,7 +151,7 @@ def _edits_for_request(
     if history is None:
         history = rewritten_history(root_id, body, name=name, sent=sent, redaction=redaction, field=field)
     if history is None:
-        raise NotServable("history")
+        raise NotServable(Reason.HISTORY)
     session = history.session
     if session.policy == NEVER_COMPACTS:
         session.policy = Project.objects.values_list("default_policy", flat=True).get(pk=session.project_id)

@@ -20,7 +20,7 @@ from compaction.validation import validate
 from redaction import Redaction
 from sessions.services.compactions.on_demand import SummaryRequested
 from sessions.services.reconcile.reading import history_read
-from sessions.services.reconcile.served import Edits, NotServable, new_tokens
+from sessions.services.reconcile.served import Edits, NotServable, Reason, new_tokens
 from sessions.services.reconcile.stored import positions
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.rawjson import element_spans, list_start, with_field
@@ -80,7 +80,7 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
     """
     reading = history_read(body, histories=[edits.history], redaction=redaction, field=field)
     if reading.digest_at(edits.history.count) != bytes(edits.history.digest):
-        raise NotServable("history")
+        raise NotServable(Reason.HISTORY)
     new = new_tokens(reading, edits.history.count, edits.format).total
     before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
     messages: list[bytes] = []
@@ -214,7 +214,7 @@ def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
     assert start is not None  # the body was read
     spans = element_spans(body, start)
     if not spans:
-        raise NotServable("unreadable")
+        raise NotServable(Reason.UNREADABLE)
     own = [body[begin:end] for begin, end in spans]
     messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
     messages += own[edits.count :]
@@ -250,7 +250,7 @@ def _accepts_thinking(messages: Sequence[bytes], edits: Edits, model: str) -> bo
         return True
     rules = _violated(messages, edits, model)
     if rules - {_BOUND_THINKING}:
-        raise NotServable("invalid" if edits.is_regular else "irregular")
+        raise NotServable(Reason.INVALID if edits.is_regular else Reason.IRREGULAR)
     if rules:
         return False
     if len(_accepted) >= _ACCEPTED_MAX:
