@@ -12,7 +12,10 @@ from sessions.models.session import AgentSession
 
 
 class MemoryRevision(models.Model):
-    """The whole working memory after one change, with the author, time and reason of the change."""
+    """The whole working memory after one change, with the author, time and reason of the change.
+
+    `user` is set if a user made the change in the dashboard.
+    """
 
     class Author(models.TextChoices):
         MODEL = "model"
@@ -25,6 +28,9 @@ class MemoryRevision(models.Model):
     number = models.PositiveIntegerField()
     turn_index = models.PositiveIntegerField()
     author = models.CharField(max_length=16, choices=Author.choices)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     reason = models.TextField(blank=True)
     body = models.BinaryField()
     # Origin of each item, and the items that were resolved, as compressed JSON; NULL if not recorded.

@@ -25,7 +25,8 @@ def memory_latest(*, session_id: UUID) -> MemoryRevision | None:
 
 def memory_revision(*, session_id: UUID, number: int) -> MemoryRevision | None:
     """Return a revision by its number, or None."""
-    return MemoryRevision.objects.filter(session_id=session_id, number=number).first()
+    rows = MemoryRevision.objects.filter(session_id=session_id, number=number)
+    return rows.select_related("user").first()
 
 
 def memory_revision_at(*, session_id: UUID, turn: int) -> MemoryRevision | None:
@@ -36,7 +37,7 @@ def memory_revision_at(*, session_id: UUID, turn: int) -> MemoryRevision | None:
 
 def memory_page(*, session_id: UUID, below: int | None, limit: int) -> list[MemoryRevision]:
     """Return a page of revisions below the number `below`, newest first."""
-    rows = MemoryRevision.objects.filter(session_id=session_id)
+    rows = MemoryRevision.objects.filter(session_id=session_id).select_related("user")
     if below is not None:
         rows = rows.filter(number__lt=below)
     return list(rows.order_by("-number")[:limit])

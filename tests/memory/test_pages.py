@@ -7,6 +7,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -187,6 +188,17 @@ class TestRevision:
         for view in ("side", "inline"):
             text = one_line(owner_client.get(f"{url}?against=0&view={view}"))
             assert text.count('<p class="under"> model · <a href="') == 3
+
+    def test_the_user_who_changed_the_memory_is_named(
+        self, owner_client: Client, owner: User, stored: Any
+    ) -> None:
+        change(owner_client, stored, op="add", field="decisions", item="no cache")
+        pages = (address("session_memory", stored), address("session_memory_revision", stored, 3))
+        tag = f'<span class="tag author-person">{owner.get_username()}</span>'
+        assert all(tag in owner_client.get(page).text for page in pages)
+        owner.delete()  # its audit events and revisions stay
+        [row] = MemoryRevision.objects.filter(author="person")
+        assert row.user is None
 
     def test_unchanged_items_are_counted_and_shown_on_request(
         self, owner_client: Client, stored: Any

@@ -115,12 +115,10 @@ def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResp
     """Change one item manually."""
     viewer, session = _writer(request, slug, id)
     data = {name: _text(request, name) for name in ("op", "field", "item", "with")}
+    reason = _text(request, "reason")[:500]
+    writer = Writer(author=Author.PERSON, via=Via.PAGE, reason=reason, user_id=request.user.pk)
     try:
-        memory_operate(
-            session=session,
-            operations=[Operation.from_json(data)],
-            writer=Writer(author=Author.PERSON, via=Via.PAGE, reason=_text(request, "reason")[:500]),
-        )
+        memory_operate(session=session, operations=[Operation.from_json(data)], writer=writer)
     except (WorkingMemoryError, MemoryTooLarge) as error:
         messages.error(request, f"The change was not saved: {error}.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
@@ -161,7 +159,7 @@ def session_memory_add_shared(request: HttpRequest, slug: str, id: UUID) -> Http
     viewer, session = _writer(request, slug, id)
     facts = [fact for fact in facts_offered(session=session) if str(fact.pk) == request.POST.get("fact")]
     try:
-        facts_import(session=session, facts=facts, author=Author.PERSON)
+        facts_import(session=session, facts=facts, author=Author.PERSON, user_id=request.user.pk)
     except (WorkingMemoryError, MemoryTooLarge, ProtectedItem) as error:
         messages.error(request, f"The fact was not added: {error}.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)

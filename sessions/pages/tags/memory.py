@@ -6,6 +6,7 @@ from django import template
 
 from compaction.memory import Author, Churn, Motion, Origin, Via
 from compaction.memory.schema import title_of
+from sessions.models import MemoryRevision
 
 register = template.Library()
 
@@ -38,6 +39,12 @@ register.filter("field_title", title_of)
 def author_label(author: str) -> str:
     """Return the label of an author, for example, “user”."""
     return _AUTHORS.get(Author(author), author)
+
+
+@register.filter
+def writer_label(row: MemoryRevision) -> str:
+    """Return the name of the user who wrote a revision, or the label of its author."""
+    return row.user.get_username() if row.user is not None else author_label(row.author)
 
 
 @register.filter

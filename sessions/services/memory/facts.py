@@ -129,7 +129,7 @@ def facts_prunable(*, project: Project) -> QuerySet[SharedFact]:
 
 
 def facts_import(
-    *, session: AgentSession, facts: Iterable[SharedFact], author: Author
+    *, session: AgentSession, facts: Iterable[SharedFact], author: Author, user_id: int | None = None
 ) -> MemoryRevision | None:
     """Add offered facts to the session's memory. Raises as `memory_operate` does."""
     names = memory_schema(project_id=session.project_id).names
@@ -137,5 +137,6 @@ def facts_import(
         Operation(op=Op.ADD, field=fact.field if fact.field in names else "decisions", item=fact.text)
         for fact in facts
     ]
-    writer = Writer(author=author, via=Via.SHARED, reason=f"{len(operations)} imported from shared memory")
+    reason = f"{len(operations)} imported from shared memory"
+    writer = Writer(author=author, via=Via.SHARED, reason=reason, user_id=user_id)
     return memory_operate(session=session, operations=operations, writer=writer)

@@ -55,6 +55,7 @@ class ProtectedItem(ValueError):
 class Writer:
     """The author, method and source of a change.
 
+    `user_id` is the user who made it, if that is known.
     `turn` and `position` are those of the message from which the content was learned; by default the
     session's last turn.
     """
@@ -62,6 +63,7 @@ class Writer:
     author: Author
     via: Via = Via.PATCH
     reason: str = ""
+    user_id: int | None = None
     turn: int | None = None
     position: int | None = None
 
@@ -147,6 +149,7 @@ def revision_create(
         number=number,
         turn_index=turn,
         author=writer.author,
+        user_id=writer.user_id,
         reason=storable(reason),
         body=bodies.pack(bodies.json_bytes(notes.memory.to_json())),
         origins=bodies.pack(bodies.json_bytes(notes.to_json())),

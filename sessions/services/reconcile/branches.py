@@ -57,8 +57,8 @@ SELECT %(child)s, index, at, model, first_position, least(message_count, %(end)s
 #: The working memory as of the last shared turn, with its history.
 _COPY_MEMORY: LiteralString = """
 INSERT INTO agent_sessions_memoryrevision (
-    session_id, number, turn_index, author, reason, body, origins, tokens, created_at)
-SELECT %(child)s, number, turn_index, author, reason, body, origins, tokens, created_at
+    session_id, number, turn_index, author, user_id, reason, body, origins, tokens, created_at)
+SELECT %(child)s, number, turn_index, author, user_id, reason, body, origins, tokens, created_at
   FROM agent_sessions_memoryrevision
  WHERE session_id = %(parent)s
    AND turn_index <= (SELECT max(index) FROM agent_sessions_turn WHERE session_id = %(child)s)
