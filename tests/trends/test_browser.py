@@ -26,6 +26,8 @@ def used(project, owner):
     session = session_make(project, "fix", agent="fixer", title="Fixes it", created_by=owner)
     now = datetime.now(UTC)
     turns = [turn_make(session, n, now - timedelta(hours=9 * n), cost=700_000) for n in range(8)]
+    # The previous period of 30 days is complete.
+    turns += [turn_make(session, 8 + n, now - timedelta(days=days)) for n, days in enumerate((40, 65))]
     turns_add(session, turns)
     rollups_fill()
     budget_set(project=project, period="month", limit_microusd=5_000_000)
@@ -89,6 +91,17 @@ def test_the_prompt_sizes_are_drawn(window):
     expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("99th percentile"))
 
 
+def test_the_causes_of_the_cost_change_lead_to_the_figures(window):
+    window.goto(address("trends"))
+    causes = window.get_by_role("table").filter(has_text="Change of the cost")
+    expect(causes.get_by_role("row").nth(1)).to_contain_text("Prices and models")
+    expect(window.locator("[data-prompt-sizes] canvas")).to_be_visible()
+    causes.get_by_role("link", name="Input per call").press("Enter")
+    expect(window.get_by_role("heading", name="Prompt size per day")).to_be_in_viewport()
+    causes.get_by_role("link", name="Prices and models").press("Enter")
+    expect(window.get_by_role("heading", name="By model", exact=True)).to_be_in_viewport()
+
+
 def test_the_time_zone_is_that_of_the_browser(browser, served_url, logged_in, owner, used):
     context = browser.new_context(base_url=served_url, timezone_id="Europe/Berlin")
     context.set_default_timeout(30_000)
@@ -145,6 +158,8 @@ def test_pages_are_accessible_and_fit_a_phone(window):
         window.goto(address(name))
         if name in {"trends", "lab"}:
             expect_chart(window)
+        if name == "trends":
+            expect(window.get_by_role("rowheader", name="Change of the cost")).to_be_visible()
         assert fits_in_width(window), name
         window.set_viewport_size(DESKTOP)
         assert barriers(window, looks) == [], name

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.trends import saved, views
+from sessions.pages.trends import cost_change, saved, views
 
 urlpatterns = [
     path("p/<slug:slug>/trends/", views.trends, name="trends"),
     path("p/<slug:slug>/trends/series/", views.trends_series, name="trends_series"),
     path("p/<slug:slug>/trends/prompts/", views.trends_prompts, name="trends_prompts"),
+    path("p/<slug:slug>/trends/cost-change/", cost_change.trends_cost_change, name="trends_cost_change"),
     path("p/<slug:slug>/trends/presets/", saved.trends_preset_create, name="trends_preset_create"),
     path(
         "p/<slug:slug>/trends/presets/<int:number>/delete/",

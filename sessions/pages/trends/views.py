@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,7 @@ from sessions.models import SavedView
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
+from sessions.pages.trends.cost_change import previous_is_complete
 from sessions.pages.trends.parameters import Parameters, parameters_of, presets, today_of
 from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, series_json
 from sessions.selectors.sessions import saved_views
@@ -146,6 +148,7 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         else trend_total(project_id=project.pk, query=parameters.current)
     )
     total_previous = trend_total(project_id=project.pk, query=parameters.previous)
+    begin = first_usage(project_id=project.pk)
     latency = latency_total(project_id=project.pk, query=parameters.current)
     latencies = (
         latency_groups(project_id=project.pk, query=parameters.current, group=parameters.grouping)
@@ -157,6 +160,8 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         "total": total,
         "latency": latency,
         "total_previous": total_previous,
+        "is_cost_change_explained": total_previous.cost_microusd > 0
+        and previous_is_complete(parameters, begin),
         "rows": [
             GroupRow(
                 key=key,
@@ -178,7 +183,7 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         if parameters.group != "session"
         else [],
         "filters": _filters(project, parameters),
-        "presets": _presets(project, parameters),
+        "presets": _presets(parameters, begin),
         "projection": month_project(
             project_id=project.pk, query=parameters.current, today=today_of(parameters.current.span.zone)
         ),
@@ -190,10 +195,9 @@ def _row_query(parameters: Parameters, key: str) -> str:
     return parameters.query_string(**names, group="session", split="") if all(names.values()) else ""
 
 
-def _presets(project: Project, parameters: Parameters) -> list[tuple[str, str, bool]]:
+def _presets(parameters: Parameters, begin: datetime | None) -> list[tuple[str, str, bool]]:
     """Return the preset periods: label, query string and whether it is the current period."""
     span = parameters.current.span
-    begin = first_usage(project_id=project.pk)
     return [
         (
             name,

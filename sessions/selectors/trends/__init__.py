@@ -1,5 +1,6 @@
 """Usage of a project over time and savings by compaction, read from the quarter-hour rollups."""
 
+from sessions.selectors.trends.cost_comparison import CostComparison, cost_comparison
 from sessions.selectors.trends.latency import Latency, latency_groups, latency_rows, latency_total
 from sessions.selectors.trends.projection import Projection, month_project
 from sessions.selectors.trends.prompt_sizes import PromptSizes, prompt_sizes
@@ -8,6 +9,7 @@ from sessions.selectors.trends.sums import (
     BUCKETS,
     GROUPS,
     SEPARATOR,
+    ModelSums,
     Sums,
     TopSession,
     TrendGroups,
@@ -19,6 +21,7 @@ from sessions.selectors.trends.sums import (
     group_names,
     top_sessions,
     trend_groups,
+    trend_models,
     trend_rows,
     trend_sums,
     trend_total,
@@ -29,7 +32,9 @@ __all__ = [
     "BUCKETS",
     "GROUPS",
     "SEPARATOR",
+    "CostComparison",
     "Latency",
+    "ModelSums",
     "Projection",
     "PromptSizes",
     "Savings",
@@ -40,6 +45,7 @@ __all__ = [
     "TrendRow",
     "bucket_start",
     "buckets_of",
+    "cost_comparison",
     "first_usage",
     "group_names",
     "latency_groups",
@@ -50,6 +56,7 @@ __all__ = [
     "savings_of",
     "top_sessions",
     "trend_groups",
+    "trend_models",
     "trend_rows",
     "trend_sums",
     "trend_total",

@@ -95,7 +95,8 @@ class Sums:
 
 _SUMMED = tuple(field.name for field in fields(Sums))
 _SUMS = ", ".join(f"sum(r.{name})::bigint" for name in _SUMMED)
-_TOKENS = "sum(r.uncached_tokens + r.cache_read_tokens + r.cache_write_tokens + r.output_tokens)::bigint"
+_ROW_TOKENS = "r.uncached_tokens + r.cache_read_tokens + r.cache_write_tokens + r.output_tokens"
+_TOKENS = f"sum({_ROW_TOKENS})::bigint"
 
 #: What the chart can show, as SQL expressions.
 MEASURES: Mapping[str, str] = {
@@ -120,6 +121,15 @@ class TrendGroups:
 
     largest: Mapping[str, Sums]
     count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSums:
+    """Usage of one model, from stored sums with a price of all or some calls (`is_priced`), or of none."""
+
+    model: str
+    is_priced: bool
+    sums: Sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +175,13 @@ def trend_sums(*, project_id: UUID, query: TrendQuery, group: str, keys: Sequenc
     rows = _rows([group_key(group)], _SUMS, project_id, query, group=group, sessions=sessions)
     wanted = set(keys)
     return {key: _sums(sums) for key, *sums in rows if key in wanted}
+
+
+def trend_models(*, project_id: UUID, query: TrendQuery) -> list[ModelSums]:
+    """Return usage of the whole period by model, with and without price and tokens. One query."""
+    keys = [GROUP_KEYS["model"], "r.unpriced_turns = 0 OR r.cost_microusd > 0", f"{_ROW_TOKENS} > 0"]
+    rows = _rows(keys, _SUMS, project_id, query, group="model")
+    return [ModelSums(model=model, is_priced=priced, sums=_sums(sums)) for model, priced, _, *sums in rows]
 
 
 def trend_total(*, project_id: UUID, query: TrendQuery) -> Sums:
