@@ -27,6 +27,13 @@ from sessions.services.reconcile.values import Continued
 _THREAD_HEADERS = ("thread-id", "thread_id", "x-client-thread-id")
 _SESSION_HEADERS = ("session-id", "session_id")
 
+#: The texts of a call of a function and of a custom tool.
+_FUNCTION = ("name", "arguments")
+_CUSTOM = ("name", "input")
+
+#: Fields of a message that replace its content.
+_ANSWERS = frozenset({"tool_calls", "function_call", "refusal"})
+
 #: Endpoints whose requests contain the history as `input`.
 _RESPONSES = frozenset({"responses", "responses-compact"})
 
@@ -121,22 +128,27 @@ class OpenAI(Provider):
                         message[name] = text(message.get(name)) + part
                 for call in items(delta.get("tool_calls")):
                     _add_call(calls, call)
+                if legacy := mapping(delta.get("function_call")):
+                    _add_texts(message.setdefault("function_call", {}), legacy, _FUNCTION)
                 finished = finished or choice.get("finish_reason") is not None
         if calls:
             message["tool_calls"] = list(calls.values())
-        is_whole = finished and (calls or message["content"] is not None or "refusal" in message)
+        is_whole = finished and (message["content"] is not None or not _ANSWERS.isdisjoint(message))
         return Answer(messages=[message] if is_whole else [], id=id, model=model, usage=usage)
 
 
 def _add_call(calls: dict[Any, dict[str, Any]], part: Mapping[str, Any]) -> None:
-    """Add a part of a tool call. Only its first part has the id and the name."""
-    call = calls.setdefault(
-        part.get("index"), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-    )
+    """Add a part of a tool call. Only its first part has the id, the type and the name."""
+    is_custom = part.get("type") == "custom" or "custom" in part
+    kind, names = ("custom", _CUSTOM) if is_custom else ("function", _FUNCTION)
+    call = calls.setdefault(part.get("index"), {"id": "", "type": kind})
     call["id"] = text(part.get("id")) or call["id"]
-    function = mapping(part.get("function"))
-    for name in ("name", "arguments"):
-        call["function"][name] += text(function.get(name))
+    _add_texts(call.setdefault(call["type"], {}), mapping(part.get(call["type"])), names)
+
+
+def _add_texts(value: dict[str, Any], part: Mapping[str, Any], names: Sequence[str]) -> None:
+    for name in names:
+        value[name] = text(value.get(name)) + text(part.get(name))
 
 
 def _uuid(value: Any) -> str:

@@ -38,9 +38,13 @@ def chat_stream(answer: JSON, *, usage: bool = True, prompt: int = 1_000) -> Rep
     deltas: list[JSON] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": character} for character in answer.get("content") or ""]
     for index, call in enumerate(answer.get("tool_calls", ())):
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        deltas.append({"tool_calls": [{"index": index, **call, "function": {"name": name, "arguments": ""}}]})
-        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": part}}]} for part in arguments]
+        kind, field = call["type"], "input" if call["type"] == "custom" else "arguments"
+        name, text = call[kind]["name"], call[kind][field]
+        deltas.append({"tool_calls": [{"index": index, **call, kind: {"name": name, field: ""}}]})
+        deltas += [{"tool_calls": [{"index": index, kind: {field: part}}]} for part in text]
+    if function := answer.get("function_call"):
+        deltas.append({"function_call": {"name": function["name"], "arguments": ""}})
+        deltas += [{"function_call": {"arguments": part}} for part in function["arguments"]]
     chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     if usage:

@@ -1,0 +1,62 @@
+"""Chat Completions: kinds of calls and answers that only some clients and models use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sessions.models import AgentSession
+from tests.gateway.double import Provider
+from tests.gateway.openai_talk import chat_stream, chat_whole
+from tests.gateway.running import Response, Running
+from tests.gateway.test_recording import stored
+
+JSON = dict[str, Any]
+
+
+class Agent:
+    """A client that sends its whole history."""
+
+    def __init__(self, gateway: Running, provider: Provider, api_key: str) -> None:
+        self.gateway, self.provider = gateway, provider
+        self.headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk", "x-session-id": "s"}
+        self.history: list[JSON] = [{"role": "user", "content": "Read all the files."}]
+
+    def say(self, answer: JSON, *results: JSON, is_stream: bool = True) -> Response:
+        """Send the history, get the answer and append it with the results of its calls."""
+        talk = chat_stream if is_stream else chat_whole
+        self.provider.otherwise = lambda received: talk(answer, prompt=len(received.body) // 4)
+        body = {"model": "gpt-5", "stream": is_stream, "messages": self.history}
+        response = self.gateway.call("/openai/v1/chat/completions", json.dumps(body).encode(), self.headers)
+        assert response.status == 200, response.body
+        self.history += [answer, *results]
+        self.gateway.settle()
+        return response
+
+    @property
+    def forwarded(self) -> list[JSON]:
+        """The messages of the last request to the provider."""
+        found: list[JSON] = json.loads(self.provider.received[-1].body)["messages"]
+        return found
+
+
+@pytest.fixture
+def agent(gateway: Running, provider: Provider, api_key: str) -> Agent:
+    return Agent(gateway, provider, api_key)
+
+
+PATCH = {"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin Patch"}}
+READ = {"id": "c2", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
+
+
+@pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
+def test_calls_of_custom_tools_are_recorded(agent: Agent, is_stream: bool) -> None:
+    calls = {"role": "assistant", "content": None, "tool_calls": [PATCH, READ]}
+    results = [{"role": "tool", "tool_call_id": id, "content": "Done."} for id in ("c1", "c2")]
+    agent.say(calls, *results, is_stream=is_stream)
+    agent.say({"role": "assistant", "content": "All done."}, is_stream=is_stream)
+    session = AgentSession.objects.get()
+    assert stored(session) == agent.history
+    assert session.turn_count == 2
