@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Project
+from accounts.services.gateway import gateway_update
+from compaction.validation import validate
 from sessions.models import AgentSession
 from tests.gateway.double import Provider
 from tests.gateway.openai_talk import chat_stream, chat_whole
@@ -60,3 +63,30 @@ def test_calls_of_custom_tools_are_recorded(agent: Agent, is_stream: bool) -> No
     session = AgentSession.objects.get()
     assert stored(session) == agent.history
     assert session.turn_count == 2
+
+
+class TestCompactMode:
+    @pytest.fixture(autouse=True)
+    def compact_mode(self, project: Project) -> None:
+        gateway_update(project=project, changes={"mode": "compact", "budget_tokens": 6_000})
+
+    @pytest.mark.slow
+    def test_refusals_and_invalid_arguments_do_not_stop_compactions(self, agent: Agent) -> None:
+        """The client sends both again, so its own request breaks the same rule."""
+        for number in range(8):
+            self.work(agent, number)
+        assert AgentSession.objects.get().compaction_count
+        agent.say({"role": "assistant", "content": None, "refusal": "I cannot do that."}, is_stream=False)
+        agent.history.append({"role": "user", "content": "Go on."})
+        assert self.work(agent, 8).startswith("compact; ")
+        self.work(agent, 9, arguments='{"path": "a.p')
+        assert self.work(agent, 10).startswith("compact; ")
+        assert validate(agent.forwarded, "openai")
+
+    def work(self, agent: Agent, number: int, *, arguments: str = "{}") -> str:
+        """Call a tool. Returns how the request was handled."""
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": arguments}}
+        output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(200))
+        result = {"role": "tool", "tool_call_id": f"c{number}", "content": output}
+        response = agent.say({"role": "assistant", "content": None, "tool_calls": [call]}, result)
+        return response.headers["x-contextapp"]

@@ -32,6 +32,8 @@ _THINKING = ("thinking", "redacted_thinking")
 #: Rules that a client may break, and the one that a prompt without thinking does not.
 _OF_CLIENT = frozenset({"A7", "A9", "C5", "R3"})
 _BOUND_THINKING = "A11"
+#: Rules about single messages. A client that breaks them does so without the edits as well.
+_OF_MESSAGES = frozenset({"A8", "C3", "C4", "R6"})
 #: Violated by a message in another format.
 _FORMAT = "format"
 
@@ -272,4 +274,10 @@ def _violated(messages: Sequence[bytes], edits: Edits, model: str) -> set[str]:
     found = validate(values, edits.format, capabilities=capabilities, edited=edited)
     dialect = get_dialect(edits.format)
     is_foreign = any(dialect.message_error(value) is not None for value in values)
-    return {violation.rule for violation in found} - _OF_CLIENT | ({_FORMAT} if is_foreign else set())
+    rules = {each.rule for each in found if each.rule not in _OF_MESSAGES or _is_edit(edits, each.position)}
+    return rules - _OF_CLIENT | ({_FORMAT} if is_foreign else set())
+
+
+def _is_edit(edits: Edits, index: int) -> bool:
+    """Return whether a message of the prompt is an edited or generated one, not the client's own."""
+    return index < len(edits.pieces) and isinstance(edits.pieces[index], bytes)
