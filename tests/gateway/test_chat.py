@@ -90,3 +90,16 @@ class TestCompactMode:
         result = {"role": "tool", "tool_call_id": f"c{number}", "content": output}
         response = agent.say({"role": "assistant", "content": None, "tool_calls": [call]}, result)
         return response.headers["x-contextapp"]
+
+    @pytest.mark.slow
+    def test_edited_calls_in_deprecated_fields_stay_in_these_fields(self, agent: Agent) -> None:
+        for number in range(12):
+            call = {"name": "read", "arguments": json.dumps({"path": f"file_{number}.py"})}
+            output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(200))
+            result = {"role": "function", "name": "read", "content": output}
+            agent.say({"role": "assistant", "content": None, "function_call": call}, result)
+            roles = [message["role"] for message in agent.forwarded]
+            assert "tool" not in roles
+            results = [index for index, role in enumerate(roles) if role == "function"]
+            assert all("function_call" in agent.forwarded[index - 1] for index in results)
+        assert len(json.dumps(agent.forwarded)) < len(json.dumps(agent.history)) * 0.7

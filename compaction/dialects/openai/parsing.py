@@ -47,7 +47,7 @@ def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinn
     name = item.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
     if name == "function":
-        item, role = {**item, "tool_call_id": f"function_{as_text(item.get('name'))}"}, Role.TOOL
+        item, role = {**item, "tool_call_id": function_id(item.get("name"))}, Role.TOOL
     parts = _answer(item) if role is Role.TOOL else _parts(item, role)
     return Message(
         position=position,
@@ -60,6 +60,11 @@ def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinn
         source=item,
         patched=name not in _ROLES or not _is_sound(item, role or Role.USER, parts),
     )
+
+
+def function_id(name: JSON) -> str:
+    """Return the id of a call in the deprecated field `function_call`, which has none."""
+    return f"function_{as_text(name)}"
 
 
 def _is_sound(item: Mapping[str, Any], role: Role, parts: tuple[Part, ...]) -> bool:
@@ -109,7 +114,7 @@ def _parts(item: Mapping[str, Any], role: Role | None) -> tuple[Part, ...]:
         calls = item.get("tool_calls")
         parts += (_call(call) for call in (calls if isinstance(calls, list) else []))
         if isinstance(legacy := item.get("function_call"), Mapping):
-            call_id = f"function_{as_text(legacy.get('name'))}"
+            call_id = function_id(legacy.get("name"))
             parts.append(_call({"id": call_id, "type": "function", "function": legacy}))
     return tuple(parts)
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from compaction.capabilities import capabilities_of
 from compaction.dialects import get_dialect, parse_message
+from compaction.dialects.openai.functions import with_function_calls
 from compaction.on_demand import BETA, summarized_count, summary_request, without_remaining
 from compaction.provider_engine import ProviderParams, has_threshold, without_threshold
 from compaction.provider_summary import begins_with_signed, begins_with_summary, is_compaction
@@ -218,9 +219,16 @@ def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
     if not spans:
         raise NotServable(Reason.UNREADABLE)
     own = [body[begin:end] for begin, end in spans]
-    messages = [piece if isinstance(piece, bytes) else own[piece] for piece in edits.pieces]
+    pieces = edits.pieces
+    if any(b'"function_call"' in message for message in own):
+        pieces = [_with_function_calls(piece) if isinstance(piece, bytes) else piece for piece in pieces]
+    messages = [piece if isinstance(piece, bytes) else own[piece] for piece in pieces]
     messages += own[edits.count :]
     return body[:start] + b",".join(messages) + body[spans[-1][1] :], messages
+
+
+def _with_function_calls(piece: bytes) -> bytes:
+    return json_bytes(with_function_calls(json_value(piece))) if b'"function_' in piece else piece
 
 
 def _edited(edits: Edits, messages: Sequence[bytes]) -> range:
