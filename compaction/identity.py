@@ -68,12 +68,13 @@ def canonical(message: JSON) -> bytes:
         return _dumps(message)
     if "role" not in message:
         return _dumps(_plain(message))
-    calls = message.get("tool_calls")
+    calls, legacy = message.get("tool_calls"), message.get("function_call")
     said = [
         message["role"],
         _blocks(message.get("content")),
         [_call(call) for call in calls] if isinstance(calls, list) else [],
         message.get("tool_call_id"),
+        *([_plain(legacy)] if isinstance(legacy, Mapping) else []),
     ]
     return _dumps(said)
 

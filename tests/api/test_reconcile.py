@@ -314,6 +314,21 @@ def test_openai_histories_survive_a_changed_system_prompt(api: Api) -> None:
     assert (served["format"], served["reconciled"]["status"]) == ("openai", "appended")
 
 
+def test_answers_with_other_calls_in_the_deprecated_field_are_other_answers(api: Api) -> None:
+    def said(path: str) -> History:
+        call = {"name": "read_file", "arguments": json.dumps({"path": path})}
+        return [
+            {"role": "user", "content": "Read a file."},
+            {"role": "assistant", "content": None, "function_call": call},
+            {"role": "function", "name": "read_file", "content": f"The content of {path}"},
+        ]
+
+    reconcile(api, said("a.py"))
+    served = reconcile(api, [*said("b.py"), request("And now?")])
+    assert served["reconciled"]["status"] == "forked"
+    assert "a.py" not in json.dumps(served["messages"])
+
+
 @pytest.mark.parametrize("place", ["end", "nowhere"])
 def test_an_append_reads_no_stored_message(api: Api, place: str) -> None:
     api.post("sessions/", {"id": "s2", "policy": {"preset": "off"}})
