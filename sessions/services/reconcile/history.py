@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.selectors import GIVEN_KEY_IS_VALID
 from compaction.histories import Change
-from compaction.identity import REASONING, history_digest
+from compaction.identity import history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import RECORDED
 from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
@@ -40,7 +40,12 @@ from sessions.services.reconcile.known_messages import (
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
-from sessions.services.reconcile.rewrites import hashes_update, history_fork, spans_kept
+from sessions.services.reconcile.rewrites import (
+    hashes_update,
+    history_fork,
+    spans_kept,
+    without_reasoning,
+)
 from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
 from sessions.store import bodies
@@ -94,7 +99,7 @@ def _store(
         case Change.TRIMMED | Change.COMPACTED:
             return _compacted(target, request, sent, reading, matched)
         case Change.OMITTED:
-            return _append(target, request, sent, reading, _without_reasoning(matched), Status.APPENDED)
+            return _append(target, request, sent, reading, without_reasoning(matched), Status.APPENDED)
         case Change.SIDE:
             beside = side_session_create(parent=root)
             history = ClientHistory(session=beside, root=root, spans=[[0, None]], digest=history_digest(()))
@@ -221,13 +226,3 @@ def _compacted(
     marker: Mapping[str, Any] = {"trigger": "auto", "tokens_before": before}
     Turn.objects.filter(session=session, index=turn).update(client_compaction=marker)
     return result
-
-
-def _without_reasoning(matched: Matched) -> Matched:
-    """Remove the reasoning from the prompt that the client does not send again."""
-    session, history = matched.session, matched.history
-    at = positions(history, session.message_count)
-    removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
-    context_remove(session=session, positions=removed)
-    history.spans = spans_kept([each for each in at if each not in set(removed)], session.message_count)
-    return matched

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from compaction.edits import Op
 from compaction.histories import Change
+from compaction.identity import REASONING
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Compaction, Edit
 from sessions.selectors.reference_rates import CLIENT
@@ -28,8 +29,9 @@ def rewritten_history(
 ) -> ClientHistory | None:
     """Return a history that a request extends, although its client has rewritten the recorded one.
 
-    After a rewind, this is the history of a fork, which is created like by the recording of the call. Returns
-    None if no compaction has shortened the prompt of such a history. Raises `BadJson` or `InvalidHistory`.
+    After a rewind, this is the history of a fork, which is created like by the recording of the call. Removes
+    reasoning that the client has left out. Returns None if no compaction has shortened the prompt of such a
+    history. Raises `BadJson` or `InvalidHistory`.
     """
     root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
     if root is None:
@@ -42,14 +44,16 @@ def rewritten_history(
         return None
     if change is Change.EDITED:
         hashes_update(matched)
+    if change is Change.OMITTED:
+        matched = without_reasoning(matched)
     history = history_fork(matched).history if change is Change.DIVERGED else matched.history
     history.count, history.digest = count, reading.digest_at(count) or b""
     history_save(history)
     return history
 
 
-#: The last one has been recorded in the meantime.
-_REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED)
+#: An extended one has been recorded in the meantime.
+_REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED)
 
 
 def _is_compacted(matched: Matched, count: int) -> bool:
@@ -64,6 +68,16 @@ def hashes_update(matched: Matched) -> None:
     at = positions(matched.history, matched.session.message_count)
     pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
     hashes_write(matched.session, {position: new for position, old, new in pairs if old != new})
+
+
+def without_reasoning(matched: Matched) -> Matched:
+    """Remove the reasoning from the prompt that the client does not send again."""
+    session, history = matched.session, matched.history
+    at = positions(history, session.message_count)
+    removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
+    context_remove(session=session, positions=removed)
+    history.spans = spans_kept([each for each in at if each not in set(removed)], session.message_count)
+    return matched
 
 
 def history_fork(matched: Matched) -> Matched:
