@@ -78,6 +78,10 @@ class Provider(ABC):
         """Return the field of a request that contains its history."""
         return "messages"
 
+    def format(self, endpoint: str) -> str:
+        """Return the dialect of a session that begins with a call of the endpoint. Defaults to `name`."""
+        return self.name
+
     def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
         """Return what the request continues if the provider adds messages that it stores, else None."""
         return None

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import orjson
 
+from compaction.dialects.openai_responses.kinds import NAME
 from gateway.providers import responses
 from gateway.providers.base import (
     Answer,
@@ -88,6 +89,9 @@ class OpenAI(Provider):
 
     def history_field(self, endpoint: str) -> str:
         return "input" if endpoint in _RESPONSES else "messages"
+
+    def format(self, endpoint: str) -> str:
+        return NAME if endpoint in _RESPONSES else self.name
 
     def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
         return responses.continued(fields) if endpoint in _RESPONSES else None

@@ -179,6 +179,7 @@ def _create(place: Place, name: str | None, parent: AgentSession | None = None) 
     texts = [place.identity.client, text(place.fields.get("model"))]
     (client, model), _ = redact(texts, redaction=place.redaction)
     new = NewSession(
+        format=PROVIDERS[place.call.provider].format(place.call.endpoint),
         external_id=name,
         title=_title(place),
         agent=client[:100],

@@ -50,6 +50,11 @@ KNOWN: list[tuple[dict[str, Any], set[str], str | None]] = [
     ({"role": "assistant", "content": None}, {"openai"}, "openai"),
     ({"role": "assistant", "content": "x", "refusal": None}, {"openai"}, "openai"),
     ({"role": "developer", "content": "x"}, {"openai", "openai-responses"}, "openai"),
+    (
+        {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "x"}]},
+        {"openai-responses"},
+        "openai-responses",
+    ),
     (call("c", "f"), {"openai"}, "openai"),
     (result("c", "x"), {"openai"}, "openai"),
     ({"role": "function", "name": "f", "content": "x"}, {"openai"}, "openai"),

@@ -22,7 +22,9 @@ _ANSWERS = ("tool_calls", "function_call", "refusal", "audio", *sorted(REASONING
 
 #: The field of each type of part that consists of a text.
 _TEXTS = dict.fromkeys(("text", "input_text", "output_text"), "text")
-_PART_KINDS = frozenset({"image_url", "input_audio", "file", "refusal"})
+#: The types of part that only this dialect has, and all that are not a text.
+_OWN_PART_KINDS = frozenset({"image_url", "input_audio", "file"})
+_PART_KINDS = _OWN_PART_KINDS | {"refusal"}
 
 
 def message_error(item: JSON) -> str | None:
@@ -82,7 +84,7 @@ def recognizes(item: JSON) -> Match:
     if item["role"] in _OWN_ROLES or not _OWN_FIELDS.isdisjoint(item):
         return Match.CERTAIN
     content = item.get("content")
-    if isinstance(content, list) and any(part["type"] in _PART_KINDS for part in content):
+    if isinstance(content, list) and any(part["type"] in _OWN_PART_KINDS for part in content):
         return Match.CERTAIN
     is_typical = item["role"] in ("system", "developer") or "name" in item
     return Match.LIKELY if is_typical and "type" not in item else Match.POSSIBLE

@@ -78,7 +78,8 @@ def recognizes(item: JSON) -> Match:
     content = item["content"]
     if isinstance(content, list) and any(part["type"] in _TEXT_KINDS | MEDIA for part in content):
         return Match.CERTAIN
-    if "phase" in item or ("type" in item and isinstance(content, str)):
+    has_refusal = isinstance(content, list) and any(part["type"] == "refusal" for part in content)
+    if "phase" in item or ("type" in item and (isinstance(content, str) or has_refusal)):
         return Match.CERTAIN
     return Match.LIKELY if item["role"] == "developer" else Match.POSSIBLE
 
