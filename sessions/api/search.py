@@ -15,8 +15,10 @@ from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_encode, cursor_param, invalid_cursor, limit_param, paging
 from sessions.api.schema import error_responses, operation
 from sessions.models import AgentSession
+from sessions.selectors.message_changes import MessageChange
 from sessions.selectors.search.request import SearchExpression, search_expression
 from sessions.selectors.search.results import MOST_HITS, SearchHit, search
+from sessions.selectors.search.visibility import Visibility
 
 _Q = (
     'Words to find; none is mandatory. `"…"` requires a phrase, `-word` excludes messages. Conditions: '
@@ -111,6 +113,7 @@ def hit_json(hit: SearchHit, *, with_session: bool) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "in_prompt": hit.shown.visibility,
         "handle": hit.shown.handle,
+        "changes": [_change_json(change) for change in hit.shown.changes],
     }
     if not with_session:
         return found
@@ -118,4 +121,15 @@ def hit_json(hit: SearchHit, *, with_session: bool) -> dict[str, Any]:
     return {
         "session": {"id": str(session.pk), "external_id": session.external_id, "title": session.title},
         **found,
+    }
+
+
+def _change_json(change: MessageChange) -> dict[str, Any]:
+    effect = Visibility.EVICTED if change.is_removal else Visibility.SHORTENED
+    return {
+        "effect": effect,
+        "compaction": change.compaction,
+        "turn": change.turn,
+        "strategy": change.strategy,
+        "reason": change.reason,
     }

@@ -39,6 +39,20 @@ class Pinned(serializers.Serializer):
     pinned = serializers.BooleanField(help_text="Whether the message is pinned.")
 
 
+class MessageChange(serializers.Serializer):
+    effect = serializers.ChoiceField(
+        choices=[Visibility.SHORTENED.value, Visibility.EVICTED.value],
+        help_text="Whether the compaction shortened the message or removed it from the prompt.",
+    )
+    compaction = serializers.IntegerField(
+        allow_null=True,
+        help_text="Number of the compaction; null for one that the client of an imported log made.",
+    )
+    turn = serializers.IntegerField(help_text="The prompts after this turn contain the change.")
+    strategy = serializers.CharField(help_text="Strategy of the edit, for example `recap` or `client`.")
+    reason = serializers.CharField(allow_blank=True, help_text="Reason of the edit.")
+
+
 class SearchResult(serializers.Serializer):
     position = serializers.IntegerField(help_text="Position of the message.")
     turn = serializers.IntegerField(help_text="Turn of the message.")
@@ -60,6 +74,10 @@ class SearchResult(serializers.Serializer):
     )
     handle = serializers.CharField(
         allow_null=True, help_text="Handle that retrieves what the prompt no longer shows, if there is one."
+    )
+    changes = MessageChange(
+        many=True,
+        help_text="The edits because of which the prompt shortens or omits the message, oldest first.",
     )
 
 

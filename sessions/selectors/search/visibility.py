@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
 from compaction.edits import Op
 from sessions.models import AgentSession, Edit, PromptSnapshot
+from sessions.selectors.message_changes import MessageChange, message_changes
 from sessions.selectors.search.texts import Place
 
 
@@ -23,19 +24,26 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How a prompt shows a message. `handle` retrieves the hidden content, if there is a handle."""
+    """How a prompt shows a message, and the changes that led to it, oldest first.
+
+    `handle` retrieves the hidden content, if there is a handle.
+    """
 
     visibility: Visibility = Visibility.SHOWN
     handle: str | None = None
+    changes: Sequence[MessageChange] = ()
 
 
 def visibility_of(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> Mapping[Place, Shown]:
-    """Return how the current prompts show these messages. Two queries."""
+    """Return how the current prompts show these messages. Three queries."""
     edits = _edits([session.pk for session in sessions.values() if session.compaction_count])
-    return {
+    shown = {
         (session, position): _shown(sessions[session], position, edits[session])
         for session, position in places
     }
+    hidden = [place for place, each in shown.items() if each.visibility is not Visibility.SHOWN]
+    changes = message_changes(hidden)
+    return shown | {place: replace(shown[place], changes=changes.get(place, ())) for place in hidden}
 
 
 def _edits(ids: Sequence[UUID]) -> defaultdict[UUID, list[Edit]]:

@@ -9,6 +9,7 @@ from compaction.edits import Edit, Op
 from compaction.pipeline import Plan
 from compaction.record import Change, PlanState, record_of
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
@@ -45,7 +46,7 @@ def _eviction(first: int, last: int) -> Edit:
         op=Op.EVICT,
         position=first,
         end=last,
-        reason="removed by the client from its context",
+        reason=REMOVED_BY_CLIENT,
     )
 
 
