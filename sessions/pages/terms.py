@@ -21,6 +21,7 @@ _RULES: Mapping[str, str] = {
     "verbatim": "Unchanged, as pushed.",
     "shown": "Unchanged, as pushed.",
     "removed": "Not in the prompt.",
+    "client": "Removed by the client from its context.",
     "provider": "Removed by the provider, which replaced it with its summary.",
     "provider_summary": "Replaced by a summary that the provider wrote on demand.",
     "memory": "The working memory as of a compaction.",

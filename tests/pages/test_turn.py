@@ -8,6 +8,9 @@ from django.utils.html import strip_tags
 
 from sessions.pages.session.past_prompt_rows import HEAD_ROWS, PAGE_ROWS, TAIL_ROWS
 from sessions.selectors.past_prompts import outline_at
+from tests.api.client import Api
+from tests.api.statements import statements
+from tests.api.talk import push, request, whole_turn
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
@@ -90,9 +93,10 @@ def test_removed_hits_link_to_their_compaction(member_client, session, project):
     removed = [hit for hit in hits.context["hits"].hits if hit.fate == "removed"]
     edit = session.edits.get(op="evict")
     assert removed
-    assert {(hit.evicted_by.compaction, hit.evicted_by.turn) for hit in removed} == {(1, 11)}
+    assert {(hit.changes[-1].compaction, hit.changes[-1].turn) for hit in removed} == {(1, 11)}
     assert all(edit.position <= hit.hit.position <= edit.end for hit in removed)
-    assert "removed since turn 12" in one_line(hits)
+    assert "Removed after turn 11" in one_line(hits)
+    assert edit.reason in hits.text
     assert address("session_compaction", session, 1) in hits.text
     # Nothing was removed before that compaction.
     before = get(member_client, "session_past_prompt", session, 11, q="f0.py").context["hits"].hits
@@ -195,3 +199,81 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
         ):
             with django_assert_max_num_queries(most):
                 get(member_client, name, session, *more)
+
+
+@pytest.mark.slow
+def test_changed_rows_name_their_compaction_and_the_reason(member_client, project):
+    session = compacted_session(project, budget=20_000, name="shortened")
+    page = get(member_client, "session_past_prompt", session, 12, show="changed")
+    edits = {edit.position: edit for edit in session.edits.filter(op="replace")}
+    rows = page.context["window"].head
+    assert [row.first for row in rows] == sorted(edits)
+    for row in rows:
+        [change] = row.changes
+        assert (change.compaction, change.turn, change.reason) == (1, 11, edits[row.first].reason)
+    link = f'<a href="{address("session_compaction", session, 1)}">compaction 1</a>: '
+    assert one_line(page).count(link) == len(rows)
+    assert f'title="Compaction 1, after turn 11: {rows[0].changes[0].reason}"' in page.text
+    hits = get(member_client, "session_past_prompt", session, 12, q="line of a file").context["hits"].hits
+    shortened = [hit for hit in hits if hit.fate not in {"shown", "removed"}]
+    assert shortened
+    assert {(hit.changes[0].is_removal, hit.changes[0].compaction) for hit in shortened} == {(False, 1)}
+
+
+@pytest.mark.slow
+def test_a_removed_row_names_the_first_and_the_last_compaction(member_client, api_key, project):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}})
+    for number in range(30):
+        push(api, whole_turn(number))
+    session = project.agent_sessions.get(external_id="s1")
+    page = get(member_client, "session_past_prompt", session, 29)
+    [row] = [row for row in page.context["window"].head if row.is_evicted]
+    assert row.since == session.edits.filter(op="evict").earliest("pk").compaction.number
+    last = row.changes[0].compaction
+    assert row.since < last
+    first, other = (address("session_compaction", session, number) for number in (row.since, last))
+    text = one_line(page)
+    assert f'<a href="{first}">compactions {row.since}</a> to <a href="{other}">{last}</a>:' in text
+
+
+def test_messages_that_the_client_removed_are_a_row(member_client, api_key, project):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "format": "anthropic"})
+    history = [each for number in range(4) for each in whole_turn(number, lines=3)]
+    for messages in (history, [*history[8:], request("And now?")]):
+        assert api.post("sessions/s1/reconcile/", {"messages": messages}).status_code == 200
+    session = project.agent_sessions.get(external_id="s1")
+    page = get(member_client, "session_past_prompt", session, session.turn_count)
+    row, *others = page.context["window"].head
+    assert (row.first, row.last, row.rule, row.tokens, row.preview) == (0, 7, "client", 0, "")
+    assert [other.first for other in others] == list(range(8, 17))
+    assert page.context["outline"].message_count == 9
+    assert "removed by the client from its context" in page.text
+    assert "Show changes only" in page.text
+    opened = get(member_client, "session_past_prompt_entry", session, session.turn_count, 3).text
+    assert "Removed without a replacement." in opened
+    [hit, *_] = (
+        get(member_client, "session_past_prompt", session, session.turn_count, q="handler_0_1")
+        .context["hits"]
+        .hits
+    )
+    assert (hit.fate, hit.changes[0].compaction, hit.changes[0].strategy) == ("removed", 1, "client")
+
+
+@pytest.mark.slow
+def test_the_rows_take_the_same_statements_for_any_number_of_compactions(member_client, api_key, project):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 6_000}})
+    for number in range(40):
+        push(api, whole_turn(number))
+    session = project.agent_sessions.get(external_id="s1")
+
+    def counts(**query):
+        return {
+            len(statements(lambda: get(member_client, "session_past_prompt", session, turn, **query)))  # noqa: B023
+            for turn in (20, 39)
+        }
+
+    assert len(counts()) == 1
+    assert len(counts(q="handler_0_7")) == 1

@@ -56,6 +56,7 @@ def past_prompt_context(
         "changed": changed,
         "query": query,
         "counts": _counts(outline),
+        "has_changes": any(entry.rule != VERBATIM for entry in outline.rows),
     }
     if query:
         return context | {"hits": past_prompt_search(session, outline, query, zone_of(request))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.messages import Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -10,7 +10,8 @@ from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.text import visible
-from sessions.selectors.past_prompts import EntryContent, Outline, RecordedEdit, entry_contents, run_of
+from sessions.selectors.message_changes import MessageChange, message_changes
+from sessions.selectors.past_prompts import EntryContent, Outline, entry_contents, run_of
 
 #: Rows at the start and end of the initial page; rows between them are loaded on request.
 HEAD_ROWS, TAIL_ROWS = 20, 50
@@ -25,7 +26,8 @@ class PromptRow:
     """A row of the prompt. It represents the messages `first` to `last` of the transcript.
 
     `tokens_raw` is their original size, or None if they were evicted. `is_new` marks messages that the
-    previous call did not include.
+    previous call did not include. `changes` are what the edits did, and `since` is the compaction that first
+    removed messages of the row if a later one replaced its edit.
     """
 
     first: int
@@ -40,7 +42,8 @@ class PromptRow:
     is_error: bool
     is_new: bool
     is_pinned: bool
-    edits: Sequence[RecordedEdit]
+    changes: Sequence[MessageChange]
+    since: int | None = None
 
     @property
     def messages(self) -> int:
@@ -49,6 +52,14 @@ class PromptRow:
     @property
     def is_changed(self) -> bool:
         return self.rule != VERBATIM
+
+    @property
+    def why(self) -> str:
+        """All changes, one per line."""
+        return "\n".join(
+            f"Compaction {change.compaction}, after turn {change.turn}: {change.reason}"
+            for change in self.changes
+        )
 
     @property
     def is_evicted(self) -> bool:
@@ -77,7 +88,7 @@ def opening_window(
     session: AgentSession, outline: Outline, *, new_from: int, changed: bool = False
 ) -> Window:
     """Return the initial rows: all, or the start and end. `changed` selects edited messages only."""
-    shown = [entry for entry in outline.entries if entry.rule != VERBATIM or not changed]
+    shown = [entry for entry in outline.rows if entry.rule != VERBATIM or not changed]
     run: Sequence[Entry] = outline.run or () if not changed else ()
     count = len(shown) + len(run)
     if count <= HEAD_ROWS + TAIL_ROWS + 20:
@@ -117,7 +128,20 @@ def prompt_rows(
 ) -> list[PromptRow]:
     pieces = entry_contents(session=session, outline=outline, entries=entries)
     tools = _tool_names(pieces)
-    return [_row(piece, tools, new_from) for piece in pieces]
+    since = _since(session, outline, pieces)
+    return [_row(outline, piece, tools, new_from, since.get(piece.entry.first)) for piece in pieces]
+
+
+def _since(session: AgentSession, outline: Outline, pieces: Iterable[EntryContent]) -> Mapping[int, int]:
+    """Return the compaction that removed the first message of each removed row. One query."""
+    places = [(session.pk, piece.entry.first) for piece in pieces if piece.original is None]
+    changes = message_changes(places, turn=outline.after)
+    return {
+        position: change.compaction
+        for (_, position), found in changes.items()
+        for change in found
+        if change.is_removal and change.compaction is not None
+    }
 
 
 def _tool_names(pieces: Iterable[EntryContent]) -> dict[str, str]:
@@ -128,8 +152,11 @@ def _tool_names(pieces: Iterable[EntryContent]) -> dict[str, str]:
     return names
 
 
-def _row(piece: EntryContent, tools: dict[str, str], new_from: int) -> PromptRow:
+def _row(
+    outline: Outline, piece: EntryContent, tools: dict[str, str], new_from: int, since: int | None
+) -> PromptRow:
     entry, original = piece.entry, piece.original
+    changes = outline.changes_of(entry)
     text = entry.message.text if original is None else _beginning(original)
     return PromptRow(
         first=entry.first,
@@ -144,7 +171,8 @@ def _row(piece: EntryContent, tools: dict[str, str], new_from: int) -> PromptRow
         is_error=original is not None and any(result.is_error for result in original.tool_results),
         is_new=entry.first >= new_from and original is not None,
         is_pinned=original is not None and original.pinned,
-        edits=piece.edits,
+        changes=changes,
+        since=since if all(change.compaction != since for change in changes) else None,
     )
 
 

@@ -9,7 +9,8 @@ from datetime import tzinfo
 from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.search.hits import snippet_pieces
-from sessions.selectors.past_prompts import Eviction, Outline, eviction_covering, evictions_at
+from sessions.selectors.message_changes import MessageChange, message_changes
+from sessions.selectors.past_prompts import Outline
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import SearchHit, search
 
@@ -21,13 +22,12 @@ HITS = 30
 class PastHit:
     """A hit, and what the prompt showed of it.
 
-    `fate` is "shown", the rule that changed it, or "removed". `evicted_by` is the eviction that removed it,
-    or None if the client did: its compactions are not recorded as evictions.
+    `fate` is "shown", the rule that changed it, or "removed". `changes` led to it, oldest first.
     """
 
     hit: SearchHit
     fate: str
-    evicted_by: Eviction | None = None
+    changes: Sequence[MessageChange] = ()
 
     @property
     def pieces(self) -> Sequence[str]:
@@ -55,9 +55,14 @@ def past_prompt_search(session: AgentSession, outline: Outline, query: str, zone
     if request.is_empty:
         return PastHits(hits=[], replacements=[], problems=expression.problems)
     page = search(request, limit=HITS)
-    evictions = evictions_at(session=session, index=outline.index) if session.compaction_count else []
+    entries = {hit.position: outline.entry_at(hit.position) for hit in page.hits}
+    removed = [position for position, entry in entries.items() if entry is None or entry.is_generated]
+    removals = message_changes([(session.pk, position) for position in removed], turn=outline.after)
     return PastHits(
-        hits=[_hit(outline, evictions, hit) for hit in page.hits],
+        hits=[
+            _hit(outline, hit, entries[hit.position], removals.get((session.pk, hit.position), ()))
+            for hit in page.hits
+        ],
         replacements=_replacements(outline, query),
         has_more=page.has_more,
         problems=expression.problems,
@@ -74,8 +79,9 @@ def _replacements(outline: Outline, query: str) -> list[Entry]:
     ]
 
 
-def _hit(outline: Outline, evictions: Sequence[Eviction], hit: SearchHit) -> PastHit:
-    entry = outline.entry_at(hit.position)
+def _hit(outline: Outline, hit: SearchHit, entry: Entry | None, removals: Sequence[MessageChange]) -> PastHit:
     if entry is None or entry.is_generated:
-        return PastHit(hit=hit, fate="removed", evicted_by=eviction_covering(evictions, hit.position))
-    return PastHit(hit=hit, fate="shown" if entry.rule == VERBATIM else entry.rule)
+        return PastHit(hit=hit, fate="removed", changes=removals)
+    if entry.rule == VERBATIM:
+        return PastHit(hit=hit, fate="shown")
+    return PastHit(hit=hit, fate=entry.rule, changes=outline.changes_of(entry))

@@ -8,7 +8,6 @@ from sessions.selectors.past_prompts.changes import (
 )
 from sessions.selectors.past_prompts.contents import EntryContent, entry_contents, originals
 from sessions.selectors.past_prompts.diff import Change, Difference, outline_diff
-from sessions.selectors.past_prompts.evictions import Eviction, eviction_covering, evictions_at
 from sessions.selectors.past_prompts.outline import Outline, RecordedEdit, outline_at, prompt_end
 from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.selectors.past_prompts.runs import run_of
@@ -17,14 +16,11 @@ __all__ = [
     "Change",
     "Difference",
     "EntryContent",
-    "Eviction",
     "Outline",
     "PromptChange",
     "PromptChanges",
     "RecordedEdit",
     "entry_contents",
-    "eviction_covering",
-    "evictions_at",
     "originals",
     "outline_at",
     "outline_diff",

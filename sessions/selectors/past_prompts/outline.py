@@ -25,6 +25,7 @@ from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.client_context import affects, client_start
 from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
+from sessions.selectors.message_changes import MessageChange
 from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
 from sessions.selectors.prompts import components_of
 
@@ -41,12 +42,25 @@ _HEAD = 100
 class RecordedEdit:
     """An edit in a prompt, with its primary key and the number of its compaction.
 
-    `value.text` is loaded for evictions only. The text of a replaced part is loaded when it is shown.
+    The prompts after `turn` contain it. `value.text` is loaded for evictions only. The text of a replaced
+    part is loaded when it is shown.
     """
 
     id: int
     compaction: int
+    turn: int
     value: EditValue
+
+    @property
+    def change(self) -> MessageChange:
+        """What the edit did to its messages."""
+        return MessageChange(
+            is_removal=self.value.op is Op.EVICT,
+            compaction=self.compaction,
+            turn=self.turn,
+            strategy=self.value.strategy,
+            reason=self.value.reason,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +86,29 @@ class Outline:
     end: int
 
     @property
+    def after(self) -> int:
+        """The turn after which an edit is too late for this prompt.
+
+        A compaction after the last prompt was served is part of the next prompt only.
+        """
+        return self.index - 1 if self.turn is not None else self.index
+
+    @cached_property
+    def rows(self) -> Sequence[Entry]:
+        """The entries, and an empty one for each eviction without a replacement, in order."""
+        evictions = [edit.value for edit in self.edits if edit.value.op is Op.EVICT and not edit.value.text]
+        empty = [
+            Entry(
+                MessageValue(position=value.position, role=Role.USER, parts=()),
+                value.position,
+                value.end,
+                value.strategy,
+            )
+            for value in evictions
+        ]
+        return sorted([*self.entries, *empty], key=lambda entry: entry.first) if empty else self.entries
+
+    @property
     def tokens(self) -> int:
         """The estimated tokens of the whole prompt."""
         rest = self.run.tokens if self.run is not None else 0
@@ -88,8 +125,8 @@ class Outline:
         return self.message_count <= MOST_IN_JSON
 
     def between(self, first: int, end: int) -> list[Entry]:
-        """Return the entries that begin from position `first` up to `end`."""
-        found = [entry for entry in self.entries if first <= entry.first < end]
+        """Return the rows that begin from position `first` up to `end`."""
+        found = [entry for entry in self.rows if first <= entry.first < end]
         if self.run is not None:
             found += self.run[max(first - self.run.first, 0) : max(end - self.run.first, 0)]
         return found
@@ -97,6 +134,10 @@ class Outline:
     def edits_of(self, entry: Entry) -> Sequence[RecordedEdit]:
         """Return the edits that produced an entry."""
         return self._by_span.get((entry.first, entry.last, entry.is_generated), ())
+
+    def changes_of(self, entry: Entry) -> Sequence[MessageChange]:
+        """Return what the edits of an entry did, each once: several parts may be shortened for one reason."""
+        return list(dict.fromkeys(edit.change for edit in self.edits_of(entry)))
 
     @cached_property
     def _by_span(self) -> Mapping[tuple[int, int, bool], Sequence[RecordedEdit]]:
@@ -108,10 +149,10 @@ class Outline:
         return found
 
     def entry_at(self, position: int) -> Entry | None:
-        """Return the entry that shows or replaces the message at a position, or None."""
+        """Return the row that shows, replaces or omits the message at a position, or None."""
         if self.run is not None and self.run.first <= position < self.run.end:
             return self.run[position - self.run.first]
-        return next((entry for entry in self.entries if entry.first <= position <= entry.last), None)
+        return next((entry for entry in self.rows if entry.first <= position <= entry.last), None)
 
 
 def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -> Outline | None:
@@ -180,9 +221,9 @@ def _edits(session: AgentSession, selected: Q) -> list[RecordedEdit]:
         return []
     rows = edits_not_evicted(Edit.objects.filter(selected, session=session))
     light = [
-        RecordedEdit(id=id, compaction=number, value=_edit(op, values))
-        for id, number, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
-            "pk", "compaction__number", "op", *_FIELDS
+        RecordedEdit(id=id, compaction=number, turn=turn, value=_edit(op, values))
+        for id, number, turn, op, *values in rows.order_by("compaction__number", "ordinal").values_list(
+            "pk", "compaction__number", "compaction__first_turn", "op", *_FIELDS
         )
     ]
     named = _with_texts(light, Op.SHED, Op.RESTORE)  # their text names the component
