@@ -17,6 +17,7 @@ class Change(StrEnum):
     EXTENDED = "extended"  #: begins with all of it
     EDITED = "edited"  #: begins with all of it, but some messages have different content
     OMITTED = "omitted"  #: begins with all of it except the reasoning
+    REPLACED = "replaced"  #: dropped what it had sent last, before the answer: it belonged to that call only
     TRIMMED = "trimmed"  #: the client dropped messages after its system prompt
     COMPACTED = "compacted"  #: the client replaced messages with a summary
     SIDE = "side"  #: a side request outside the conversation, for example for a title
@@ -27,7 +28,7 @@ class Change(StrEnum):
 class Comparison:
     """`common` messages at the beginning are equal. From `new` on, messages are not stored yet.
 
-    `kept` is the index of the first stored message that follows the trimmed ones (TRIMMED only).
+    `kept` is the index of the first stored message that follows the dropped ones (REPLACED and TRIMMED only).
     """
 
     change: Change
@@ -38,6 +39,9 @@ class Comparison:
 
 #: Side requests have at most this many messages.
 _SIDE_MESSAGES = 4
+
+#: Maximum number of messages that a client adds to a single request only.
+_ONCE_MAX = 3
 
 #: A history is trimmed if it still contains at least this many of the last messages.
 _KEPT_MIN = 2
@@ -84,6 +88,8 @@ def compare(
         return Comparison(change=Change.OMITTED, common=len(spoken), new=len(spoken))
     if _is_edited(stored, sent, common):
         return Comparison(change=Change.EDITED, common=common, new=len(stored))
+    if kept := _answer_kept(stored, sent, common, messages[max(common - first, 0) :]):
+        return Comparison(change=Change.REPLACED, common=common, new=common + len(stored) - kept, kept=kept)
     if kept := _kept(stored, sent, common):
         return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
     if any(map(is_provider_summary, messages[max(common - first, 0) :][:_SUMMARY_WITHIN])):
@@ -137,6 +143,30 @@ def _kept(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> int:
         if stored[start] == sent[common] and kept == list(sent[common : common + len(kept)]):
             return start
     return 0
+
+
+def _answer_kept(
+    stored: Sequence[bytes], sent: Sequence[bytes], common: int, messages: Sequence[JSON]
+) -> int:
+    """Return the index of the stored answer at which the sent messages continue, or 0 if they do not.
+
+    Some clients add messages to a request that they do not keep, such as the time. These are the last ones
+    before its answer. `messages` are those sent after the common ones.
+    """
+    for start in range(common + 1, min(common + _ONCE_MAX, len(stored) - 1) + 1):
+        kept = list(stored[start:])
+        if kept == list(sent[common : common + len(kept)]) and all(map(_is_answer, messages[: len(kept)])):
+            return start
+    return 0
+
+
+def _is_answer(message: JSON) -> bool:
+    """Return whether the model wrote a message."""
+    if not isinstance(message, Mapping):
+        return False
+    kind = message.get("type")
+    is_item = isinstance(kind, str) and (kind == "reasoning" or kind.endswith("_call"))
+    return message.get("role") == "assistant" or is_item
 
 
 def _leading_system(messages: Sequence[JSON]) -> int:

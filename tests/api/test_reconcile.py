@@ -314,6 +314,20 @@ def test_openai_histories_survive_a_changed_system_prompt(api: Api) -> None:
     assert (served["format"], served["reconciled"]["status"]) == ("openai", "appended")
 
 
+def test_messages_of_a_single_request_are_removed_from_the_prompt(api: Api) -> None:
+    """Some clients add the time at the end of each request, and do not keep it."""
+    said: History = []
+    for number in range(4):
+        said += [request(f"Read file {number}.")]
+        reconcile(api, [*said, request(f"It is 9:4{number}.")])
+        push(api, [answer(f"File {number} is empty.")])
+        said += [answer(f"File {number} is empty.")]
+    served = reconcile(api, [*said, request("And now?")])
+    assert served["reconciled"]["status"] == "appended"
+    assert served["messages"] == [*said, request("And now?")]
+    assert AgentSession.objects.count() == 1
+
+
 def test_answers_with_other_calls_in_the_deprecated_field_are_other_answers(api: Api) -> None:
     def said(path: str) -> History:
         call = {"name": "read_file", "arguments": json.dumps({"path": path})}

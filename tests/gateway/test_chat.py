@@ -27,11 +27,16 @@ class Agent:
         self.headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk", "x-session-id": "s"}
         self.history: list[JSON] = [{"role": "user", "content": "Read all the files."}]
 
-    def say(self, answer: JSON, *results: JSON, is_stream: bool = True) -> Response:
-        """Send the history, get the answer and append it with the results of its calls."""
+    def say(self, answer: JSON, *results: JSON, is_stream: bool = True, once: str = "") -> Response:
+        """Send the history, get the answer and append it with the results of its calls.
+
+        `once` is the text of a system message at the end of this request only.
+        """
         talk = chat_stream if is_stream else chat_whole
         self.provider.otherwise = lambda received: talk(answer, prompt=len(received.body) // 4)
-        body = {"model": "gpt-5", "stream": is_stream, "messages": self.history}
+        body: JSON = {"model": "gpt-5", "stream": is_stream, "messages": [*self.history]}
+        if once:
+            body["messages"].append({"role": "system", "content": once})
         response = self.gateway.call("/openai/v1/chat/completions", json.dumps(body).encode(), self.headers)
         assert response.status == 200, response.body
         self.history += [answer, *results]
@@ -83,12 +88,22 @@ class TestCompactMode:
         assert self.work(agent, 10).startswith("compact; ")
         assert validate(agent.forwarded, "openai")
 
-    def work(self, agent: Agent, number: int, *, arguments: str = "{}") -> str:
+    @pytest.mark.slow
+    def test_requests_with_messages_that_the_agent_does_not_keep_are_compacted(self, agent: Agent) -> None:
+        modes = [self.work(agent, number, once=f"Turn {number}.") for number in range(14)]
+        assert all(mode.startswith("compact; ") for mode in modes[2:])
+        assert agent.forwarded[-1] == {"role": "system", "content": "Turn 13."}
+        assert "Turn 12." not in json.dumps(agent.forwarded)
+        session = AgentSession.objects.get()
+        assert session.turn_count == 14
+        assert session.compactions.filter(trigger="hard", state="done").exists()
+
+    def work(self, agent: Agent, number: int, *, arguments: str = "{}", once: str = "") -> str:
         """Call a tool. Returns how the request was handled."""
         call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": arguments}}
         output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(200))
         result = {"role": "tool", "tool_call_id": f"c{number}", "content": output}
-        response = agent.say({"role": "assistant", "content": None, "tool_calls": [call]}, result)
+        response = agent.say({"role": "assistant", "content": None, "tool_calls": [call]}, result, once=once)
         return response.headers["x-contextapp"]
 
     @pytest.mark.slow

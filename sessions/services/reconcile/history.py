@@ -45,6 +45,7 @@ from sessions.services.reconcile.rewrites import (
     history_fork,
     spans_kept,
     without_reasoning,
+    without_replaced,
 )
 from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
@@ -100,6 +101,8 @@ def _store(
             return _compacted(target, request, sent, reading, matched)
         case Change.OMITTED:
             return _append(target, request, sent, reading, without_reasoning(matched), Status.APPENDED)
+        case Change.REPLACED:
+            return _append(target, request, sent, reading, without_replaced(matched), Status.APPENDED)
         case Change.SIDE:
             beside = side_session_create(parent=root)
             history = ClientHistory(session=beside, root=root, spans=[[0, None]], digest=history_digest(()))

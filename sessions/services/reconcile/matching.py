@@ -115,6 +115,7 @@ _ORDER = {
     Change.EXTENDED: 4,
     Change.EDITED: 3,
     Change.OMITTED: 3,
+    Change.REPLACED: 3,
     Change.TRIMMED: 2,
     Change.COMPACTED: 1,
     Change.DIVERGED: 1,

@@ -30,7 +30,7 @@ def rewritten_history(
     """Return a history that a request extends, although its client has rewritten the recorded one.
 
     After a rewind, this is the history of a fork, which is created like by the recording of the call. Removes
-    reasoning that the client has left out. Returns None if no compaction has shortened the prompt of such a
+    what the client has left out. Returns None if no compaction has shortened the prompt of such a
     history. Raises `BadJson` or `InvalidHistory`.
     """
     root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
@@ -46,6 +46,8 @@ def rewritten_history(
         hashes_update(matched)
     if change is Change.OMITTED:
         matched = without_reasoning(matched)
+    if change is Change.REPLACED:
+        matched = without_replaced(matched)
     history = history_fork(matched).history if change is Change.DIVERGED else matched.history
     history.count, history.digest = count, reading.digest_at(count) or b""
     history_save(history)
@@ -53,7 +55,7 @@ def rewritten_history(
 
 
 #: An extended one has been recorded in the meantime.
-_REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED)
+_REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED, Change.REPLACED)
 
 
 def _is_compacted(matched: Matched, count: int) -> bool:
@@ -77,6 +79,15 @@ def without_reasoning(matched: Matched) -> Matched:
     removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
     context_remove(session=session, positions=removed)
     history.spans = spans_kept([each for each in at if each not in set(removed)], session.message_count)
+    return matched
+
+
+def without_replaced(matched: Matched) -> Matched:
+    """Remove the messages from the prompt that the client had added to a single request."""
+    session, history, comparison = matched.session, matched.history, matched.comparison
+    at = positions(history, session.message_count)
+    context_remove(session=session, positions=at[comparison.common : comparison.kept])
+    history.spans = spans_kept([*at[: comparison.common], *at[comparison.kept :]], session.message_count)
     return matched
 
 
