@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import brotli
 import zstandard
@@ -40,7 +43,7 @@ def decoded(data: bytes, encoding: str, *, most: int = _MOST_BYTES) -> bytes:
             raise Unreadable(f"unknown content encoding {name!r}")
         try:
             data = decode(data, most + 1)
-        except (zlib.error, brotli.error, zstandard.ZstdError) as error:
+        except (zlib.error, gzip.BadGzipFile, brotli.error, zstandard.ZstdError) as error:
             raise Unreadable(f"the body is not valid {name}: {error}") from None
         if len(data) > most:
             raise Unreadable("the body is too large")
@@ -48,13 +51,12 @@ def decoded(data: bytes, encoding: str, *, most: int = _MOST_BYTES) -> bytes:
 
 
 def _gzip(data: bytes, most: int) -> bytes:
-    """Decode gzip, which may have several members."""
-    decoded = b""
-    while data and len(decoded) < most:
-        member = zlib.decompressobj(wbits=31)
-        decoded += member.decompress(data, most - len(decoded))
-        data = member.unused_data.lstrip(b"\0")
-    return decoded
+    """Decode gzip, which may have several members. The time is in proportion to the data, however many."""
+    decoded, file = bytearray(), gzip.GzipFile(fileobj=io.BytesIO(data))
+    with suppress(EOFError):  # not completely received
+        while part := file.read1(min(most - len(decoded), _CHUNK)):
+            decoded += part
+    return bytes(decoded)
 
 
 def _deflate(data: bytes, most: int) -> bytes:
