@@ -91,7 +91,8 @@ def _reported_elsewhere(session: AgentSession, turns: Sequence[PreparedTurn]) ->
     ]
     rows = list(turns_by_id(project_id=session.project_id, calls=calls)) if calls else []
     if len(calls) < len(turns):
-        rows += Turn.objects.filter(session__in=family_of(session), source=TurnSource.TELEMETRY)
+        family = Turn.objects.filter(session__in=family_of(session), source=TurnSource.TELEMETRY)
+        rows += family.filter(message_count=0, request_id__isnull=False).exclude(session=session)
     known = {(row.session_id, row.index): row for row in rows if _is_reported(row)}
     return [_prepared(row) for row in known.values() if row.session_id != session.pk]
 
