@@ -93,7 +93,7 @@ def test_the_prompt_sizes_are_drawn(window):
 
 def test_the_causes_of_the_cost_change_lead_to_the_figures(window):
     window.goto(address("trends"))
-    causes = window.get_by_role("table").filter(has_text="Change of the cost")
+    causes = window.get_by_role("table").filter(has_text="Change in cost")
     expect(causes.get_by_role("row").nth(1)).to_contain_text("Prices and models")
     expect(window.locator("[data-prompt-sizes] canvas")).to_be_visible()
     causes.get_by_role("link", name="Input per call").press("Enter")
@@ -159,7 +159,7 @@ def test_pages_are_accessible_and_fit_a_phone(window):
         if name in {"trends", "lab"}:
             expect_chart(window)
         if name == "trends":
-            expect(window.get_by_role("rowheader", name="Change of the cost")).to_be_visible()
+            expect(window.get_by_role("rowheader", name="Change in cost")).to_be_visible()
         assert fits_in_width(window), name
         window.set_viewport_size(DESKTOP)
         assert barriers(window, looks) == [], name

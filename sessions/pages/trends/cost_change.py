@@ -32,7 +32,7 @@ class Cause:
 
 @require_safe
 def trends_cost_change(request: HttpRequest, slug: str) -> HttpResponse:
-    """Render the causes of the change of the cost, the largest effect first."""
+    """Render the causes of the change in cost, the largest effect first."""
     viewer = viewer_of(request, slug)
     parameters, _ = parameters_of(request)
     begin = first_usage(project_id=viewer.project.pk)
