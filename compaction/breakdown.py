@@ -67,6 +67,12 @@ class TokenBreakdown:
             tokens[name] = tokens.get(name, 0) + message.tokens
         return replace(self, tokens=tokens)
 
+    def subtract(self, messages: Iterable[Message]) -> TokenBreakdown:
+        """Return a breakdown that no longer counts these messages."""
+        counts = TokenBreakdown().add(messages).tokens
+        tokens = {name: max(count - counts.get(name, 0), 0) for name, count in self.tokens.items()}
+        return self.set(**tokens)
+
     def set(self, **components: int) -> TokenBreakdown:
         """Return a breakdown with these components replaced."""
         tokens = {**self.tokens, **components}

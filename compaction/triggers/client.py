@@ -6,6 +6,6 @@ from compaction.triggers.base import Trigger
 
 TRIGGER = Trigger(
     name="client",
-    meaning="The client compacted its own context.",
+    meaning="The client removed messages from its own context.",
     description="The client removed messages from its own context. Recorded, so that prompts follow it.",
 )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from compaction.referenced import How
 from sessions.selectors.reference_rates import CLIENT
+from sessions.selectors.savings import APPLIED
 from sessions.store.postgres import rows_fetch
 
 _FACTS: LiteralString = f"""
@@ -21,7 +22,7 @@ SELECT s.id, coalesce(c.numbers, '{{}}'), coalesce(c.turns, '{{}}'), c.mid_task,
          LEFT JOIN agent_sessions_message m
            ON m.session_id = c.session_id AND m.position = c.snapshot_position - 1
           AND m.role = 'assistant' AND m.tool_name <> ''
-        WHERE c.session_id = s.id AND c.state IN ('done', 'reverted')) c
+        WHERE c.session_id = s.id AND {APPLIED}) c
  CROSS JOIN LATERAL (
        SELECT count(*) AS lost
          FROM agent_sessions_edit e
@@ -36,7 +37,7 @@ SELECT s.id, coalesce(c.numbers, '{{}}'), coalesce(c.turns, '{{}}'), c.mid_task,
 class HealthFacts(NamedTuple):
     """Facts about one session.
 
-    `numbers` and `turns` are those of the applied compactions, in order. `mid_task` is the number of
+    `numbers` and `turns` are those of contextapp's applied compactions, in order. `mid_task` is the number of
     compactions while the newest message was a call without its result. `lost` is the number of edits that
     removed content that the model missed later; expanded content does not count. `revision` is the number of
     the newest revision of the working memory.

@@ -9,7 +9,17 @@ import pytest
 
 from accounts.models import Project
 from accounts.services import api_key_create
-from sessions.models import AgentSession, Compaction, Edit, Message, Turn
+from sessions.models import (
+    AgentSession,
+    Compaction,
+    Edit,
+    Message,
+    Turn,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+)
+from sessions.selectors.health_facts import health_facts
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import edits_for_request
 from sessions.services.reconcile.values import Sent
@@ -326,6 +336,30 @@ def test_messages_of_a_single_request_are_removed_from_the_prompt(api: Api) -> N
     assert served["reconciled"]["status"] == "appended"
     assert served["messages"] == [*said, request("And now?")]
     assert AgentSession.objects.count() == 1
+
+
+@pytest.mark.slow
+def test_messages_of_a_single_request_do_not_delay_compactions_or_hide_what_they_save(
+    api: Api, project: Project
+) -> None:
+    Webhook.objects.create(project=project, url="http://hooks.test/", events=list(WebhookEvent.values))
+    api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 4_000}})
+    said: History = []
+    for number in range(30):
+        said += [request(f"Read file {number}. " + f"line {number} " * 30)]
+        reconcile(api, [*said, request("It is late.")], "s2")
+        push(api, [answer(f"File {number} is empty. " * 20)], "s2")
+        said += [answer(f"File {number} is empty. " * 20)]
+    session = AgentSession.objects.get(external_id="s2")
+    own = session.compactions.exclude(trigger="client")
+    assert own.count() >= 2
+    assert session.compactions.count() - own.count() == 29
+    assert max(session.turns.values_list("prompt_served", flat=True)) <= 4_000
+    tokens = list(Message.objects.filter(session=session).values_list("tokens", flat=True))
+    assert sum(session.context_components.values()) == sum(tokens) - 29 * tokens[1]
+    events = WebhookDelivery.objects.values_list("compaction__trigger", flat=True)
+    assert set(events) == {own[0].trigger}
+    assert len(health_facts([session.pk])[session.pk].numbers) == own.count()
 
 
 def test_answers_with_other_calls_in_the_deprecated_field_are_other_answers(api: Api) -> None:

@@ -87,9 +87,12 @@ def session_compact(
 
 
 def compaction_apply(
-    *, compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin
+    *, compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin, reports: bool = True
 ) -> Compaction:
-    """Apply a plan, or skip the compaction if the plan has no effect. The caller has locked the session."""
+    """Apply a plan, or skip the compaction if the plan has no effect. The caller has locked the session.
+
+    `reports` specifies whether to report it to webhooks.
+    """
     session, is_done = loaded.session, plan.record.state is PlanState.DONE
     compaction.state = Compaction.State.DONE if is_done else Compaction.State.SKIPPED
     if not is_done:
@@ -103,7 +106,8 @@ def compaction_apply(
         _store_effects(compaction, loaded, plan, origin, shown)
     else:
         session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
-    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    if reports:
+        compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
 

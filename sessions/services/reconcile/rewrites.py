@@ -16,7 +16,7 @@ from sessions.models import AgentSession, ClientHistory, Compaction, Edit
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import spans_of
 from sessions.services.reconcile.branches import session_fork
-from sessions.services.reconcile.client_edits import context_remove
+from sessions.services.reconcile.client_edits import context_omit, context_remove
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.stored import hashes_write, history_save, positions
@@ -77,7 +77,7 @@ def without_reasoning(matched: Matched) -> Matched:
     session, history = matched.session, matched.history
     at = positions(history, session.message_count)
     removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
-    context_remove(session=session, positions=removed)
+    context_omit(session=session, positions=removed)
     history.spans = spans_kept([each for each in at if each not in set(removed)], session.message_count)
     return matched
 
@@ -86,7 +86,7 @@ def without_replaced(matched: Matched) -> Matched:
     """Remove the messages from the prompt that the client had added to a single request."""
     session, history, comparison = matched.session, matched.history, matched.comparison
     at = positions(history, session.message_count)
-    context_remove(session=session, positions=at[comparison.common : comparison.kept])
+    context_omit(session=session, positions=at[comparison.common : comparison.kept])
     history.spans = spans_kept([*at[: comparison.common], *at[comparison.kept :]], session.message_count)
     return matched
 
