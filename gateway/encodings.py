@@ -22,10 +22,10 @@ class Unreadable(ValueError):
     """A body cannot be decoded, or is too large or not a JSON object."""
 
 
-def decoded_or_empty(data: bytes, encoding: str) -> bytes:
-    """Return the decoded body, b"" if it cannot be decoded."""
+def decoded_or_empty(data: bytes, encoding: str, *, most: int = _MOST_BYTES) -> bytes:
+    """Return the decoded body, b"" if it cannot be decoded, or decodes to more than `most` bytes."""
     try:
-        return decoded(data, encoding)
+        return decoded(data, encoding, most=most)
     except Unreadable:
         return b""
 

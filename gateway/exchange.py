@@ -23,6 +23,9 @@ MODE = b"x-contextapp"
 #: Response headers with the provider's id of the request.
 _REQUEST_IDS = ("request-id", "x-request-id")
 
+#: Maximum size in bytes of a rejection that is read before it is passed on, also after its decoding.
+_LONGEST_REJECTION = 2**20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
@@ -147,16 +150,24 @@ async def _answer(
 ) -> tuple[httpx2.Response, AsyncIterator[bytes], Forward]:
     """Send the request, and return the response, the parts of its body, and the request that it answers."""
     response = await _sent(http, forward)
+    parts = response.aiter_raw()
     if response.status_code != 400 or not forward.repairs:
-        return response, response.aiter_raw(), forward
+        return response, parts, forward
+    body, accepted = b"", None
     try:
-        body = b"".join([part async for part in response.aiter_raw()])
-    finally:
+        async for part in parts:
+            body += part
+            if len(body) > _LONGEST_REJECTION:
+                return response, _chained(body, parts), forward
+        encoding = response.headers.get("content-encoding", "")
+        rejection = decoded_or_empty(body, encoding, most=_LONGEST_REJECTION)
+        accepted = forward.provider.accepted(forward.body, rejection)
+    except BaseException:
         await response.aclose()
-    rejection = decoded_or_empty(body, response.headers.get("content-encoding", ""))
-    accepted = forward.provider.accepted(forward.body, rejection)
+        raise
     if accepted is None or accepted == forward.body:
-        return response, _parts(body), forward
+        return response, _chained(body, parts), forward
+    await response.aclose()
     extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]
     log.warning(
         "%s rejected thinking for another prompt. It was sent again without thinking.", forward.url.host
@@ -178,20 +189,15 @@ async def _sent(http: upstream.Client, forward: Forward) -> httpx2.Response:
     )
 
 
-async def _parts(body: bytes) -> AsyncIterator[bytes]:
-    yield body
-
-
 async def _after_first(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Wait for the first part, and return all parts. Raises `httpx2.TransportError`."""
-    first = await anext(parts, b"")
+    return _chained(await anext(parts, b""), parts)
 
-    async def chained() -> AsyncIterator[bytes]:
-        yield first
-        async for part in parts:
-            yield part
 
-    return chained()
+async def _chained(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in parts:
+        yield part
 
 
 async def _unreachable(forward: Forward, send: Send, copy: Copy, error: Exception) -> None:

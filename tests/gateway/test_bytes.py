@@ -191,6 +191,21 @@ def test_events_arrive_one_by_one(gateway: Running, provider: Provider, api_key:
     assert response.read() == b"".join(parts[1:])
 
 
+def test_a_long_rejection_passes_before_it_is_complete(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    """In compact mode, rejections are read first, but an endless one must not fill the memory."""
+    go, parts = threading.Event(), [b"x" * (2**20 + 1), b"the end"]
+    provider.script = [Reply(status=400, parts=parts, go=go)]
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+    sent = request({"role": "user", "content": "Hi"})
+    connection.request("POST", f"/gateway{MESSAGES}", sent, headers(api_key, x_contextapp_mode="compact"))
+    response = connection.getresponse()
+    assert (response.status, response.read(len(parts[0]))) == (400, parts[0])
+    go.set()
+    assert response.read() == parts[1]
+
+
 @pytest.mark.slow
 def test_a_body_of_32_megabytes_passes(gateway: Running, provider: Provider, api_key: str) -> None:
     body = request({"role": "user", "content": "x" * 32_000_000})
