@@ -115,7 +115,8 @@ async def send(
     """
     for _ in range(2):
         started = time.monotonic()
-        current = Attempt(public_host=url.host if only_public else "")
+        # As the connection names it: `url.host` would be decoded if it is internationalized.
+        current = Attempt(public_host=url.raw_host.decode() if only_public else "")
         attempt.set(current)
         content = body if body or method in {"POST", "PUT", "PATCH"} else None
         request = httpx2.Request(method, url, headers=headers, content=content)

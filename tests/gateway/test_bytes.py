@@ -319,8 +319,9 @@ class TestProjectSettings:
         assert gateway.call(MESSAGES, b"{}", headers(api_key)).status == 502
         assert provider.received == []
 
+    @pytest.mark.parametrize("name", ["rebound.example.com", "xn--rebnden-p2a.example.com"])
     def test_a_name_that_resolves_to_another_address_later_receives_nothing(
-        self, gateway: Running, api_key: str, project: Project, monkeypatch: pytest.MonkeyPatch
+        self, gateway: Running, api_key: str, project: Project, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as inside:
             inside.settimeout(PATIENCE)
@@ -329,14 +330,14 @@ class TestProjectSettings:
             resolve = socket.getaddrinfo
 
             def rebound(host: Any, *more: Any, **options: Any) -> Any:
-                if host not in {"rebound.example.com", b"rebound.example.com"}:
+                if host not in {name, name.encode()}:
                     return resolve(host, *more, **options)
                 if options.get("flags", 0) & socket.AI_NUMERICHOST:
                     raise socket.gaierror
                 return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
 
             monkeypatch.setattr(socket, "getaddrinfo", rebound)
-            upstreams = {"anthropic": f"https://rebound.example.com:{port}"}
+            upstreams = {"anthropic": f"https://{name}:{port}"}
             gateway_update(project=project, changes={"upstreams": upstreams})
             with ThreadPoolExecutor() as threads:
                 response = threads.submit(gateway.call, MESSAGES, b"{}", headers(api_key))
