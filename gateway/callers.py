@@ -59,16 +59,16 @@ class Callers:
     async def find(self, text: str) -> Caller | None:
         """Return the caller with this key, or None if the key is malformed, unknown, expired or revoked.
 
-        If the store does not respond, returns the cached caller, or one without settings.
+        If the store does not respond, returns what it found for this key before, or for a new key a caller
+        without settings.
         """
         proof = KeyProof.of(text)
         if proof is None:
             return None
         now = time.monotonic()
-        until, known = self._known.get(proof.id, (0.0, None))
+        until, fallback = self._known.get(proof.id, (0.0, Caller(key=proof, is_verified=False)))
         if until > now:
-            return known
-        fallback = known or Caller(key=proof, is_verified=False)
+            return fallback
         if now < self._down_until:
             return fallback
         try:

@@ -70,7 +70,7 @@ class Compactor:
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self._patience = patience
-        self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._known: OrderedDict[tuple[bytes, str], Known] = OrderedDict()
         self._found: OrderedDict[tuple[bytes, str], Found] = OrderedDict()
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
 
@@ -138,10 +138,10 @@ class Compactor:
         return await loop.run_in_executor(self._threads, apply)
 
     def _last(self, caller: Caller, name: str) -> Known | None:
-        return self._known.get((caller.key.prefix, name)) if name else None
+        return self._known.get((caller.key.id, name)) if name else None
 
     def _keep(self, caller: Caller, name: str, known: Known) -> None:
-        _put(self._known, (caller.key.prefix, name), known)
+        _put(self._known, (caller.key.id, name), known)
 
     def _load(
         self, call: Call, caller: Caller, fields: Mapping[str, Any], identity: Identity, name: str
