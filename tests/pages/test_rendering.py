@@ -1,6 +1,7 @@
 """How the texts of a transcript are rendered."""
 
 import base64
+import tracemalloc
 
 import pytest
 from django.urls import reverse
@@ -72,6 +73,17 @@ def test_languages_are_known_by_file_name():
     assert language_of("C:\\work\\main.rs") == "rust"
     assert language_of("notes.txt") is None
     assert language_of("LICENSE") is None
+
+
+def test_long_paths_and_languages_do_not_stay_in_memory() -> None:
+    """They come from transcripts, and the process serves all projects."""
+    tracemalloc.start()
+    for number in range(30):
+        language_of(f"{'x' * 40_000}{number}.zz/{number}.zz")
+        markdown_html(f"```{'y' * 40_000}{number}\n```")
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 1_000_000
 
 
 def test_json_is_a_tree():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from django.utils.html import escape
@@ -33,10 +33,13 @@ def is_diff(text: str) -> bool:
     return _DIFF.search(text[:500]) is not None
 
 
-@cache
 def language_of(path: str) -> str | None:
     """Return the name of the language of a file by its name, or None if it is unknown or plain text."""
-    name = PurePosixPath(path.replace("\\", "/")).name[:100]
+    return _language_of_name(PurePosixPath(path.replace("\\", "/")).name[:100])
+
+
+@lru_cache(maxsize=1_000)
+def _language_of_name(name: str) -> str | None:
     found = find_lexer_class_for_filename(name) if name else None
     return found.aliases[0] if found is not None and found.name != "Text only" and found.aliases else None
 
@@ -44,7 +47,7 @@ def language_of(path: str) -> str | None:
 def code_html(text: str, language: str | None) -> SafeString:
     """Return the text with highlighted syntax, or escaped if the language is unknown."""
     shown = visible(text)
-    lexer = _lexer(language) if language and len(shown) <= MAX_LENGTH else None
+    lexer = _lexer(language[:100]) if language and len(shown) <= MAX_LENGTH else None
     if lexer is None:
         return escape(shown)
     html = highlight(shown, lexer, _FORMATTER)
@@ -76,7 +79,7 @@ def _numbered(lines: Iterable[str]) -> Iterator[re.Match[str]]:
         yield match
 
 
-@cache
+@lru_cache(maxsize=1_000)
 def _lexer(language: str) -> Lexer | None:
     try:
         found = find_lexer_class_by_name(language)
