@@ -303,6 +303,17 @@ def test_an_accepted_fact_outlives_its_session(api: Api, say: Say) -> None:
     assert (fact["text"], fact["session"], fact["seen_in"], fact["doubts"]) == (FACT, None, 1, [])
 
 
+@pytest.mark.parametrize("last", ["s1", "s2"])
+def test_a_proposal_is_deleted_with_the_last_session_that_has_it(api: Api, say: Say, last: str) -> None:
+    for name in ("s1", "s2"):
+        say(FACT, name=name)
+        come_to_rest(name)
+    for name in sorted(["s1", "s2"], key=last.__eq__):
+        assert facts(api)[FACT]["state"] == "proposed"
+        assert api.delete(f"sessions/{name}/").status_code == 204
+    assert facts(api) == {}
+
+
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_passes_count_each_session_once(

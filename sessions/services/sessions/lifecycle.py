@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q
 
 import pricing
 from accounts.actors import SYSTEM, Actor
@@ -15,13 +16,14 @@ from accounts.models import Project
 from accounts.services import audit_record
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
-from sessions.models import AgentSession, Preamble, SharedFact
+from sessions.models import AgentSession, FactObservation, Preamble, SharedFact
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import contents_remove
 from sessions.services.commits import after_commit
 from sessions.services.ingestion import NewPreamble
+from sessions.services.memory.fact_identity import facts_lock
 from sessions.store.blobs import is_external
 
 
@@ -180,10 +182,19 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
         target=locked.external_id,
         detail={"id": str(locked.pk), "turns": locked.turn_count, "messages": locked.message_count},
     )
-    # Facts that a user has accepted, or that other sessions have too, belong to the project.
-    facts = SharedFact.objects.filter(session=locked, seen_in__lte=1)
-    facts.exclude(state=SharedFact.State.ACCEPTED).delete()
+    _delete_facts(locked)
     locked.delete()
+
+
+def _delete_facts(session: AgentSession) -> None:
+    """Delete the facts that no other session has, except those that a user has accepted.
+
+    The others belong to the project.
+    """
+    facts_lock(project_id=session.project_id, agent=session.agent)
+    facts = SharedFact.objects.filter(Q(session=session) | Q(observations__session=session))
+    others = FactObservation.objects.filter(fact=OuterRef("pk")).exclude(session=session)
+    facts.exclude(state=SharedFact.State.ACCEPTED).exclude(Exists(others)).delete()
 
 
 _DELETE_MESSAGES = """
