@@ -43,6 +43,8 @@ class PoolCheck:
 class PageMiddleware:
     """Run `settings.PAGE_MIDDLEWARE` with all its hooks, except for requests to the API.
 
+    Browsers and proxies must not cache a page unless its view allows it.
+
     The hooks run in Django's order: `process_view` from the outermost layer to the innermost, the others
     from the innermost to the outermost.
     """
@@ -56,7 +58,11 @@ class PageMiddleware:
             self.pages = cast(Handler, convert_exception_to_response(layer))
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.api(request) if _is_api(request) else self.pages(request)
+        if _is_api(request):
+            return self.api(request)
+        response = self.pages(request)
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any

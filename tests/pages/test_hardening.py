@@ -56,6 +56,14 @@ def test_pages_run_no_third_party_scripts_and_cannot_be_framed(
             assert response["Referrer-Policy"] in {"same-origin", "no-referrer"}
 
 
+@pytest.mark.slow
+def test_no_page_is_cached(ids: dict[str, Any], owner_client: Client, subtests: Any) -> None:  # noqa: F811
+    for route, pattern in PAGES:
+        with subtests.test(route):
+            response = owner_client.get(address_of(pattern, ids))
+            assert "no-store" in response["Cache-Control"]
+
+
 def test_foreign_hosts_are_rejected(ids: dict[str, Any], owner_client: Client, subtests: Any) -> None:  # noqa: F811
     for route, pattern in PAGES:
         with subtests.test(route):
