@@ -53,6 +53,7 @@ def credential_rules() -> Iterator[Rule]:
     yield Rule(kind="authorization", anchor=_AUTHORIZATION_ANCHOR, find=_authorizations)
     yield Rule(kind="url-password", anchor=_URL_ANCHOR, find=_url_passwords)
     yield Rule(kind="credential", anchor=_ASSIGNED_ANCHOR, find=_assignments)
+    yield Rule(kind="credential", anchor=_PAIR_ANCHOR, find=_pairs)
 
 
 def named_secret(name: str, value: str) -> tuple[Span, str] | None:
@@ -139,6 +140,30 @@ def _is_secret(word: str, value: str, *, data: bool) -> bool:
     return looks_random(value) or (data and bool(_PASSWORD_NAME.match(word)) and looks_like_password(value))
 
 
+#: A name and its value as two members, such as environment variables in JSON or YAML: `name: …, value: …`.
+_PAIR_NAMES = rf"(?:{_NAMES}|authorization)"
+_PAIR_VALUE = r"[\\\"'`]*[ \t]*,?(?:\s|\\+[nrt])*[\\\"'`]*value[\\\"'`]*[ \t]*:[ \t]*"
+_PAIR_ANCHOR = rf"(?i){_PAIR_NAMES}{_PAIR_VALUE}"
+_PAIR_RE2 = compiled(
+    rf"(?i)\b(?:name|key)[\\\"'`]*[ \t]*:[ \t]*[\\\"'`]*"
+    rf"([\w.-]{{0,{_LONGEST_NAME}}}{_PAIR_NAMES}){_PAIR_VALUE}"
+)
+
+
+def _pairs(text: str) -> Iterator[Span]:
+    for match in _PAIR_RE2.finditer(text):
+        if (value := _value_at(text, match.end(), len(text))) is None:
+            continue
+        if (found := named_secret(match[1], text[slice(*value)])) is not None:
+            (start, end), _ = found
+            yield value[0] + start, value[0] + end
+
+
+def is_pair(name: str, value_name: str) -> bool:
+    """Return whether members with these names are the name of something and its value."""
+    return name.lower() in ("name", "key") and value_name.lower() == "value"
+
+
 _SCHEMES = r"(?:bearer|basic|token|apikey|bot|digest)"
 _BEARER = r"[A-Za-z0-9._~+/=-]{16,}"
 _HEADER = rf"authorization[\\\"'`\]]*[ \t]*[:=,][ \t\\\"'`]*(?:{_SCHEMES}[ \t]+)?"
@@ -168,16 +193,18 @@ def _is_basic(value: str) -> bool:
     return decoded.isascii() and b":" in decoded
 
 
-_URL = r"://[^/\s:@\"'<>\\`]{0,100}:([^/\s@\"'<>\\`(){}|]{4,100})@[\w\[.-]"
-_URL_ANCHOR = r"://[^/\s:@]*:[^/\s@]*@"
+#: Some programs, such as PHP, escape slashes in JSON.
+_SLASHES = r":\\*/\\*/"
+_URL = rf"{_SLASHES}[^/\s:@\"'<>\\`]{{0,100}}:([^/\s@\"'<>\\`(){{}}|]{{4,100}})@[\w\[.-]"
+_URL_ANCHOR = rf"{_SLASHES}[^/\s:@]*:[^/\s@]*@"
 _URL_RE2 = compiled(_URL)
-_URL_USER = re.compile(r"://([^:]*):\Z")
+_URL_USER = re.compile(rf"{_SLASHES}([^:]*):\Z")
 
 
 def _url_passwords(text: str) -> Iterator[Span]:
     for match in _URL_RE2.finditer(text):
         start, end = match.span(1)
-        password, user = text[start:end], _URL_USER.search(text, max(0, start - 110), start)
+        password, user = text[start:end], _URL_USER.search(text, max(0, start - 130), start)
         same = user is not None and user[1] == password
         if not same and is_typed_secret(password):
             yield start, end

@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from compaction.jsontext import dumps_bytes
-from redaction.credentials import named_secret
+from redaction.credentials import is_pair, named_secret
 from redaction.engine import redact_text, replaced, rules_to_apply
 from redaction.placeholders import Finding
 from redaction.project import Redaction
@@ -77,6 +77,7 @@ class _Literal:
 
 def _redacted(text: str, rules: Sequence[Rule], key: bytes, found: Counter[str]) -> str:
     literals = _literals(text)
+    _name_values(text, literals)
     for literal in literals:
         literal.new = _redacted_literal(literal, rules, key, found)
     _clear_signatures(text, literals)
@@ -96,6 +97,19 @@ def _literals(text: str) -> list[_Literal]:
         literals.append(_Literal(*match.span(1), decoded, None if is_key else name, decoded))
         name = decoded if is_key else None
     return literals
+
+
+def _name_values(text: str, literals: Sequence[_Literal]) -> None:
+    """Give the value of `{"name": "DB_PASSWORD", "value": "…"}` its real name."""
+    for index in range(3, len(literals)):
+        name, key, value = literals[index - 2 : index + 1]
+        if (
+            name.name is not None
+            and value.name is key.text
+            and is_pair(name.name, value.name)
+            and not _BRACKET.search(text, name.end, key.start)
+        ):
+            value.name = name.text
 
 
 def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, found: Counter[str]) -> str:

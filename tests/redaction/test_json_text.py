@@ -54,6 +54,44 @@ values = st.recursive(
 )
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("key", ["name", "Key"])
+def test_the_name_of_a_value_may_be_another_member(key: str, depth: int) -> None:
+    """Environment variables in manifests and task definitions."""
+
+    def raw_of(value: Any) -> bytes:
+        for _ in range(depth):
+            value = json.dumps(value, indent=2)
+        return json.dumps(value).encode()
+
+    password = "s7rong" + "Horse"
+    clean, [found] = redact_bytes(raw_of([{key: "DB_PASSWORD", "value": password}]), redaction=KEY)
+    assert (found.kind, found.count, password.encode() in clean) == ("credential", 1, False)
+    others = raw_of([{key: "token", "value": "hello"}, {key: "password"}, {"value": password}])
+    assert redact_bytes(others, redaction=KEY) == (others, ())
+
+
+def test_a_header_may_be_an_object_with_its_name_and_value() -> None:
+    basic = "Ym9iOlRyMHViNGRv" + "cjN4eXo5"
+    clean, [found] = redact([{"name": "Authorization", "value": f"Basic {basic}"}], redaction=KEY)
+    assert (found.kind, basic in str(clean)) == ("authorization", False)
+
+
+def test_the_name_of_a_value_in_yaml_may_be_another_member() -> None:
+    text = "env:\n  - name: DB_PASSWORD\n    value: {}\n  - name: DB_TOKEN\n    valueFrom: db1token2name3\n"
+    clean, _ = redact(text.format("s7rong" + "Horse"), redaction=KEY)
+    assert re.fullmatch(re.escape(text).replace(r"\{\}", r"\[redacted:credential:\w+\]"), clean)
+
+
+def test_passwords_in_urls_whose_slashes_are_escaped_in_json_in_a_string_are_found() -> None:
+    url, password = "postgres://app:{}@db.internal/app", "s7rong" + "horse"
+    inner = json.dumps({"url": url.format(password)}).replace("/", "\\/")
+    clean, [found] = redact(inner, redaction=KEY)
+    assert (found.kind, password in clean) == ("url-password", False)
+    same = json.dumps({"url": url.format("app")}).replace("/", "\\/")
+    assert redact(same, redaction=KEY) == (same, ())
+
+
 def test_a_secret_that_another_one_follows_without_a_boundary_is_found() -> None:
     key = "AKIA" + "IOSFODNN7EXAMPLX"
     hook = "https://hooks.slack.com/services/" + "TXI8NERMW/B1A2B3C4D/833Tc6O6xCwSz7xypoUBaydo"

@@ -53,6 +53,7 @@ UNITS = (
     "password = ",
     "token:",
     "token:a1",
+    "name: token, value: ",
     "-----BEGIN RSA PRIVATE KEY-----\n",
     "eyJ",
     "://a:b",
