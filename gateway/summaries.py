@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 #: Seconds to wait for a summary.
 _PATIENCE = 300
 
+#: Maximum size of the response with a summary in bytes.
+_MOST_BYTES = 2**22
+
 _ENCODING = b"accept-encoding"
 
 
@@ -76,8 +79,12 @@ class Summaries:
         response = await upstream.send(
             self._http, forward.method, forward.url, headers, body, only_public=forward.only_public
         )
+        data = bytearray()
         try:
-            data = await response.aread()
+            async for part in response.aiter_bytes():
+                data += part
+                if len(data) > _MOST_BYTES:
+                    return OnDemandSummary(reason="the response of the provider is too large")
         finally:
             await response.aclose()
         if response.status_code != 200:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from itertools import pairwise
 from typing import Any
 
@@ -223,8 +224,9 @@ class TestOnDemand:
             Reply(status=529, parts=[b'{"type":"error","error":{"type":"overloaded_error"}}']),
             Reply(parts=[b'{"content":[],"stop_reason":"max_tokens","usage":{}}']),
             Reply(parts=[b"<html>"]),
+            Reply(parts=[b" " * (2**22 + 1), b"{}"], go=threading.Event()),
         ],
-        ids=["overloaded", "cut off", "not JSON"],
+        ids=["overloaded", "cut off", "not JSON", "endless"],
     )
     def test_without_a_summary_the_agent_goes_on(self, worker: Worker, claude: Claude, reply: Reply) -> None:
         claude.replies = [reply]
