@@ -59,6 +59,7 @@ def cost_budgets_check() -> None:
 def retention_run() -> None:
     retention.retention_run()
     jobs.import_jobs_expire()
+    deliveries.deliveries_expire()
 
 
 @shared_task(name=dispatch.IMPORT_STEP)  # type: ignore[untyped-decorator]

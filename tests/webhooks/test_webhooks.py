@@ -21,6 +21,7 @@ from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
 from sessions.services.targets import ForbiddenAddress, target_of
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send, event_emit
 from sessions.services.webhooks.subscriptions import webhook_delete
+from sessions.tasks import retention_run
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
 from tests.background.world import eventually
@@ -235,6 +236,19 @@ def test_a_skipped_compaction_is_reported(api: Api, other: Receiver) -> None:
     api.post("sessions/s1/compact/", {})
     assert json.loads(bytes(WebhookDelivery.objects.get().body))["compaction"]["state"] == "skipped"
     assert Compaction.objects.get().state == "skipped"
+
+
+def test_old_deliveries_are_deleted_with_what_they_say_about_sessions(
+    api: Api, other: Receiver, project: Project
+) -> None:
+    webhook_create(api, other.url, events=["tool_output.spike"])
+    for state in ("sent", "failed", "pending", "sent"):
+        event_emit(project_id=project.pk, event="tool_output.spike", payload={"session": {"id": "s1"}})
+        WebhookDelivery.objects.filter(pk=WebhookDelivery.objects.latest("pk").pk).update(state=state)
+    newest = WebhookDelivery.objects.latest("pk")
+    WebhookDelivery.objects.exclude(pk=newest.pk).update(created_at=timezone.now() - timedelta(days=31))
+    retention_run()
+    assert sorted(WebhookDelivery.objects.values_list("state", flat=True)) == ["pending", "sent"]
 
 
 class TestApi:

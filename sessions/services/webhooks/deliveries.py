@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 #: after it applies only if the worker died during that attempt.
 PAUSES = (10, 60, 300, 1_800, 7_200, 21_600, 43_200, 43_200)
 
+#: Time after which a delivery that was sent or has failed is deleted.
+KEPT = timedelta(days=30)
+
 #: Maximum number of deliveries per sweep.
 _BATCH = 200
 
@@ -189,3 +192,9 @@ def deliveries_sweep() -> int:
     """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number."""
     pending = WebhookDelivery.objects.filter(is_free(longest=None), state=WebhookDelivery.State.PENDING)
     return sum(map(delivery_dispatch, oldest_first(pending).values_list("pk", flat=True)[:_BATCH]))
+
+
+def deliveries_expire() -> int:
+    """Delete the old deliveries, which name sessions that may be deleted by now. Returns their number."""
+    old = WebhookDelivery.objects.filter(created_at__lt=timezone.now() - KEPT)
+    return old.exclude(state=WebhookDelivery.State.PENDING).delete()[0]
