@@ -1,4 +1,4 @@
-"""The login form, which limits the rate of password guesses."""
+"""The forms that check a password, which limit the rate of guesses."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.timesince import timeuntil
 
 from accounts.services.login_failures import attempt_begin, attempt_succeeded
 
@@ -28,6 +29,22 @@ class LoginForm(AuthenticationForm):
         data = super().clean()
         attempt_succeeded(name=name, address=address)
         return data
+
+
+class PasswordForm(PasswordChangeForm):
+    """Django's form to change the password, which rejects the old one for some time after several failures.
+
+    Otherwise, whoever uses the session of a user could guess the password and take over the account.
+    """
+
+    def clean_old_password(self) -> str:
+        name, account = self.user.get_username(), f"account {self.user.pk}"
+        if wait := attempt_begin(name=name, address=account):
+            time = timeuntil(timezone.now() + wait)
+            raise forms.ValidationError(f"Too many failed attempts. Try again in {time}.", "throttled")
+        password: str = super().clean_old_password()
+        attempt_succeeded(name=name, address=account)
+        return password
 
 
 def address_of(request: HttpRequest | None) -> str:

@@ -4,7 +4,7 @@ from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from accounts.invitations import invitation_page
-from accounts.login import LoginForm
+from accounts.login import LoginForm, PasswordForm
 from sessions.api import docs, health, otel
 from sessions.api.mcp.views import Mcp
 
@@ -19,7 +19,7 @@ urlpatterns = [
     ),
     path(
         "password/",
-        auth_views.PasswordChangeView.as_view(success_url="/"),
+        auth_views.PasswordChangeView.as_view(success_url="/", form_class=PasswordForm),
         name="password_change",
     ),
     path("invitations/<str:token>/", invitation_page, name="invitation"),

@@ -112,6 +112,19 @@ def test_the_password_can_be_changed(member, member_client):
     assert log_in("marc", new).status_code == 302
 
 
+def test_guesses_of_the_old_password_are_limited(member, member_client):
+    new = "another long one 7"
+    form = {"old_password": RIGHT, "new_password1": new, "new_password2": new}
+    for _ in range(FREE_ATTEMPTS):
+        assert member_client.post("/password/", form | {"old_password": "wrong"}).status_code == 200
+    assert b"Too many failed attempts" in member_client.post("/password/", form).content
+    assert log_in("marc", RIGHT).status_code == 302  # logins are counted separately
+    LoginFailure.objects.update(at=timezone.now() - FIRST_DELAY)
+    assert member_client.post("/password/", form).status_code == 302
+    assert log_in("marc", new).status_code == 302
+    assert not LoginFailure.objects.exists()
+
+
 def test_htmx_is_sent_to_the_login_page_and_back(project):
     page = f"/p/{project.slug}/sessions/?q=pool"
     response = Client().get(
