@@ -8,6 +8,7 @@ without edits is the same object in the view, so `is` verifies that it was not c
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -151,7 +152,7 @@ def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
 
 def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits that have an effect, without those that a later one covers."""
-    evicted: list[tuple[int, int]] = []
+    evicted = _Spans()
     parts: set[tuple[int, int | None]] = set()
     components: set[str] = set()
     kept: list[Edit] = []
@@ -162,16 +163,37 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
                 kept.append(edit)
             components.add(component)
             continue
-        if evicted and any(first <= edit.position and edit.end <= last for first, last in evicted):
+        if evicted.cover(edit.position, edit.end):
             continue
         if edit.op is Op.EVICT:
-            evicted.append((edit.position, edit.end))
+            evicted.add(edit.position, edit.end)
         elif (edit.position, edit.part) in parts:
             continue
         else:
             parts.add((edit.position, edit.part))
         kept.append(edit)
     return tuple(reversed(kept))
+
+
+class _Spans:
+    """Spans in order, without those within another one. A check takes logarithmic time.
+
+    A session may have hundreds of evictions, if its client omits messages at each call.
+    """
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []
+
+    def cover(self, first: int, last: int) -> bool:
+        """Return whether one of the spans contains `first` to `last`."""
+        index = bisect_right(self._firsts, first) - 1
+        return index >= 0 and last <= self._lasts[index]
+
+    def add(self, first: int, last: int) -> None:
+        """Add a span that the others do not cover."""
+        within = slice(bisect_left(self._firsts, first), bisect_right(self._lasts, last))
+        self._firsts[within], self._lasts[within] = [first], [last]
 
 
 def apply(
