@@ -338,6 +338,30 @@ def test_messages_of_a_single_request_are_removed_from_the_prompt(api: Api) -> N
     assert AgentSession.objects.count() == 1
 
 
+def with_once(api: Api, turns: int, session: str) -> History:
+    """Send requests with a last message that the client does not keep, and return what it keeps."""
+    api.post("sessions/", {"id": session})
+    said: History = []
+    for number in range(turns):
+        said += [request(f"Read file {number}.")]
+        reconcile(api, [*said, request("It is late.")], session)
+        push(api, [answer(f"File {number} is empty.")], session)
+        said += [answer(f"File {number} is empty.")]
+    return said
+
+
+def test_a_fork_after_many_messages_of_single_requests_takes_no_more_statements(api: Api) -> None:
+    taken = []
+    for turns in (4, 9):
+        said = with_once(api, turns, f"s{turns}")
+        changed = [*said[:-1], answer("File 0 is large."), request("Go on.")]
+        taken.append(len(statements(lambda: reconcile(api, changed, f"s{turns}"))))  # noqa: B023
+        fork = AgentSession.objects.get(parent__external_id=f"s{turns}")
+        assert fork.compaction_count >= turns - 2
+        assert api.get(f"sessions/{fork.pk}/prompt/").json()["messages"] == changed
+    assert taken[0] == taken[1]
+
+
 @pytest.mark.slow
 def test_messages_of_a_single_request_do_not_delay_compactions_or_hide_what_they_save(
     api: Api, project: Project
