@@ -30,7 +30,7 @@ _TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=15)
 
 #: Seconds within which a request fails on a connection that the provider has closed. If one fails later, the
-#: model may have answered it, and would be paid twice.
+#: model may have answered it, and the call would be billed twice.
 CLOSED_WITHIN = 2.0
 
 #: Maximum size of a response's headers in bytes. The default of 100 KB is less than some clients accept.

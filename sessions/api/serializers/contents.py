@@ -77,7 +77,7 @@ class SearchResult(serializers.Serializer):
     )
     changes = MessageChange(
         many=True,
-        help_text="The edits because of which the prompt shortens or omits the message, oldest first.",
+        help_text="The edits that shortened or removed the message in the prompt, oldest first.",
     )
 
 

@@ -1,6 +1,6 @@
 """Redact and shorten the names, ids and labels of reports. Their content is redacted when it is stored.
 
-They are shortened last, because no rule would recognize a secret of which the end is cut off.
+They are shortened last, because no rule would recognize a secret whose end is cut off.
 """
 
 from __future__ import annotations
