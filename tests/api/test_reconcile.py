@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from accounts.models import Project
 from accounts.services import api_key_create
@@ -348,6 +350,23 @@ def with_once(api: Api, turns: int, session: str) -> History:
         push(api, [answer(f"File {number} is empty.")], session)
         said += [answer(f"File {number} is empty.")]
     return said
+
+
+@pytest.mark.slow
+def test_each_removal_of_such_messages_is_counted_once(
+    api: Api, client: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    def counted() -> float:
+        text = client.get("/metrics").content.decode()
+        found = re.search(
+            r'^contextapp_compactions_total\{state="done",trigger="client"\} (\S+)$', text, re.MULTILINE
+        )
+        return float(found[1]) if found else 0.0
+
+    before = counted()
+    with django_capture_on_commit_callbacks(execute=True):
+        with_once(api, 4, "s4")
+    assert counted() - before == 3
 
 
 def test_a_fork_after_many_messages_of_single_requests_takes_no_more_statements(api: Api) -> None:

@@ -91,7 +91,7 @@ def compaction_apply(
 ) -> Compaction:
     """Apply a plan, or skip the compaction if the plan has no effect. The caller has locked the session.
 
-    `reports` specifies whether to report it to webhooks.
+    `reports` specifies whether webhooks receive its end.
     """
     session, is_done = loaded.session, plan.record.state is PlanState.DONE
     compaction.state = Compaction.State.DONE if is_done else Compaction.State.SKIPPED

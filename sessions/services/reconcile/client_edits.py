@@ -8,7 +8,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit, Op
 from compaction.pipeline import Plan
 from compaction.record import Change, PlanState, record_of
-from sessions.models import AgentSession, Compaction, WebhookEvent
+from sessions.models import AgentSession, Compaction
 from sessions.selectors.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load
@@ -17,7 +17,6 @@ from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import plan_request, view_load
 from sessions.services.compactions.recaps import RecapOrigin
-from sessions.services.webhooks.deliveries import compaction_event_emit
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
@@ -26,31 +25,30 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     Ends a compaction in progress, because it was planned for another context.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
-    compaction = compaction_open(
-        session=session, trigger=CLIENT, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
-    )
-    _remove(session, positions, compaction)
-    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
-    return compaction
+    return _remove(session, positions)
 
 
 def context_omit(*, session: AgentSession, positions: Sequence[int]) -> None:
     """Remove messages that the client sent only once. The caller has locked the session.
 
-    A client may do so at each call. Therefore, the re-trigger cursor stays, and no webhook is called. Ends a
-    compaction in progress, because the numbers of compactions are in the order of their edits.
+    A client may do so at each call, so this does not move the re-trigger cursor, and webhooks do not receive
+    it. Ends a compaction in progress, because the numbers of compactions are in the order of their edits.
     """
     fired_tokens, fired_turn = session.fired_tokens, session.fired_turn
     compaction_supersede(session=session, reason="the client left out messages that it had sent")
-    compaction = compaction_open(
-        session=session, trigger=CLIENT, state=Compaction.State.DONE, policy=policy_of(session.policy)
-    )
-    _remove(session, positions, compaction)
+    _remove(session, positions, reports=False)
     session.fired_tokens, session.fired_turn = fired_tokens, fired_turn
     session.save(update_fields=["fired_tokens", "fired_turn"])
 
 
-def _remove(session: AgentSession, positions: Sequence[int], compaction: Compaction) -> None:
+def _remove(session: AgentSession, positions: Sequence[int], *, reports: bool = True) -> Compaction:
+    compaction = compaction_open(
+        session=session,
+        trigger=CLIENT,
+        state=Compaction.State.RUNNING,
+        policy=policy_of(session.policy),
+        reports=reports,
+    )
     loaded = view_load(session)
     ranges = _ranges(positions)
     edits = tuple(_eviction(first, last) for first, last in ranges)
@@ -58,13 +56,14 @@ def _remove(session: AgentSession, positions: Sequence[int], compaction: Compact
     change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=CLIENT, goal=after.tokens)
     record = record_of(plan_request(loaded, trigger=CLIENT), change)
     plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
-    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(), reports=False)
+    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(), reports=reports)
     session.refresh_from_db()
     rows = messages_load(session.pk, [(first, last + 1) for first, last in ranges])
     # Not the size of the view: contextapp's own edits do not shorten the client's prompt.
     context = TokenBreakdown(tokens=session.context_components)
     session.context_components = dict(context.subtract(row.value(session.format) for row in rows).tokens)
     session.save(update_fields=["context_components"])
+    return compaction
 
 
 def _eviction(first: int, last: int) -> Edit:
