@@ -8,7 +8,6 @@ without edits is the same object in the view, so `is` verifies that it was not c
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from compaction.entries import VERBATIM, Entry, PartEdits, edited_entry
 from compaction.invariants.pairs import Pairs, matches, safe_cuts
 from compaction.messages import Message, Role, Text
 from compaction.provider_summary import ON_DEMAND, block_message
+from compaction.spans import Spans
 
 #: Key of edits of the memory's text, as opposed to edits that shed or restore it.
 _MEMORY_TEXT = "memory text"
@@ -152,7 +152,7 @@ def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
 
 def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits that have an effect, without those that a later one covers."""
-    evicted = _Spans()
+    evicted = Spans()
     parts: set[tuple[int, int | None]] = set()
     components: set[str] = set()
     kept: list[Edit] = []
@@ -173,27 +173,6 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
             parts.add((edit.position, edit.part))
         kept.append(edit)
     return tuple(reversed(kept))
-
-
-class _Spans:
-    """Spans in order, without those within another one. A check takes logarithmic time.
-
-    A session may have hundreds of evictions, if its client omits messages at each call.
-    """
-
-    def __init__(self) -> None:
-        self._firsts: list[int] = []
-        self._lasts: list[int] = []
-
-    def cover(self, first: int, last: int) -> bool:
-        """Return whether one of the spans contains `first` to `last`."""
-        index = bisect_right(self._firsts, first) - 1
-        return index >= 0 and last <= self._lasts[index]
-
-    def add(self, first: int, last: int) -> None:
-        """Add a span that the others do not cover."""
-        within = slice(bisect_left(self._firsts, first), bisect_right(self._lasts, last))
-        self._firsts[within], self._lasts[within] = [first], [last]
 
 
 def apply(

@@ -99,6 +99,7 @@ class ContextAppMiddleware(AgentMiddleware):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
+        self._summary = ""  # the text of the last stored summary
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
@@ -127,9 +128,14 @@ class ContextAppMiddleware(AgentMiddleware):
         )
 
     def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> list[AnyMessage]:
-        if any(_is_summary(message) for message in messages):
+        summary = next((message.text for message in messages if _is_summary(message)), "")
+        if summary not in ("", self._summary):
             fields["compacted"] = True
-        return compact(self.session, messages, _CODEC, **_report(messages), **fields)
+
+        def stored(_: str) -> None:
+            self._summary = summary
+
+        return compact(self.session, messages, _CODEC, reconciled=stored, **_report(messages), **fields)
 
 
 def _is_summary(message: BaseMessage) -> bool:
