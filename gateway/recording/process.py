@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 _NICE = 5
 
 #: Times that the process may die while it records a call, before that call is given up.
-_MOST_DEATHS = 5
+MOST_DEATHS = 5
 
 
 class RecordingProcess:
@@ -45,7 +45,7 @@ class RecordingProcess:
             self._pool = None
             self._deaths = self._deaths + 1 if call.id == self._deadly else 1
             self._deadly = call.id
-            if self._deaths >= _MOST_DEATHS:  # otherwise, the next calls would wait forever
+            if self._deaths >= MOST_DEATHS:  # otherwise, the next calls would wait forever
                 raise NotRecorded(f"the recording process died {self._deaths} times") from None
             raise StoreUnavailable("the recording process died") from None
         if error:
