@@ -6,8 +6,10 @@ from typing import Any
 
 import orjson
 
+from compaction.jsontext import depth_exceeds
+
 #: Nesting beyond which JSON remains text: functions that read it would exceed the recursion limit.
-_MAX_DEPTH = 200
+_MAX_DEPTH = 199
 
 
 def parsed(value: Any) -> Any:
@@ -18,14 +20,5 @@ def parsed(value: Any) -> Any:
         found = orjson.loads(value)
     except orjson.JSONDecodeError:
         return value
-    return value if _is_deep(found) else found
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        nested = [each for each in level if isinstance(each, dict | list)]
-        level = [child for each in nested for child in (each.values() if isinstance(each, dict) else each)]
-        if not level:
-            return False
-    return True
+    is_deep = isinstance(found, dict | list) and depth_exceeds(found, _MAX_DEPTH)
+    return value if is_deep else found

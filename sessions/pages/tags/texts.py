@@ -20,6 +20,12 @@ def verbatim(text: str) -> str:
 
 
 @register.filter
+def removal_label(kind: str) -> str:
+    """Return the label of what happened to a message: pages call an eviction a removal."""
+    return "removed" if kind == "evicted" else kind
+
+
+@register.filter
 def diff_lines(lines: Sequence[DiffLine]) -> SafeString:
     """Render the lines of a diff for a `<pre>`, where a template could not be indented."""
     return format_html_join(

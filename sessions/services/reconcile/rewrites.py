@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -74,20 +74,22 @@ def hashes_update(matched: Matched) -> None:
 
 def without_reasoning(matched: Matched) -> Matched:
     """Remove the reasoning from the prompt that the client does not send again."""
-    session, history = matched.session, matched.history
-    at = positions(history, session.message_count)
-    removed = [position for position, stored in zip(at, matched.stored, strict=True) if stored == REASONING]
-    context_omit(session=session, positions=removed)
-    history.spans = spans_kept([each for each in at if each not in set(removed)], session.message_count)
-    return matched
+    return _without(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
 
 
 def without_replaced(matched: Matched) -> Matched:
     """Remove the messages from the prompt that the client had added to a single request."""
-    session, history, comparison = matched.session, matched.history, matched.comparison
+    return _without(matched, range(matched.comparison.common, matched.comparison.kept))
+
+
+def _without(matched: Matched, removed: Container[int]) -> Matched:
+    """Remove the stored messages with these indices in the client's history from the prompt."""
+    session, history = matched.session, matched.history
     at = positions(history, session.message_count)
-    context_omit(session=session, positions=at[comparison.common : comparison.kept])
-    history.spans = spans_kept([*at[: comparison.common], *at[comparison.kept :]], session.message_count)
+    placed = list(zip(range(len(matched.stored)), at, strict=True))
+    context_omit(session=session, positions=[position for index, position in placed if index in removed])
+    kept = [position for index, position in placed if index not in removed]
+    history.spans = spans_kept(kept, session.message_count)
     return matched
 
 
