@@ -32,6 +32,7 @@ from sessions.services.push.compacted import (
     uses_boundary,
 )
 from sessions.services.push.compute import turn_compute
+from sessions.services.push.eligibility import is_stale, push_is_eligible, turn_is_eligible
 from sessions.services.push.parameters import preamble_parameters, write_parameters
 from sessions.services.push.recorded import recorded_find
 from sessions.services.push.recorded_answer import recorded_answer
@@ -55,7 +56,7 @@ from sessions.services.push.statements import (
     WRITE_SPIKE,
 )
 from sessions.services.push.triggers import Triggered, trigger_evaluate, trigger_possible, triggers_run
-from sessions.services.push.values import NewTurn, Push, Replayed, SessionState, Target
+from sessions.services.push.values import NewTurn, Push, Replayed, Target
 from sessions.store.blobs import is_external
 from sessions.store.loop_connections import LoopConnections, NotConnected
 from sessions.store.postgres import execute, raw_connection, row_fetch
@@ -110,10 +111,10 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     """
     with connection.wrap_database_errors:
         state = state_cached(target.session_id) or state_read(target, push)
-        if state is None or state.has_reports or state.has_recorded or _is_stale(state, push):
+        if state is None or not push_is_eligible(state, push):
             return None
         turn = turn_compute(calibrated(state, push), push)
-        if turn.changes_preamble or push.has_provider_compaction:
+        if not turn_is_eligible(turn, push):
             return None
         trigger, compacted = trigger_evaluate(turn), None
         if trigger is not None:
@@ -134,14 +135,10 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     turn may have been stored.
     """
     state = state_cached(target.session_id)
-    if state is None or state.has_reports or state.has_recorded or _is_stale(state, push):
-        return None
-    if reads_calibration(state, push):
-        return None
-    if is_external() and any(message.is_large for message in push.messages):
+    if state is None or not push_is_eligible(state, push) or reads_calibration(state, push):
         return None
     turn = turn_compute(state, push)
-    if turn.changes_preamble or push.has_provider_compaction:
+    if not turn_is_eligible(turn, push):
         return None
     trigger, compacted = trigger_possible(turn), None
     if trigger is not None:
@@ -241,7 +238,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
         recorded = recorded_find(state, push) if push.source is TurnSource.PUSH else None
         if recorded is not None and recorded.count == len(push.messages):
             return recorded_answer(state, push, recorded)
-        if _is_stale(state, push):
+        if is_stale(state, push):
             raise StaleTurn(state.turn_count)
         if recorded is not None:
             push = recorded.rest_of(push)
@@ -273,10 +270,6 @@ def _replayed(row: Any, push: Push) -> Replayed:
     if row.body_hash != push.body_hash:
         raise KeyReused(push.idempotency_key)
     return Replayed(answer=row.answer)
-
-
-def _is_stale(state: SessionState, push: Push) -> bool:
-    return push.expected_turn is not None and push.expected_turn != state.turn_count
 
 
 def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:

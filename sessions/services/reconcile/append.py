@@ -21,6 +21,7 @@ from sessions.selectors.prompts import messages_now
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.calibrations import calibrated
 from sessions.services.push.compute import turn_compute
+from sessions.services.push.eligibility import push_is_eligible, turn_is_eligible
 from sessions.services.push.parameters import write_parameters
 from sessions.services.push.session_cache import state_after, state_cached, state_forget, state_remember
 from sessions.services.push.session_rows import state_read
@@ -34,7 +35,6 @@ from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read_after
 from sessions.services.reconcile.stored import is_current
 from sessions.services.reconcile.values import PREVIOUS_RESPONSE, Reconciled, Request, Status
-from sessions.store.blobs import is_external
 from sessions.store.postgres import row_fetch
 from sessions.store.prompt_bytes import PromptMessages
 
@@ -114,15 +114,13 @@ def history_append(target: Target, request: Request) -> Appended | None:
 
 def _turn(target: Target, push: Push, known: _Known) -> NewTurn | None:
     """Return the turn, or None if one statement cannot store it."""
-    if is_external() and any(message.is_large for message in push.messages):
-        return None
     state = state_cached(target.session_id) or state_read(target, push)
-    if state is None or state.has_reports or state.version != known.prompt.version:
+    if state is None or state.version != known.prompt.version or not push_is_eligible(state, push):
         return None
     if not is_current(known.history, state.message_count):
         return None
     turn = turn_compute(calibrated(state, push), push)
-    if turn.changes_preamble or turn.spike is not None or push.has_provider_compaction:
+    if turn.spike is not None or not turn_is_eligible(turn, push):
         return None
     return turn if trigger_possible(turn) is None else None
 
