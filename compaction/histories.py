@@ -82,7 +82,7 @@ def compare(
         return Comparison(change=Change.EXTENDED, common=common, new=common)
     first = len(sent) - len(messages)
     if is_compacted or _has_summary(messages[max(common - first, 0) :][:_SUMMARY_WITHIN]):
-        return Comparison(change=Change.COMPACTED, common=common, new=0)
+        return Comparison(change=Change.COMPACTED, common=common, new=common)
     spoken = [each for each in stored if each != REASONING]
     if len(spoken) < len(stored) and _common(spoken, sent) == len(spoken):
         return Comparison(change=Change.OMITTED, common=len(spoken), new=len(spoken))
@@ -93,7 +93,7 @@ def compare(
     if kept := _kept(stored, sent, common):
         return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
     if any(map(is_provider_summary, messages[max(common - first, 0) :][:_SUMMARY_WITHIN])):
-        return Comparison(change=Change.COMPACTED, common=common, new=0)
+        return Comparison(change=Change.COMPACTED, common=common, new=common)
     if common <= _leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
         return Comparison(change=Change.SIDE, common=common, new=common)
     return Comparison(change=Change.DIVERGED, common=common, new=common)

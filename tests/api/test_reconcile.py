@@ -145,6 +145,16 @@ def test_a_fork_is_continued_under_the_name_of_its_root(api: Api) -> None:
     assert AgentSession.objects.count() == 2
 
 
+def test_a_fork_after_a_cache_breakpoint_keeps_all_messages_before_it(api: Api) -> None:
+    """Another fork ends before the breakpoint, so only the root has the messages up to it."""
+    reconcile(api, history(2))
+    assert reconcile(api, history(2)[:-1])["reconciled"]["status"] == "forked"
+    cached = {"type": "text", "text": "And file 7?", "cache_control": {"type": "ephemeral"}}
+    reconcile(api, [*history(3), {"role": "user", "content": [cached]}])
+    other = {"role": "user", "content": [{**cached, "text": "And file 8?"}]}
+    assert reconcile(api, [*history(3), other])["messages"] == [*history(3), other]
+
+
 @pytest.mark.slow
 def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
     api.post("sessions/", {"id": "s2", "budget": {"input_tokens": 6_000}})

@@ -62,6 +62,15 @@ def test_a_response_that_is_continued_in_another_way_is_forked(api: Api) -> None
     assert served["messages"] == [asked("Read."), *called(1), done(1, "Failed.")]
 
 
+def test_a_response_is_continued_although_a_fork_ends_before_it(api: Api) -> None:
+    reconcile(api, asked("Read."), *called(1), response_id="resp_1")
+    reconcile(api, done(1), *called(2), previous_response_id="resp_1", response_id="resp_2")
+    assert reconcile(api, done(1), previous_response_id="resp_1")["reconciled"]["status"] == "forked"
+    reconcile(api, done(2), previous_response_id="resp_2")
+    served = reconcile(api, done(2, "Failed."), previous_response_id="resp_2")
+    assert served["messages"] == [asked("Read."), *called(1), done(1), *called(2), done(2, "Failed.")]
+
+
 def test_an_unknown_response_is_rejected(api: Api) -> None:
     reconcile(api, asked("Read."), *called(1), response_id="resp_1")
     response = api.post(URL, {"messages": [done(1)], "previous_response_id": "resp_x"})

@@ -223,8 +223,6 @@ def _compacted(
     before, turn = session.last_prompt_tokens, session.turn_count
     context_remove(session=session, positions=at[comparison.common : kept_from])
     history.spans = spans_kept([*at[: comparison.common], *at[kept_from:]], session.message_count)
-    if comparison.change is Change.COMPACTED:
-        matched = replace(matched, comparison=replace(comparison, new=comparison.common))
     result = _append(target, request, sent, reading, matched, Status.COMPACTED)
     marker: Mapping[str, Any] = {"trigger": "auto", "tokens_before": before}
     Turn.objects.filter(session=session, index=turn).update(client_compaction=marker)

@@ -92,7 +92,9 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
     """
     if any(map(is_provider_summary, reading.values[:1])):
         histories = [
-            each for each in histories if each.pk == each.root_id or each.session.forked_at is not None
+            each
+            for each in histories
+            if each.pk == each.root_id or each.session.forked_at is not None or each is reading.base
         ]
     extended = [
         history
@@ -104,8 +106,10 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
         best = max(extended, key=lambda history: history.count)
         found = Comparison(change=Change.EXTENDED, common=best.count, new=best.count)
         return Matched(session=best.session, history=best, comparison=_checked(found, reading, sent))
+    compared = (_compared(history, reading, sent) for history in histories)
     return max(
-        (_compared(history, histories, reading, sent) for history in histories),
+        # Only the messages from `first` on can be appended: those before are stored with the base.
+        (each for each in compared if each.comparison.new >= reading.first or each.history is reading.base),
         key=lambda matched: (_ORDER[matched.comparison.change], matched.comparison.common),
     )
 
@@ -123,9 +127,7 @@ _ORDER = {
 }
 
 
-def _compared(
-    history: ClientHistory, histories: Sequence[ClientHistory], reading: Reading, sent: Sent
-) -> Matched:
+def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
     stored = stored_hashes(history.session, history, reading)
     before = stored if reading.base is history else None
     if before is None and reading.base is not None:
