@@ -45,16 +45,14 @@ def test_a_response_object_of_anthropic_becomes_its_message() -> None:
 
     pushed = payloads.read([Message.model_validate(RESPONSE)])
     assert sent(pushed.messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
-    assert pushed.model == "claude-sonnet-5-5"
-    assert sent(pushed.usage) == RESPONSE["usage"]
+    assert sent(pushed.reported) == {"usage": RESPONSE["usage"], "model": "claude-sonnet-5-5"}
 
 
 def test_a_response_as_json_becomes_its_message() -> None:
     assert sent(payloads.read([RESPONSE]).messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
     pushed = payloads.read([COMPLETION])
     assert pushed.messages == [{"role": "assistant", "content": "Hi."}]
-    assert pushed.usage == COMPLETION["usage"]
-    assert pushed.model == "gpt-5"
+    assert pushed.reported == {"usage": COMPLETION["usage"], "model": "gpt-5"}
 
 
 def test_a_response_of_the_responses_api_becomes_its_items() -> None:
@@ -63,8 +61,11 @@ def test_a_response_of_the_responses_api_becomes_its_items() -> None:
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []},
     ]
     usage = {"input_tokens": 10, "output_tokens": 2}
+    requested = [{"type": "compaction", "compact_threshold": 50_000}]
     response = {"object": "response", "model": "gpt-5", "output": output, "usage": usage}
-    assert payloads.read([response]) == payloads.Pushed(messages=[*output], usage=usage, model="gpt-5")
+    pushed = payloads.read([{**response, "context_management": requested}])
+    reported = {"usage": usage, "model": "gpt-5"}
+    assert pushed == payloads.Pushed(messages=[*output], reported=reported)
     assert payloads.read(output) == payloads.Pushed(messages=[*output])
 
 

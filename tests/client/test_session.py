@@ -113,6 +113,22 @@ class TestTurns:
         assert pushed["prompt"]["budget"] == 4000
         assert pushed["cost_microusd"] == 12 * 2 + 5 * 10
 
+    def test_what_a_response_reports_about_its_compaction_is_recorded(self, session: Session) -> None:
+        session.push([QUESTION, *call(1, "1"), *call(2, "2")])
+        edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 1, "cleared_input_tokens": 900}
+        response = {
+            "type": "message",
+            **ANSWER,
+            "model": "claude-haiku-4-5",
+            "usage": {"input_tokens": 90, "output_tokens": 2},
+            "context_management": {"applied_edits": [edit]},
+        }
+        assert [fired["trigger"] for fired in session.push([response])["fired"]] == ["provider"]
+        history = [message for turn in session.turns() for message in turn["messages"]]
+        more = {**response, "context_management": {"applied_edits": [{**edit, "cleared_tool_uses": 2}]}}
+        session.sync([*history, {"role": "user", "content": "Go on."}, more])
+        assert [row["trigger"] for row in session.compactions()] == ["provider", "provider"]
+
     def test_one_idempotency_key_is_one_turn(self, session: Session) -> None:
         first = session.push([QUESTION], idempotency_key="k1")
         assert session.push([QUESTION], idempotency_key="k1") == first

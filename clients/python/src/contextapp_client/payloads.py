@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """The messages of a push, with usage and model if a response object is among them."""
+    """The messages of a push, and what the last response object among them reports, as fields of a push."""
 
     messages: list[object]
-    usage: object | None = None
-    model: str | None = None
+    reported: Mapping[str, object] = field(default_factory=dict)
+
+
+#: The fields of a response that a push reports, and those that only Anthropic's have, about its compaction.
+_REPORTED = ("usage", "model")
+_ANTHROPIC_REPORTED = (*_REPORTED, "context_management", "input_transformations")
 
 
 def encode(value: object) -> bytes:
@@ -45,20 +49,20 @@ def plain(value: object) -> Any:
 def read(messages: Iterable[object]) -> Pushed:
     """Convert messages to the provider's format.
 
-    Response objects are reduced to their message; the last one determines usage and model.
+    Response objects are reduced to their message; the last one determines what is reported.
     """
     converted: list[object] = []
-    usage: object | None = None
-    model: str | None = None
+    reported: dict[str, object] = {}
     if isinstance(messages, str | bytes | Mapping):
         raise TypeError("`messages` must be a list of messages")
     for item in messages:
         value = item if isinstance(item, Mapping) else _without_parsed(plain(item))
         found = _messages_of(value)
         if found is not None:
-            usage, model = value.get("usage"), value.get("model")
+            names = _ANTHROPIC_REPORTED if value.get("type") == "message" else _REPORTED
+            reported = {name: value[name] for name in names if value.get(name) is not None}
         converted += [value] if found is None else found
-    return Pushed(messages=converted, usage=usage, model=model)
+    return Pushed(messages=converted, reported=reported)
 
 
 #: The fields of a prompt, and their names in OpenAI's Responses API.

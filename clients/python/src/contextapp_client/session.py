@@ -59,7 +59,8 @@ class Session:
         """Push a turn: usually the model's response and the results of its tool calls.
 
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
-        to its message and also sets `usage` and `model` unless they are given. `system` and `tools` replace
+        to its message, also sets `usage` and `model` unless they are given, and reports what the provider
+        cleared or summarized. `system` and `tools` replace
         the session's from this turn on. `expected_turn` is the index that this turn must get: raises
         `Conflict` with code `stale_turn` if another writer pushed first. `latency` is how long the call took,
         as you measured it.
@@ -69,10 +70,9 @@ class Session:
         """
         pushed = payloads.read(messages)
         fields = {
-            "messages": pushed.messages,
-            "usage": pushed.usage if usage is None else usage,
+            "usage": usage,
             "latency": latency,
-            "model": model or pushed.model,
+            "model": model or None,
             "system": system,
             "tools": tools,
             "expected_turn": expected_turn,
@@ -80,7 +80,7 @@ class Session:
         response = self._call(
             "POST",
             "turns",
-            body={name: value for name, value in fields.items() if value is not None},
+            body=_push_body(pushed, fields),
             headers={"Idempotency-Key": idempotency_key or uuid4().hex},
             repeatable=True,
         )
@@ -109,15 +109,14 @@ class Session:
         """
         sent = payloads.read(messages)
         fields = {
-            "messages": sent.messages,
-            "usage": sent.usage if usage is None else usage,
+            "usage": usage,
             "latency": latency,
-            "model": model or sent.model,
+            "model": model or None,
             "system": system,
             "tools": tools,
             "compacted": compacted,
         }
-        body = {name: value for name, value in fields.items() if value is not None}
+        body = _push_body(sent, fields)
         response = self._call("POST", "reconcile", body=body, query={"format": format}, repeatable=True)
         return Prompt.read(response.data)
 
@@ -282,3 +281,9 @@ class Session:
             while len(self._cached) >= _MAX_CACHED:
                 self._cached.pop(next(iter(self._cached)))
             self._cached[key] = (etag, response.data)
+
+
+def _push_body(pushed: payloads.Pushed, given: Mapping[str, object]) -> dict[str, object]:
+    """Return the body with the messages and what their response reports; given fields take precedence."""
+    fields = {name: value for name, value in given.items() if value is not None}
+    return {"messages": pushed.messages, **pushed.reported, **fields}
