@@ -80,14 +80,24 @@ class Prompt(Endpoint):
             raise_key_or_session_error(call, session_id)
         memory = memory_latest(session_id=state.id) if with_memory else None
         served_format = get_dialect(format or state.format).name
-        params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
         number = memory.number if memory else 0
-        etag = prompt_etag(state, served_format, manifest=manifest, memory=number, params=params)
+
+        def identified(state: PromptState) -> tuple[ProviderParams | None, str]:
+            params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
+            return params, prompt_etag(state, served_format, manifest=manifest, memory=number, params=params)
+
+        params, etag = identified(state)
         # What the prompt depends on identifies it before it is read. A past prompt is identified by its
         # content, which does not change with later turns.
         if at_turn < 0 and etag_matches(call.request.META, etag):
             return _not_modified(etag)
-        state, messages = _past(state, at_turn) or _current(call, session_id, state)
+        past = _past(state, at_turn)
+        if past is not None:
+            state, messages = past
+        else:
+            read, (state, messages) = state, _current(call, session_id, state)
+            if state is not read:
+                params, etag = identified(state)
         turn = state.turn_count - 1
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
@@ -113,11 +123,20 @@ def _past(state: PromptState, turn: int) -> tuple[PromptState, PromptMessages] |
 
 
 def _current(call: ApiCall, session_id: str, state: PromptState) -> tuple[PromptState, PromptMessages]:
-    messages = messages_now(state)
-    if messages is None:
-        raise_key_or_session_error(call, session_id)
-    prompt_record(state)
-    return state, messages
+    """Return the current prompt, which is recorded as served. Reads it again if an edit changes it meanwhile.
+
+    `state` is returned unless it is outdated.
+    """
+    key_id, project_id = call.principal.key_id, call.principal.project_id
+    found: PromptState | None = state
+    while found is not None:
+        messages = messages_now(found)
+        if messages is None:
+            break
+        if prompt_record(found):
+            return found, messages
+        found = prompt_state(key_id=key_id, project_id=project_id, session_id=state.id)
+    return raise_key_or_session_error(call, session_id)
 
 
 def prompt_json(

@@ -133,13 +133,14 @@ def _append(target: Target, request: Request) -> Appended | None:
 def _with_prompt(call: ApiCall, session_id: str, reconciled: Reconciled) -> Appended:
     """Return the result with the prompt, which is recorded as served."""
     key_id, project_id = call.principal.key_id, call.principal.project_id
-    state = prompt_state(key_id=key_id, project_id=project_id, session_id=reconciled.session_id)
-    messages = messages_now(state) if state is not None else None
-    if state is None or messages is None:
-        raise_key_or_session_error(call, session_id)
-    prompt_record(state)
-    history_remember(reconciled, state)
-    return Appended(reconciled=reconciled, state=state, messages=messages)
+    while True:  # until no edit changes the prompt while it is read
+        state = prompt_state(key_id=key_id, project_id=project_id, session_id=reconciled.session_id)
+        messages = messages_now(state) if state is not None else None
+        if state is None or messages is None:
+            raise_key_or_session_error(call, session_id)
+        if prompt_record(state):
+            history_remember(reconciled, state)
+            return Appended(reconciled=reconciled, state=state, messages=messages)
 
 
 def _continued(call: ApiCall) -> Continued | None:

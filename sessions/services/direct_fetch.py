@@ -28,9 +28,9 @@ LARGEST = 2_000_000
 #: Messages since the cached prompt, and tokens of each. More are left to a thread.
 _MOST_MESSAGES, _MOST_TOKENS = 64, 32_768
 
-#: Finds the session if the cached prompt is the start of its current one, and records that it is served. This
-#: does not wait for the disk, as in `served_prompts`. The messages begin with the last cached one. There are
-#: none if the session's row has not changed.
+#: Finds the session if the cached prompt is the start of its current one, and records that it is served, as
+#: in `served_prompts`. Returns no row if a compaction or revert in progress may change the prompt. The
+#: messages begin with the last cached one. There are none if the session's row has not changed.
 _FETCH: LiteralString = f"""
 WITH found AS (
     SELECT {SESSION_COLUMNS}
@@ -40,11 +40,19 @@ WITH found AS (
        AND s.snapshot_end = %(snapshot_end)s AND s.preamble_version = %(preamble)s
        AND s.message_count BETWEEN %(end)s AND %(end)s + {_MOST_MESSAGES}
        AND (v.turn = s.turn_count - 1 AND v.edits_revision <> s.edits_revision) IS NOT TRUE
+), is_new AS (
+    SELECT (served_turn, served_revision) IS DISTINCT FROM (turn_count - 1, edits_revision) AS value
+      FROM found
+), unchanged AS (
+    SELECT id FROM agent_sessions_agentsession
+     WHERE id = %(session)s AND edits_revision = %(revision)s AND (SELECT value FROM is_new)
+       FOR KEY SHARE SKIP LOCKED
 ), recorded AS (
     INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
-    SELECT id, turn_count - 1, edits_revision FROM found, set_config('synchronous_commit', 'off', true)
-     WHERE (served_turn, served_revision) IS DISTINCT FROM (turn_count - 1, edits_revision)
+    SELECT found.id, turn_count - 1, edits_revision
+      FROM found JOIN unchanged ON unchanged.id = found.id, set_config('synchronous_commit', 'off', true)
     {REPLACE_SERVED}
+    RETURNING session_id
 )
 SELECT row_to_json(found),
        (SELECT json_agg(json_build_array(m.position, m.role, m.tokens,
@@ -55,6 +63,7 @@ SELECT row_to_json(found),
          WHERE m.session_id = found.id AND m.position >= %(end)s - 1 AND m.position < found.message_count
            AND (found.version, found.server_start) <> (%(row)s, %(server_start)s))
   FROM found
+ WHERE NOT (SELECT value FROM is_new) OR EXISTS (SELECT FROM recorded)
 """  # noqa: S608  constants are inserted
 
 _STATEMENT = Prepared(

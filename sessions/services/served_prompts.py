@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Exists, IntegerField
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
@@ -21,51 +21,55 @@ REPLACE_SERVED: LiteralString = """
    SET turn = excluded.turn, edits_revision = excluded.edits_revision
 """
 
-# Does not wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
+# Records nothing if an edit has changed the prompt since it was read. A compaction or revert in progress
+# holds a lock, so this waits until its effect is known. It does not wait for the disk: a crash may lose the
+# record of a prompt, but a fetch remains fast.
 _RECORD: LiteralString = f"""
 INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
-SELECT %s, %s, %s FROM set_config('synchronous_commit', 'off', true)
+SELECT s.id, %(turn)s, s.edits_revision
+  FROM (SELECT id, edits_revision FROM agent_sessions_agentsession
+         WHERE id = %(session)s AND edits_revision = %(revision)s FOR KEY SHARE) s,
+       set_config('synchronous_commit', 'off', true)
 {REPLACE_SERVED}
 """  # noqa: S608  a constant is inserted
 
-#: Returns the turn that was served before, if the record has changed.
-_RECORD_CHANGED: LiteralString = f"""
-WITH before AS (
-    SELECT turn, edits_revision FROM agent_sessions_servedprompt WHERE session_id = %(session)s
-)
-INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
-SELECT %(session)s, %(turn)s, %(revision)s FROM set_config('synchronous_commit', 'off', true)
- WHERE NOT EXISTS (SELECT FROM before WHERE turn = %(turn)s AND edits_revision = %(revision)s)
-{REPLACE_SERVED}
-RETURNING (SELECT turn FROM before)
-"""  # noqa: S608  a constant is inserted
+_SERVED: LiteralString = """
+SELECT turn, edits_revision FROM agent_sessions_servedprompt WHERE session_id = %s
+"""
 
 
-def prompt_record(state: PromptState) -> None:
-    """Record that the current prompt was served. Does nothing if it was recorded already."""
-    turn = state.turn_count - 1
-    if turn < 0 or (turn, state.edits_revision) == (state.served_turn, state.served_revision):
-        return
-    if state.has_changed_since_served:
-        _show_at_once(state.id, turn)
-    _record(state.id, turn, state.edits_revision)
+def prompt_record(state: PromptState) -> bool:
+    """Record that the current prompt is served, unless it was recorded already.
+
+    Returns False and records nothing if an edit has changed the prompt since the state was read.
+    """
+    served = state.served_turn, state.served_revision
+    return _record(state.id, state.turn_count - 1, state.edits_revision, served)
 
 
-def session_prompt_record(session: AgentSession) -> None:
-    """Record that the current prompt of a session was served. Does nothing if it was recorded already."""
-    turn = session.turn_count - 1
-    if turn < 0:
-        return
-    parameters = {"session": session.pk, "turn": Int4(turn), "revision": Int4(session.edits_revision)}
+def session_prompt_record(session: AgentSession) -> bool:
+    """Record that the current prompt of a session is served, like `prompt_record`."""
     with connection.wrap_database_errors:
-        row = execute(raw_connection(), _RECORD_CHANGED, parameters).fetchone()
-    if row is not None and row[0] == turn:
-        _show_at_once(session.pk, turn)
+        served = execute(raw_connection(), _SERVED, [session.pk]).fetchone() or (None, None)
+    return _record(session.pk, session.turn_count - 1, session.edits_revision, served)
 
 
-def _record(session_id: UUID, turn: int, revision: int) -> None:
+def _record(session_id: UUID, turn: int, revision: int, served: tuple[int | None, int | None]) -> bool:
+    if turn < 0 or (turn, revision) == served:
+        return True
+    if turn != served[0]:
+        return _insert(session_id, turn, revision)
+    with transaction.atomic():
+        is_current = _insert(session_id, turn, revision)
+        if is_current:
+            _show_at_once(session_id, turn)
+    return is_current
+
+
+def _insert(session_id: UUID, turn: int, revision: int) -> bool:
+    parameters = {"session": session_id, "turn": Int4(turn), "revision": Int4(revision)}
     with connection.wrap_database_errors:
-        execute(raw_connection(), _RECORD, [session_id, Int4(turn), Int4(revision)])
+        return execute(raw_connection(), _RECORD, parameters).rowcount == 1
 
 
 def _show_at_once(session_id: UUID, turn: int) -> None:

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from sessions.api import prompt as prompt_api
 from sessions.models import AgentSession
+from sessions.selectors.prompt_state import PromptState
+from sessions.selectors.prompts import messages_now
+from sessions.store.prompt_bytes import PromptMessages
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn
 
@@ -61,6 +65,28 @@ def test_a_compaction_before_the_fetch_is_shown_immediately(api: Api) -> None:
     served = api.get(PROMPT).json()
     push(api, [request()])
     assert past(api, 7) == served
+
+
+@pytest.mark.parametrize("is_served_before", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_compaction_during_a_fetch_does_not_change_the_past_prompt(
+    api: Api, monkeypatch: pytest.MonkeyPatch, is_served_before: bool
+) -> None:
+    fill(api)
+    if is_served_before:
+        api.get(PROMPT)
+    waiting = [compact]
+
+    def read(state: PromptState) -> PromptMessages | None:
+        messages = messages_now(state)
+        while waiting:
+            waiting.pop()(api)
+        return messages
+
+    monkeypatch.setattr(prompt_api, "messages_now", read)
+    response = api.get(PROMPT)
+    push(api, [request()])
+    assert past(api, 7) == response.json()
+    assert api.get(PROMPT).json()["compactions"] == 1
 
 
 @pytest.mark.parametrize("fetched_again", [False, True])

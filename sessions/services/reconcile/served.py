@@ -159,7 +159,8 @@ def _edits_for_request(
     new = new_tokens(reading, history.count, session.format)
     _compact_if_due(session, new)
     edits = _edits(session, history)
-    session_prompt_record(session)
+    if not session_prompt_record(session):
+        raise _Changed
     return edits
 
 
