@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from compaction.components import shed_names
+from compaction.components import TOOLS, shed_names
 from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import Message, ToolCall
@@ -175,6 +175,12 @@ def _subject(call: ToolCall | None) -> str:
         return action.path
     command = " ".join(action.command.split())
     return f"`{command[:_MAX_COMMAND]}`" if command else call.name
+
+
+def removable_components(view: View, context: Context) -> tuple[str, ...]:
+    """Return the components that may be removed: not the tools if the view has calls, which require them."""
+    uses_tools = any(isinstance(part, ToolCall) for message in view.messages for part in message.parts)
+    return tuple(name for name in context.sheddable if name != TOOLS or not uses_tools)
 
 
 def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[Edit, ...]:

@@ -1,7 +1,7 @@
 """Last resort: keep system prompt, tools, working memory and the latest user message, and nothing else.
 
 Calls that still have no result stay as well. The rest of the head is kept if it fits. If even these do not
-fit, the memory is removed first and the tools last.
+fit, the memory is removed first and the tools last, unless a call is kept.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
-from compaction.eviction import Span, evict, shed_edit
+from compaction.eviction import Span, evict, removable_components, shed_edit
 from compaction.messages import Role
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import Entry, View
@@ -26,7 +26,7 @@ def run(view: View, context: Context) -> StepResult:
         result = StepResult.of(view, (*result.edits, *_evict_all_but(kept, view, context)))
         if result.view.tokens <= context.budget:
             return result
-    for name in context.sheddable:
+    for name in removable_components(result.view, context):
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
         if result.view.tokens <= context.budget:
             break

@@ -6,12 +6,10 @@ without its tools. A transcript that uses tools keeps them; only the last resort
 
 from __future__ import annotations
 
-from compaction.components import TOOLS
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
-from compaction.eviction import Span, evict, shed_edit
-from compaction.messages import ToolCall
+from compaction.eviction import Span, evict, removable_components, shed_edit
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import View
 
@@ -22,18 +20,13 @@ def run(view: View, context: Context) -> StepResult:
     if view.tokens <= context.budget:
         return StepResult(view=view)
     result = StepResult.of(view, _history(view, context))
-    for name in _removable(context):
+    for name in removable_components(context.start, context):
         if result.view.tokens <= context.budget:
             break
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
     if result.view.tokens > context.budget:  # not enough: leave memory and tools to the last resort
         return StepResult.of(view, _history(view, context))
     return result
-
-
-def _removable(context: Context) -> tuple[str, ...]:
-    uses_tools = any(isinstance(part, ToolCall) for m in context.start.messages for part in m.parts)
-    return tuple(name for name in context.sheddable if name != TOOLS or not uses_tools)
 
 
 def _history(view: View, context: Context) -> tuple[Edit, ...]:

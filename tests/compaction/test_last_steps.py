@@ -89,6 +89,15 @@ def test_tools_are_shed_only_if_nothing_else_fits() -> None:
     assert made.fits
 
 
+def test_a_call_without_a_result_keeps_the_tools_although_they_do_not_fit() -> None:
+    messages = parse([system(), *dialogue(4)[1:], user("New task."), call("open", "bash", command="ls")])
+    view = apply((), messages, components=Components(tools=900, memory=100))
+    made = planned(view, 400)
+    assert made.view.components == Components(tools=900)
+    assert made.view.messages[-1] is messages[-1]
+    assert not made.fits
+
+
 @pytest.mark.parametrize("preset", sorted(set(PRESETS) - {"off"}))
 def test_the_latest_request_survives_a_long_tool_loop(preset: str) -> None:
     loop = [
