@@ -203,7 +203,11 @@ async def _chained(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator[b
 async def _unreachable(forward: Forward, send: Send, copy: Copy, error: Exception) -> None:
     """Respond with 502 if the provider does not respond. Clients retry, as after a failed connection."""
     copy.status, copy.is_complete = 502, True
-    text = f"The gateway received no response from {forward.url.host}: {type(error).__name__}."
+    host = forward.url.host
+    if isinstance(error, httpx2.ConnectError):
+        text = f"The gateway cannot connect to {host}: {error}."
+    else:
+        text = f"The gateway received no response from {host}: {type(error).__name__}."
     await respond(send, 502, forward.provider.error("api_error", text), [*forward.extra])
 
 

@@ -242,6 +242,7 @@ def test_a_provider_that_cannot_be_reached(gateway: Running, provider: Provider,
     response = gateway.call(MESSAGES, b"{}", headers(api_key))
     assert response.status == 502
     assert b'"type": "api_error"' in response.body
+    assert b"The gateway cannot connect to 127.0.0.1: [Errno " in response.body
 
 
 def test_a_disconnect_cancels_the_request_to_the_provider(
