@@ -211,7 +211,8 @@ def _title(place: Place) -> str:
 
 def _first_words(fields: Mapping[str, Any]) -> str:
     """Return the first words of the user, without text that the client inserted into the message."""
-    for message in items(fields.get("messages") or fields.get("input")):
+    sent = fields.get("messages") or fields.get("input")
+    for message in [{"role": "user", "content": sent}] if isinstance(sent, str) else items(sent):
         if message.get("role") != "user":
             continue
         content = message.get("content")

@@ -119,7 +119,7 @@ def test_a_chain_of_responses_is_one_session(
         last = agent.send("Again.", previous_response_id=last.id)
     [session] = AgentSession.objects.all()
     assert kinds(session) == [*CALL, *ANSWER, *CALL, *ANSWER, *CALL]
-    assert session.turn_count == 5
+    assert (session.title, session.turn_count) == ("Read the file.", 5)
     assert session.output_tokens == 5 * 20
     assert openai_api.rejected == []
 
