@@ -69,6 +69,7 @@ def test_foreign_hosts_are_rejected(ids: dict[str, Any], owner_client: Client, s
         with subtests.test(route):
             response = owner_client.get(address_of(pattern, ids), headers={"Host": "evil.example"})
             assert response.status_code == 400
+            assert "CONTEXTAPP_ALLOWED_HOSTS" in response.text
 
 
 def test_a_login_does_not_redirect_to_another_site(member: User) -> None:
