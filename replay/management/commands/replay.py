@@ -125,8 +125,9 @@ class Command(BaseCommand):
         predicted, actual = sum(cost for _, cost, _ in priced), sum(actual for *_, actual in priced)
         accurate = sum(abs(cost / actual - 1) <= _ACCURATE for _, cost, actual in priced)
         self.stdout.write(
-            f"Actual cost of {len(priced)} sessions: {dollars(actual)}. Predicted under `off`: "
-            f"{dollars(predicted)} ({predicted / actual - 1:+.1%}, {accurate} within {_ACCURATE:.0%})."
+            f"Actual cost of {len(priced):,} session{pluralize(len(priced))}: {dollars(actual)}. "
+            f"Predicted under `off`: {dollars(predicted)} "
+            f"({predicted / actual - 1:+.1%}, {accurate:,} within {_ACCURATE:.0%})."
         )
         if each:
             for session, cost, real in sorted(priced, key=lambda item: -abs(item[1] / item[2] - 1)):
