@@ -19,7 +19,7 @@ READERS = {"text", "integer", "seconds", "flag", "items", "choice", "url"}
 #: Read by libraries or by the tests themselves.
 READ_ELSEWHERE = {
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "PROMETHEUS_MULTIPROC_DIR"),
-    *("CONTEXTAPP_TRAJECTORIES", "CONTEXTAPP_CHROMIUM"),
+    *("HTTPS_PROXY", "NO_PROXY", "CONTEXTAPP_TRAJECTORIES", "CONTEXTAPP_CHROMIUM"),
 }
 
 
