@@ -19,7 +19,7 @@ COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
 # Metrics are not stored in /data: containers that share this volume use the same process ids.
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
-    CONTEXTAPP_HOME=/data CONTEXTAPP_REQUIRE_SECRET_KEY=1 PROMETHEUS_MULTIPROC_DIR=/tmp/metrics
+    CONTEXTAPP_HOME=/data CONTEXTAPP_HOST=0.0.0.0 CONTEXTAPP_REQUIRE_SECRET_KEY=1 PROMETHEUS_MULTIPROC_DIR=/tmp/metrics
 WORKDIR /app
 USER contextapp
 EXPOSE 8000 8001

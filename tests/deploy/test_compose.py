@@ -96,6 +96,26 @@ def test_a_container_returns_memory_and_stops_like_a_local_instance(
     assert expected.items() <= dict(line.split("=", 1) for line in done.stdout.splitlines()).items()
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("role", ["web", "gateway"])
+def test_only_a_container_can_be_reached_from_other_machines(
+    role: str, services: dict[str, Any], tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    host = {"CONTEXTAPP_HOST": services[role]["environment"]["CONTEXTAPP_HOST"]}
+    for environment, expected in ({}, "127.0.0.1"), (host, "0.0.0.0"):
+        done = subprocess.run(
+            [ROOT / "docker" / "role", role],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"--host {expected} " in done.stdout
+
+
 def test_every_lasting_service_has_a_health_check(services: dict[str, Any]) -> None:
     assert {name for name, service in services.items() if "healthcheck" not in service} == {"migrate"}
 
