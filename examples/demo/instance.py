@@ -35,7 +35,8 @@ def instance() -> Iterator[tuple[str, str]]:
         yield url, _key(home)
         if sys.stdout.isatty():
             print(
-                f"contextapp keeps running. Log in with {home / 'admin-password'}. Press Ctrl-C to stop.",
+                f"contextapp keeps running. Log in as admin with the password in {home / 'admin-password'}.\n"
+                "Press Ctrl-C to stop.",
                 flush=True,
             )
             process.wait()
