@@ -185,3 +185,8 @@ class TestRequests:
         server = flaky(Canned())
         ContextApp(server.url, "ctx_key\n").session("s").info()
         assert server.seen[0][2]["Authorization"] == "Bearer ctx_key"
+
+    @pytest.mark.parametrize("key", ["", None])
+    def test_a_missing_key_is_reported_at_once(self, key: str) -> None:
+        with pytest.raises(ValueError, match="`api_key` is empty"):
+            ContextApp("http://127.0.0.1:8000", key)

@@ -42,6 +42,8 @@ class Transport:
     """Requests to one server with one API key. Thread-safe. May be used in forks of the process."""
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float, retries: int) -> None:
+        if not api_key:
+            raise ValueError("`api_key` is empty. Is the environment variable of the key set?")
         self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
         self._headers = {"Authorization": f"Bearer {api_key.strip()}", "Accept-Encoding": "gzip"}
         self._retry = Retry(
