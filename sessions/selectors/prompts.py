@@ -123,7 +123,7 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
     rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
     recorded = rows.values_list("facts__reason", flat=True).first()
     size = f"{state.provider_tokens} tokens exceed the budget of {state.budget}"
-    return recorded or f"{size}, and no compaction could shorten the prompt"
+    return recorded or f"{size}, and no compaction shortened the prompt"
 
 
 def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMessages] | None:
