@@ -102,13 +102,13 @@ class Instance:
 
 @contextmanager
 def running(instance: Instance) -> Iterator[Instance]:
-    """Wait until the instance is up, and stop it at the end of the block."""
+    """Wait until the instance is up, and stop it at the end of the block, without an error."""
     try:
         instance.wait_until_up()
         yield instance
     finally:
         if instance.process.poll() is None:
-            instance.stop()
+            assert instance.stop() == 0, instance.printed
 
 
 def children(pid: int) -> dict[int, str]:

@@ -24,8 +24,6 @@ WEB = "http_server web"
 TOO_LONG_FOR_A_SOCKET = "long-" * 20 + "/Home"
 
 pytestmark = pytest.mark.processes
-#: For tests that wait for a worker. At its usual niceness, it would be starved by other tests.
-NOT_NICE = {"CONTEXTAPP_WORKER_NICE": "0"}
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
@@ -41,22 +39,21 @@ def api(instance: Instance, method: str, path: str, key: str, body: bytes | None
         return json.load(answer)
 
 
-@pytest.fixture(scope="module")
-def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a data folder for tests that do not depend on its age: creating its database takes seconds."""
-    home = tmp_path_factory.mktemp("used") / TOO_LONG_FOR_A_SOCKET
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    home = tmp_path / TOO_LONG_FOR_A_SOCKET
     yield home
     shutil.rmtree(homes.sockets(home))
 
 
 @linux
 def test_two_instances_run_side_by_side_until_they_are_stopped_or_killed(
-    tmp_path, used, shared_world, subtests
+    tmp_path, home, shared_world, subtests
 ):
     """One start of an instance serves for all that can be seen on it, because a start takes seconds."""
     instruments().compactions.labels("manual", "done")  # creates the file with the counters of this process
     counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
-    first, second = Instance(used, tmp_path / "out"), shared_world.instance
+    first, second = Instance(home, tmp_path / "out"), shared_world.instance
     with running(first):
         assert [first.status(), second.status()] == [200, 200]
         assert [file.exists() for file in counted] == [True]  # the counters of the tests remain
@@ -88,7 +85,10 @@ def check_what_runs(instance: Instance) -> None:
 
 
 def check_kill(instance: Instance, output: Path) -> None:
-    """Kill an instance. Another one that starts with its data folder has its data, and stops cleanly."""
+    """Kill an instance. Another one that starts with its data folder has its data, and stops cleanly.
+
+    It is stopped right away, while its worker starts.
+    """
     key = (instance.home / "api-key").read_text().strip()
     kept = api(instance, "POST", "sessions/", key, b'{"id": "kept"}')["id"]
     below = set(children(instance.process.pid))
@@ -99,21 +99,12 @@ def check_kill(instance: Instance, output: Path) -> None:
         assert [session["id"] for session in api(again, "GET", "sessions/", key)["data"]] == [kept]
         assert (instance.home / "api-key").read_text().strip() == key
         started = set(children(again.process.pid))
-        assert again.stop(signal.SIGTERM) == 0
+        assert pids(again, WORKER)
+        assert again.stop(signal.SIGINT) == 0
         assert alive(started) == set()
-    assert eventually(lambda: not alive(below))
+    assert eventually(lambda: not alive(below) and not using(instance.home))
     assert "database system is shut down" in (instance.home / "logs" / "postgres.log").read_text()
     assert "Traceback" not in again.printed
-
-
-@linux
-def test_no_process_remains_when_it_is_stopped_during_the_start_of_its_worker(tmp_path, used):
-    instance = Instance(used, tmp_path / "out", **NOT_NICE)
-    try:
-        assert eventually(lambda: pids(instance, WORKER))
-    finally:
-        assert instance.stop(signal.SIGINT) == 0
-    assert eventually(lambda: not using(used))
 
 
 def pids(instance: Instance, command: str) -> list[int]:
