@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from contextlib import suppress
 from http.client import HTTPConnection
 from itertools import count
@@ -16,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextapp.connection_balance import ACTIVE_SECONDS, Balance, new_board
-from tests.serving import web_server
 
 
 class World:
@@ -99,12 +97,6 @@ def test_a_process_that_has_ended_gets_no_connections() -> None:
     assert sum(world.request() for _ in range(20)) == 0
 
 
-@pytest.fixture
-def url(transactional_db: None) -> Iterator[str]:
-    with web_server() as url:  # two processes
-        yield url
-
-
 def servers() -> dict[int, int]:
     """Return the process of each client's connection to the web server, by the client's port."""
     found: dict[int, int] = {}
@@ -116,9 +108,8 @@ def servers() -> dict[int, int]:
     return found
 
 
-@pytest.mark.processes
-def test_four_agents_of_one_process_move_to_both(url: str) -> None:
-    address = urlsplit(url)
+def test_four_agents_of_one_process_move_to_both(served_url: str) -> None:
+    address = urlsplit(served_url)  # two processes
     clients: dict[int, list[HTTPConnection]] = defaultdict(list)
     while max(map(len, clients.values()), default=0) < 4:
         client = HTTPConnection(str(address.hostname), address.port or 0)
