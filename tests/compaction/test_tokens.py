@@ -61,9 +61,9 @@ def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("character", ["a", " ", "\n", "!", "漢", "=", "é"])
-def test_a_run_of_millions_of_characters_is_counted(counter: TiktokenCounter, character: str) -> None:
-    """The splitting pattern fails on runs of whitespace of this length."""
-    assert 0 < counter.count(character * 3_000_000) <= 3_000_000
+def test_a_run_of_more_than_a_million_characters_is_counted(counter: TiktokenCounter, character: str) -> None:
+    """The splitting pattern fails on runs of more than a million spaces."""
+    assert 0 < counter.count(character * 1_100_000) <= 1_100_000
 
 
 def test_many_lines_have_the_counts_of_each(counter: TiktokenCounter) -> None:
