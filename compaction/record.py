@@ -13,7 +13,7 @@ from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
 from compaction.strategies import STRATEGIES
 from compaction.verbatim import VerbatimException, verbatim_exceptions
-from compaction.view import View
+from compaction.view import View, in_force
 
 #: The step that a summarizer model can replace.
 _RECAP = "recap"
@@ -64,7 +64,7 @@ class Record:
     tokens_after: int
     tokens_saved: int
     dropped: int  #: messages that were removed
-    collapsed: int  #: parts that were shortened
+    collapsed: int  #: parts that were shortened and not removed by a later step
     summarizer_needed: bool
     head_tokens: int
     middle_tokens: int
@@ -133,7 +133,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         tokens_after=after.tokens,
         tokens_saved=saved,
         dropped=_dropped(before, after),
-        collapsed=sum(edit.op is Op.REPLACE for edit in edits),
+        collapsed=sum(edit.op is Op.REPLACE for edit in in_force(edits)),
         summarizer_needed=_needs_summarizer(request, change),
         head_tokens=layout.head_tokens,
         middle_tokens=layout.middle_tokens,

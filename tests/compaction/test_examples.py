@@ -6,6 +6,7 @@ import pytest
 
 from compaction.components import Components
 from compaction.descriptors import clip
+from compaction.edits import Op
 from compaction.layout import split
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy, get_policy
@@ -116,6 +117,9 @@ def test_example_c_the_free_steps_are_sufficient() -> None:
 def test_example_c_a_lower_budget_needs_a_summary() -> None:
     made = planned(view_of(big_middle()), "balanced", 1_000)
     assert made.record.summarizer_needed
+    # The recap replaces two of the outputs that free steps had shortened.
+    assert sum(edit.op is Op.REPLACE for edit in made.edits) == 3
+    assert (made.record.dropped, made.record.collapsed) == (3, 1)
 
 
 def test_example_d_the_minimum_number_of_messages_determines_the_tail() -> None:

@@ -234,7 +234,15 @@ def test_a_removed_row_names_the_first_and_the_last_compaction(member_client, ap
     assert row.since < last
     first, other = (address("session_compaction", session, number) for number in (row.since, last))
     text = one_line(page)
-    assert f'<a href="{first}">compactions {row.since}</a> to <a href="{other}">{last}</a>:' in text
+    assert (
+        f'<a href="{first}">compactions {row.since}</a> to <a href="{other}">{last}</a>, most recently:'
+        in text
+    )
+    # The row counts the messages of all compactions, the comparison and the record those of one.
+    diff = get(member_client, "session_compaction_diff", session, last)
+    counts = {kind: count for kind, count, *_ in diff.context["counts"]}
+    record = session.compactions.get(number=last).record
+    assert (counts["evicted"], counts.get("shortened", 0)) == (record["dropped"], record["collapsed"])
 
 
 def test_messages_that_the_client_removed_are_a_row(member_client, api_key, project):

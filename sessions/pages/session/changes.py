@@ -100,7 +100,7 @@ def _shown(
                 change=change,
                 voice=voice_of(originals[0]) if originals and change.entries <= 1 else "",
                 diff=diff_html(*(text[:_TEXT] for text in texts), is_unified=is_unified),
-                left_out=change.entries - len(pieces) if pieces else 0,
+                left_out=change.old_count - len(pieces),
                 cut=max(0, *(len(text) - _TEXT for text in texts)),
             )
         )

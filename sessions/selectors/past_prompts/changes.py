@@ -21,8 +21,9 @@ class PromptChange:
     """Consecutive messages that changed in the same way.
 
     `kind` is "kept", "shortened", "replaced", "evicted" or "new". `entries` is the number of messages that
-    were kept, changed or evicted, or 1 for a new one. The first evicted messages are in `old`, the others in
-    `runs`; `new` is what replaces them, if anything.
+    were kept, changed or evicted, or 1 for a new one. An earlier recap among evicted messages is not counted:
+    they are as many as in the compaction's record. The first evicted messages are in `old`, with this recap,
+    the others in `runs`; `new` is what replaces them, if anything.
     """
 
     kind: str
@@ -34,6 +35,11 @@ class PromptChange:
     old: Sequence[Entry] = ()
     runs: Sequence[Run] = ()
     new: Entry | None = None
+
+    @property
+    def old_count(self) -> int:
+        """The number of messages that were changed or evicted, including an earlier recap."""
+        return len(self.old) + sum(map(len, self.runs))
 
     def old_entries(self, limit: int) -> list[Entry]:
         """Return the first messages that were changed or evicted. One query for each run."""
@@ -135,7 +141,7 @@ def _change(entry: Entry, removed: Sequence[Entry], spans: Sequence[Run]) -> Pro
         kind=kind,
         first=entry.first,
         last=entry.last,
-        entries=max(len(old) + sum(map(len, runs)), 1),
+        entries=max(sum(not each.is_generated for each in old) + sum(map(len, runs)), 1),
         tokens_before=tokens,
         tokens_after=entry.message.tokens,
         old=old,
