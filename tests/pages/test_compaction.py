@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils.html import strip_tags
 
 from compaction.breakdown import TokenBreakdown
 from sessions.models import Compaction, Recap
@@ -31,6 +32,17 @@ def test_it_shows_reason_trigger_and_edits(viewer_client, session):
         assert text in page.text
     assert len(page.context["detail"].edits) == row.edits.count() > 0
     assert "Revert compaction" not in page.text
+
+
+def test_the_budget_is_in_the_same_tokens_as_the_prompt(viewer_client, session):
+    row = session.compactions.get()
+    row.record |= {"budget": 10_000, "calibration": 1.25, "overhead": 3_000}
+    row.save(update_fields=row.RECORD)
+    text = strip_tags(one_line(page_of(viewer_client, session)))
+    assert "The budget of 10k corresponds to 15.5k provider tokens." in text
+    row.record |= {"calibration": 1.0, "overhead": 0}
+    row.save(update_fields=row.RECORD)
+    assert "provider tokens" not in page_of(viewer_client, session).text
 
 
 def test_by_component_before_and_after_add_up(viewer_client, session):

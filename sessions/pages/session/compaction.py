@@ -69,6 +69,7 @@ def session_compaction(
         "record": row.record,
         "tail_rule": _TAIL_RULES.get(row.record.get("tail_bound", ""), ""),
         "components": _components(row.record.get("components")),
+        "provider_budget": _provider_budget(row.record),
         "fallback": recap_fallback(row),
         "sections": _sections(detail.recap.lines) if detail.recap else (),
         "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
@@ -171,6 +172,13 @@ def _components(recorded: Mapping[str, Any] | None) -> list[ComponentChange]:
         for key, name in COMPONENTS
         if before.get(key) or after.get(key)
     ]
+
+
+def _provider_budget(record: Mapping[str, Any]) -> int | None:
+    """Return the budget in the provider's tokens, as the session's other pages show it."""
+    if "calibration" not in record:
+        return None
+    return round(float(record["calibration"]) * int(record["budget"])) + int(record["overhead"])
 
 
 def _sections(recap: RecapLines) -> list[tuple[str, list[Line]]]:
