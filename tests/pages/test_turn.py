@@ -147,7 +147,16 @@ def test_two_turns_compared(member_client, session):
     assert (page.context["before"].index, page.context["after"].index) == (3, 11)
     assert "Both prompts start with the same" in page.text
     assert get(member_client, "session_turn_diff", session, 5).context["other"] == 4
-    assert get(member_client, "session_turn_diff", session, 5, turn="x").context["other"] == 4
+
+
+def test_a_comparison_with_a_missing_turn_says_which_turns_exist(member_client, session):
+    last = session.turn_count - 1
+    page = get(member_client, "session_turn_diff", session, last, turn=999)
+    assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
+    assert "Both prompts" not in page.text
+    assert "Enter the number of a turn." in one_line(
+        get(member_client, "session_turn_diff", session, 5, turn="x")
+    )
 
 
 def test_the_next_prompt(member_client, session):

@@ -41,17 +41,17 @@ def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSessio
 
     With `text=1`, compare the texts of the messages.
     """
-    other = number_of(request, "turn", maximum=session.turn_count)
-    if other is None:
-        other = max(turn - 1, 0)
-    before, after = (outline_or_404(session, index) for index in sorted((turn, other)))
+    this = outline_or_404(session, turn)
+    other = number_of(request, "turn") if "turn" in request.GET else max(turn - 1, 0)
     context = session_context(viewer, session, "session")
-    context |= {
-        "turn_index": turn,
-        "other": other,
-        "before": before,
-        "after": after,
-    }
+    context |= {"turn_index": turn, "other": other, "last_turn": session.turn_count - 1}
+    if other is None or other > session.turn_count:
+        return page_or_fragment(
+            request, "sessions/turn/diff_missing.html", "sessions/turn/_missing.html", context
+        )
+    that = outline_or_404(session, other)
+    before, after = sorted((this, that), key=lambda outline: outline.index)
+    context |= {"before": before, "after": after}
     if request.GET.get("text"):
         context |= changes_context(request, session, before, after)
         return page_or_fragment(request, "sessions/diff/turns.html", "sessions/diff/_changes.html", context)
