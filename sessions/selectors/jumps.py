@@ -1,4 +1,4 @@
-"""The turns with the largest growth of the context, and the message that caused it."""
+"""The turns with the largest growth of the prompt, and their largest new message."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ MIN_GROWTH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jump:
-    """A turn whose prompt, before compaction, was `growth` tokens larger than the previous one.
+    """A turn whose prompt, as it was served, was `growth` tokens larger than the previous one.
 
-    If a compaction removed tokens before this turn, `prompt_growth` is the change of the prompt that the
-    model saw. `position`, `tokens`, `role` and `tool` describe the largest new message. `is_output`: it is
-    the output of the tool.
+    `position`, `tokens`, `role` and `tool` describe the largest new message, before compaction.
+    `is_shortened`: a compaction removed tokens before this turn. `is_output`: the message is the output of
+    the tool.
     """
 
     turn: int
     growth: int
-    prompt_growth: int | None
+    is_shortened: bool
     position: int
     tokens: int
     role: str
@@ -61,13 +61,12 @@ def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Ju
 def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
     """Return the growth of each of these turns since the one before it among them, largest first."""
     rows = turns.annotate(
-        grown=F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index"),
-        served=F("prompt_served") - Window(Lag("prompt_served"), order_by="index"),
-        reported=F("prompt_reported") - Window(Lag("prompt_reported"), order_by="index"),
-        seen=Coalesce(F("reported"), F("served")),
+        pushed=F("prompt_estimate") - Window(Lag("prompt_estimate", default=0), order_by="index"),
+        served=F("prompt_served") - Window(Lag("prompt_served", default=0), order_by="index"),
+        grown=Coalesce(F("served"), F("pushed")),
         before=Window(Lag("first_position"), order_by="index"),
     )
-    columns = ("index", "grown", "served", "seen", "before", "first_position", "message_count")
+    columns = ("index", "grown", "pushed", "before", "first_position", "message_count")
     return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
 
 
@@ -93,7 +92,7 @@ def _jump(rows: Sequence[Message], turn: Any) -> Jump | None:
     return Jump(
         turn=turn.index,
         growth=turn.grown,
-        prompt_growth=turn.seen if turn.served is not None and turn.served < turn.grown else None,
+        is_shortened=turn.grown < turn.pushed,
         position=largest.position,
         tokens=largest.tokens,
         role=largest.role,

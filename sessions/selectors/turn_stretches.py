@@ -133,7 +133,8 @@ WITH turn AS (
     SELECT index, prompt_estimate, prompt_served, prompt_reported, cost_microusd, billed,
            first_position, message_count, output_reported IS NOT NULL AS is_estimated,
            client_compaction IS NOT NULL OR output_spike IS NOT NULL AS is_marked,
-           prompt_estimate - coalesce(lag(prompt_estimate) OVER turns, 0) AS growth,
+           coalesce(prompt_served - lag(prompt_served, 1, 0) OVER turns,
+                    prompt_estimate - lag(prompt_estimate, 1, 0) OVER turns) AS growth,
            extract(epoch FROM at - lag(at) OVER turns)::bigint AS pause,
            CASE WHEN billed AND prompt_reported IS NOT NULL THEN
                least(prompt_reported, CASE WHEN lag(cache_write_tokens) OVER calls > 0

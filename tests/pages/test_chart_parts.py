@@ -16,7 +16,7 @@ from sessions.models import TurnStretch
 from sessions.pages.tags.figures import tokens
 from sessions.selectors import chart_samples, turn_stretches
 from sessions.selectors.expensive import expensive_calls
-from sessions.selectors.jumps import largest_jumps
+from sessions.selectors.jumps import MIN_GROWTH, SHOWN, largest_jumps
 from sessions.selectors.turn_stretches import largest_of
 from sessions.services.spending import rollups
 from sessions.services.tools.counting import session_tools_count
@@ -89,7 +89,7 @@ def test_the_largest_increase_names_its_tool_output(member_client, project, djan
         jumps = largest_jumps(session=session)
     assert [(j.turn, j.tool, j.is_output, j.position) for j in jumps] == [(6, "Read", True, 12)]
     page = one_line(member_client.get(address("session", session)))
-    assert "mainly Read output" in page
+    assert "largest message: Read output" in page
     assert address("session_turn", session, 6) in page
 
 
@@ -104,11 +104,15 @@ def test_sizes_that_compaction_reduced_are_not_shown_as_the_prompt(member_client
     push(api, whole_turn(13))
     session = project.agent_sessions.get()
     before, after = session.turns.filter(index__in=(12, 13)).order_by("index")
-    [jump] = [jump for jump in largest_jumps(session=session) if jump.turn == 13]
-    assert jump.growth == after.prompt_estimate - before.prompt_estimate
-    assert jump.prompt_growth == after.prompt_served - before.prompt_served
+    jumps = largest_jumps(session=session)
+    served = dict(session.turns.values_list("index", "prompt_served"))
+    grown = {turn: size - served.get(turn - 1, 0) for turn, size in served.items()}
+    largest = sorted((each for each in grown.values() if each >= MIN_GROWTH), reverse=True)[:SHOWN]
+    assert [jump.growth for jump in jumps] == [grown[jump.turn] for jump in jumps] == largest
+    # The message of turn 12 is larger than all that the prompt gained.
+    assert after.prompt_estimate - before.prompt_estimate > jumps[0].growth
     page = one_line(member_client.get(address("session", session)))
-    assert "after compaction" in page
+    assert ("before compaction" in page) == any(jump.is_shortened for jump in jumps)
     assert f"~{tokens(after.prompt_served)}" in page
     assert f"full transcript {tokens(after.prompt_estimate)}" in page
 
