@@ -1,5 +1,6 @@
 // Behavior shared by all pages: theme, local times, clipboard, keyboard, clean URLs. The parts are independent.
 
+import "./drafts.js";
 import "./focus.js";
 import "./palette.js";
 import "./requests.js";

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from django.db import connection
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import LoginFailure
@@ -133,6 +134,14 @@ def test_htmx_is_sent_to_the_login_page_and_back(project):
     )
     assert response.status_code == 204
     assert response.headers["HX-Redirect"] == f"/login/?next={quote(page)}"
+
+
+def test_a_posted_form_leads_back_to_its_page(project):
+    page = reverse("settings_retention", args=[project.slug])
+    target = reverse("settings_retention_off", args=[project.slug])
+    response = Client().post(target, headers={"Referer": f"http://testserver{page}"})
+    assert (response.status_code, response.headers["Location"]) == (302, f"/login/?next={quote(page)}")
+    assert Client().post(target).headers["Location"] == "/login/?next=/"
 
 
 def test_other_scripts_get_401(project):

@@ -69,12 +69,54 @@ def test_a_slow_request_shows_a_progress_bar(listing):
     expect(listing.get_by_role("progressbar")).to_be_hidden()
 
 
+def log_in_again(page: Page, member: User) -> None:
+    expect(page).to_have_url(re.compile(r"/login/\?next=/p/alpha/"))
+    page.get_by_label("Username").fill(member.username)
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_text_typed_before_the_login_expired_is_kept(page_as, member, project):
+    """In a form that a script sends, and in one that the browser sends."""
+    page = page_as(member)
+    session = make_session(project)
+    page.goto(reverse("session_turn", args=[project.slug, session.pk, 1]))
+    comment, notes = page.get_by_label("Comment on turn 1"), page.get_by_label("Notes")
+    comment.fill("The <file> was removed.")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    log_in_again(page, member)
+    expect(comment).to_have_value("The <file> was removed.")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator(".comment-text")).to_have_text("The <file> was removed.")
+    page.get_by_text("Edit title, tags and notes").click()
+    notes.fill("Look at turn 1")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    log_in_again(page, member)
+    expect(notes).to_be_visible()
+    expect(notes).to_have_value("Look at turn 1")
+    page.reload()
+    expect(notes).to_have_value("")
+
+
+def test_a_form_can_be_submitted_after_another_login(page_as, member, project):
+    page = page_as(member)
+    session = make_session(project)
+    page.goto(reverse("session_turn", args=[project.slug, session.pk, 1]))
+    page.context.clear_cookies()
+    page_as(member)
+    other = page.context.new_page()
+    other.goto(page.url)  # sets a new token
+    other.close()
+    page.get_by_label("Comment on turn 1").fill("Seen.")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator(".comment-text")).to_have_text("Seen.")
+
+
 def test_an_expired_login_leads_to_the_login_page_and_back(listing, complaints, member):
     listing.context.clear_cookies()
     search(listing, "alpha")
-    expect(listing).to_have_url(re.compile(r"/login/\?next=/p/alpha/"))
-    listing.get_by_label("Username").fill(member.username)
-    listing.get_by_label("Password").fill("correct horse battery")
-    listing.get_by_role("button", name="Log in").click()
+    log_in_again(listing, member)
     expect(listing.locator("[data-row]").first).to_be_visible()
     complaints.clear()  # the suggestions of the filter were requested too, and got 401
