@@ -337,6 +337,19 @@ def test_invalid_parameters_are_ignored(query, used, viewer_client):
         assert viewer_client.get(address(name), query).status_code == 200
 
 
+def test_unknown_parameters_and_time_zones_are_reported(used, viewer_client):
+    page = one_line(viewer_client.get(address(), MARCH | {"agnet": "fixer", "<b>": ""}))
+    assert "Unknown parameters are ignored: &lt;b&gt;, agnet." in page
+    assert "Unknown time zone." in viewer_client.get(address(), MARCH | {"zone": "Mars/Base"}).text
+
+
+def test_links_keep_the_time_zone_of_the_url(used, viewer_client):
+    page = viewer_client.get(address(), MARCH | {"zone": "Asia/Tokyo"})
+    assert "Unknown" not in page.text
+    assert {QueryDict(query).get("zone") for _, query, _ in page.context["presets"]} == {"Asia/Tokyo"}
+    assert '<input type="hidden" name="zone" value="Asia/Tokyo">' in page.text
+
+
 def test_an_empty_period(project, viewer_client):
     response = viewer_client.get(address(), MARCH)
     assert b"No usage in this period" in response.content

@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 from django import forms
 from django.http import HttpRequest
 
-from sessions.pages.zones import zone_of
+from sessions.pages.text import visible
+from sessions.pages.zones import is_zone, zone_of
 from sessions.selectors.trends import BUCKETS, GROUPS, TrendQuery
 from sessions.selectors.usage import Span
 
@@ -35,7 +36,10 @@ def _choices(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 class TrendsForm(forms.Form):
-    """All fields are optional. An invalid value falls back to the default, and its error is shown."""
+    """All fields are optional. An invalid value falls back to the default, and its error is shown.
+
+    Unknown parameters are reported, because a misspelled filter would show the figures of everything.
+    """
 
     first = forms.DateField(required=False, widget=_DAY, label="From")
     last = forms.DateField(required=False, widget=_DAY, label="To")
@@ -49,12 +53,21 @@ class TrendsForm(forms.Form):
     model = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=100)
     member = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    zone = forms.CharField(required=False, label="Time zone")
+
+    def clean_zone(self) -> str:
+        name: str = self.cleaned_data["zone"]
+        if name and not is_zone(name):
+            raise forms.ValidationError("Unknown time zone. Example: Europe/Berlin.")
+        return name
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         for name in ("first", "last", "other"):
             if (day := data.get(name)) and not _FIRST <= day <= _LAST:
                 self.add_error(name, "Choose a date between the years 2000 and 2999.")
+        if unknown := sorted(set(self.data) - set(self.fields)):
+            self.add_error(None, f"Unknown parameters are ignored: {visible(', '.join(unknown))[:200]}.")
         return data
 
 
@@ -64,6 +77,7 @@ class Parameters:
 
     `other` is the first day of `previous` if the viewer chose it; None if it directly precedes `current`.
     `days` is the length of a period that always ends today, as in saved presets; None for fixed dates.
+    `zone` is the name of the time zone that the URL sets, or "".
     """
 
     current: TrendQuery
@@ -74,6 +88,7 @@ class Parameters:
     group: str
     split: str
     measure: str
+    zone: str
 
     @property
     def grouping(self) -> str:
@@ -102,6 +117,7 @@ class Parameters:
             "split": self.split,
             "measure": self.measure,
             "other": self.other.isoformat() if self.other else "",
+            "zone": self.zone,
             **self.filters,
             **changes,
         }
@@ -137,6 +153,7 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
         group=group,
         split=split if split != group else "",
         measure=data.get("measure") or "cost",
+        zone=data.get("zone") or "",
     )
     return parameters, form
 
