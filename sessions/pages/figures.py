@@ -66,5 +66,8 @@ def short_milliseconds(value: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
+    """Return a share with two significant digits: 2.5%, 50%. Never rounds to 0%."""
     share = 100 * part / whole if whole else 0.0
+    if 0 < share < 0.05:
+        return "<0.1%"
     return f"{share:.1f}%" if 0 < share < 9.95 else f"{share:.0f}%"

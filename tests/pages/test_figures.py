@@ -63,7 +63,8 @@ def test_duration_has_two_units(seconds, shown):
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "shown"), [(0, 10, "0%"), (1, 40, "2.5%"), (5, 10, "50%"), (3, 0, "0%")]
+    ("part", "whole", "shown"),
+    [(0, 10, "0%"), (1, 9_000, "<0.1%"), (1, 2_000, "0.1%"), (1, 40, "2.5%"), (5, 10, "50%"), (3, 0, "0%")],
 )
 def test_percent(part, whole, shown):
     assert figures.percent(part, whole) == shown
