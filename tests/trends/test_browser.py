@@ -151,7 +151,10 @@ def test_a_key_is_created_and_revoked(window):
     assert api_key_find(text) is None
 
 
-def test_pages_are_accessible_and_fit_a_phone(window):
+def test_pages_are_accessible_and_fit_a_phone(window, used):
+    session = session_make(used, "long", agent="a" * 100)
+    turns_add(session, [turn_make(session, 0, datetime.now(UTC))])
+    rollups_fill()
     looks: set[str] = set()
     for name in PAGES:
         window.set_viewport_size(PHONE)
