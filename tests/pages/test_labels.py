@@ -7,6 +7,7 @@ import pytest
 from accounts.models import AuditEvent
 from sessions.models import AgentSession
 from tests.api.client import Api
+from tests.markup import one_line
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 from tests.redaction.secrets import TOKENS
@@ -40,6 +41,22 @@ def test_notes_are_kept_and_redacted(member_client, project):
     assert "See &lt;b&gt;ticket&lt;/b&gt; 12.<br>" in page
     assert secret not in page
     assert "notes" in AuditEvent.objects.get(action="session.labeled").detail["changed"]
+
+
+def test_two_users_change_different_fields(member_client, project):
+    session = make_session(project, title="Pool bug", tags=["red"])
+    opened = {"title": "Pool bug", "tags": "red", "notes": ""}
+    opened |= {f"was_{name}": value for name, value in opened.items()}
+    target = address("session_labels", session)
+    member_client.post(target, opened | {"notes": "Line one\r\nline two"})
+    member_client.post(target, opened | {"title": "Pool is empty"})
+    session.refresh_from_db()
+    assert (session.title, session.tags) == ("Pool is empty", ["red"])
+    assert session.notes == "Line one\nline two"
+    changed = AuditEvent.objects.filter(action="session.labeled").order_by("pk")
+    assert [event.detail["changed"] for event in changed] == [["notes"], ["title"]]
+    page = one_line(member_client.get(address("session", session)))
+    assert '<input type="hidden" name="was_title" value="Pool is empty">' in page
 
 
 @pytest.mark.slow
