@@ -109,6 +109,7 @@ class TestPage:
     def test_the_page_loads_before_its_results(self, viewer_client):
         response = self.ask(viewer_client)
         assert b"Simulating" in response.content
+        assert b"Select <b>Simulate</b> to see the results." in response.content  # without scripts
         assert all(f'id="{slider.name}"'.encode() in response.content for slider in SLIDERS)
 
     def test_the_results_show_what_is_missing(self, viewer_client):
