@@ -154,6 +154,28 @@ def test_an_import_writes_large_content_to_object_storage(project: Project, fold
     assert message_body(row) == request(GIANT)
 
 
+@pytest.mark.parametrize("external", [False, True])
+def test_an_import_removes_large_content_that_it_replaces(
+    project: Project, transactional_db: None, external: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if external:
+        request.getfixturevalue("folder")
+
+    def read(*texts: str) -> None:
+        messages = [
+            ImportedMessage(body={"role": "user", "content": text}, source_id=str(number))
+            for number, text in enumerate(texts)
+        ]
+        turns = [ImportedTurn(messages=[message]) for message in messages]
+        log = ImportedSession(external_id="log", format="anthropic", agent="tests", turns=turns)
+        session_import(project=project, imported=log)
+
+    read("Read it.", GIANT)
+    read("Read it.", GIANT + "the end")
+    assert Blob.objects.count() == 1
+    assert len(files(tmp_path)) == external
+
+
 class TestADeletion:
     @pytest.mark.slow
     def test_a_deletion_removes_content_with_its_last_use(self, api: Api, folder: Path) -> None:

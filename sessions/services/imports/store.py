@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from django.db import transaction
 
@@ -13,6 +14,7 @@ from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.session_tree import names_with_ancestors
+from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.imports.annotations import (
     annotations_import,
@@ -161,9 +163,10 @@ def _rewrite_end(
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
     annotations = annotations_of(session, first=first) if changed and session.turn_count else None
+    replaced: Sequence[UUID] = ()
     if annotations is not None:
         session.turns.filter(index__gte=first).delete()
-        session.messages.filter(turn_index__gte=first).delete()
+        replaced = messages_delete(session.pk, first_turn=first)
         search_index_truncate(session_id=session.pk, position=turns[first].first_position)
         session.edits_revision += 1  # the prompt of a stored turn may change
         rollups_invalidate(session.pk)
@@ -172,6 +175,7 @@ def _rewrite_end(
         turns_write(session, turns[first:])
     if annotations is not None:
         annotations_restore(session, annotations, first=first)
+        blobs_remove(session.project_id, replaced)
     _save(session, prepared, tally)
     return changed
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 import pricing
@@ -20,11 +20,9 @@ from sessions.models import AgentSession, FactObservation, Preamble, SharedFact
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial
-from sessions.services.blobs import contents_remove
-from sessions.services.commits import after_commit
+from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.ingestion import NewPreamble
 from sessions.services.memory.fact_identity import facts_lock
-from sessions.store.blobs import is_external
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,14 +165,7 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
     if locked is None:
         return
     project = Project.objects.get(pk=locked.project_id)
-    with connection.cursor() as cursor:
-        cursor.execute(_DELETE_MESSAGES, {"session": locked.pk})
-        blobs = [blob_id for (blob_id,) in cursor.fetchall()]
-        cursor.execute(_DELETE_BLOBS, {"blobs": blobs})
-        digests = [bytes(sha256) for (sha256,) in cursor.fetchall()]
-    if is_external():
-        # If object storage fails, unused objects remain in it; the session is deleted regardless.
-        after_commit(contents_remove, project.pk, digests)
+    blobs_remove(project.pk, messages_delete(locked.pk))
     audit_record(
         action="session.deleted",
         project=project,
@@ -195,20 +186,3 @@ def _delete_facts(session: AgentSession) -> None:
     facts = SharedFact.objects.filter(Q(session=session) | Q(observations__session=session))
     others = FactObservation.objects.filter(fact=OuterRef("pk")).exclude(session=session)
     facts.exclude(state=SharedFact.State.ACCEPTED).exclude(Exists(others)).delete()
-
-
-_DELETE_MESSAGES = """
-WITH deleted AS (DELETE FROM agent_sessions_message WHERE session_id = %(session)s RETURNING blob_id)
-SELECT DISTINCT blob_id FROM deleted WHERE blob_id IS NOT NULL
-"""
-
-# A concurrent push of the same content locks the blob's row by its ON CONFLICT DO UPDATE; SKIP LOCKED keeps
-# that blob.
-_DELETE_BLOBS = """
-DELETE FROM agent_sessions_blob WHERE id IN (
-    SELECT b.id FROM agent_sessions_blob b
-     WHERE b.id = ANY(%(blobs)s)
-       AND NOT EXISTS (SELECT 1 FROM agent_sessions_message m WHERE m.blob_id = b.id)
-       FOR UPDATE SKIP LOCKED)
-RETURNING sha256
-"""
