@@ -109,6 +109,8 @@ class AgentSession(models.Model):
     compaction_count = models.IntegerField(default=0)
     # Counts the changes of the prompt other than pushes: compactions and reverts. Part of the ETag.
     edits_revision = models.IntegerField(default=0)
+    # Messages that the client sent only once (`Message.omitted_from`). Prompts do not contain them.
+    omitted_count = models.IntegerField(default=0)
 
     last_prompt_tokens = models.IntegerField(default=0)
     peak_prompt_tokens = models.IntegerField(default=0)
@@ -176,7 +178,8 @@ class PromptSnapshot(models.Model):
     """The messages before `AgentSession.snapshot_end` with their edits applied, so a fetch reads no history.
 
     Derived from the messages and the edits; rewritten at every compaction and revert. `data` is a packed
-    `PromptOutline` in the dialect of the session, not repaired.
+    `PromptOutline` in the dialect of the session, not repaired. A fetch leaves out those messages that the
+    client has omitted since.
     """
 
     session = models.OneToOneField(

@@ -165,6 +165,9 @@ class Message(models.Model):
     source_id = models.CharField(max_length=200, null=True)
     # What identifies the message in the client's history (`compaction.identity`); NULL if it is not known.
     content_hash = models.BinaryField(max_length=8, null=True)
+    # The client sent the message only once: the prompts of turns that begin at this position or later do not
+    # contain it. NULL for all other messages.
+    omitted_from = models.IntegerField(null=True)
 
     class Meta:
         constraints = [
@@ -176,6 +179,12 @@ class Message(models.Model):
         indexes = [
             # A deletion checks whether other messages use the blob. Few messages have one.
             models.Index(fields=["blob"], condition=models.Q(blob__isnull=False), name="message_blob"),
+            # Past prompts look for omitted messages. Most sessions have none.
+            models.Index(
+                fields=["session", "position"],
+                condition=models.Q(omitted_from__isnull=False),
+                name="message_omitted",
+            ),
         ]
 
     def __str__(self) -> str:

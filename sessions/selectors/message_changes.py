@@ -10,6 +10,7 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int4
 
+from sessions.selectors.omissions import LAST_TURN
 from sessions.selectors.reference_rates import CLIENT
 from sessions.store.postgres import rows_fetch
 
@@ -24,7 +25,7 @@ _MOST = 50
 #: `oldest` is the first compaction that could change a message: one changes only those before its
 #: `snapshot_position`. `removing` is the first that removed it. So the edits that are read are those from the
 #: push of a message until its removal, and the turns those until the client's next compaction.
-_CHANGES: LiteralString = """
+_CHANGES: LiteralString = f"""
 WITH place AS (
     SELECT * FROM unnest(%(sessions)s::uuid[], %(positions)s::int[]) AS place (session_id, position)
 )
@@ -70,15 +71,22 @@ SELECT place.session_id, place.position, true, NULL, mark.index - 1, %(client)s,
           AND t.first_position <= s.context_start
         ORDER BY t.index LIMIT 1
        ) mark
+UNION ALL
+SELECT place.session_id, place.position, true, NULL, omitted.turn, %(client)s, %(reason)s, 0
+  FROM place
+  JOIN agent_sessions_message m USING (session_id, position)
+{LAST_TURN}
+ WHERE m.omitted_from IS NOT NULL AND omitted.turn <= %(turn)s
  ORDER BY turn, number, ordinal
-"""
+"""  # noqa: S608  a constant is inserted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChange:
     """What a compaction did to a message: it removed it from the prompts after `turn`, or shortened it.
 
-    `compaction` is None if the client compacted its own context: its log does not number them.
+    `compaction` is None if the client compacted its own context, because its log does not number them, or
+    left out a message that it had sent only once.
     """
 
     is_removal: bool

@@ -20,11 +20,12 @@ _MESSAGE_BYTES = 700
 
 
 class PromptVersion(NamedTuple):
-    """Identifies the edits in force."""
+    """Identifies the edits in force and the omitted messages."""
 
     edits_revision: int
     compaction_count: int
     snapshot_end: int
+    omitted_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

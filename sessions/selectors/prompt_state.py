@@ -46,6 +46,7 @@ class PromptState:
     served_turn: int | None  #: the turn after which the prompt was fetched last
     served_revision: int | None
     compaction_count: int
+    omitted_count: int
     preamble_version: int
     system: bytes | None
     tools: bytes | None
@@ -77,6 +78,7 @@ class PromptState:
             served_turn=row.served_turn,
             served_revision=row.served_revision,
             compaction_count=row.compaction_count,
+            omitted_count=row.omitted_count,
             preamble_version=row.preamble_version,
             system=system,
             tools=tools,
@@ -91,7 +93,9 @@ class PromptState:
 
     @property
     def cached_version(self) -> PromptVersion:
-        return PromptVersion(self.edits_revision, self.compaction_count, self.snapshot_end)
+        return PromptVersion(
+            self.edits_revision, self.compaction_count, self.snapshot_end, self.omitted_count
+        )
 
     @property
     def provider_tokens(self) -> int:
@@ -125,8 +129,8 @@ SESSION_COLUMNS: LiteralString = """
 s.id, s.xmin::text AS version, extract(epoch FROM pg_postmaster_start_time())::text AS server_start, s.format,
 s.model, s.turn_count, s.message_count, s.context_components, s.shown_components, s.snapshot_end,
 s.context_start, s.open_calls = '{}' AND NOT s.needs_repair AS regular, s.calibration, s.budget_tokens,
-s.context_window, s.policy, s.edits_revision, s.compaction_count, s.preamble_version,
-v.turn AS served_turn, v.edits_revision AS served_revision
+s.context_window, s.policy, s.edits_revision, s.compaction_count, s.omitted_count,
+s.preamble_version, v.turn AS served_turn, v.edits_revision AS served_revision
 """
 
 #: The session `s`, if the key is valid, and its served prompt `v`.

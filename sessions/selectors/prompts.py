@@ -23,6 +23,7 @@ from sessions.models import Compaction, Message, Preamble, Turn
 from sessions.selectors.client_context import client_start, edits_from
 from sessions.selectors.convert import message_bytes, message_value
 from sessions.selectors.edits import edits_at
+from sessions.selectors.omissions import not_omitted
 from sessions.selectors.prompt_cache import CachedPreamble, CachedPrompt, prompt_cache
 from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.stored_rows import IN_SPANS
@@ -34,13 +35,13 @@ from sessions.store.prompt_bytes import PromptMessages, messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline, Span
 
 _ROWS: LiteralString = f"""
-SELECT m.position, m.role, m.tokens, coalesce(m.body, b.data), b.project_id, b.sha256
+SELECT m.position, m.role, m.tokens, m.omitted_from, coalesce(m.body, b.data), b.project_id, b.sha256
 {IN_SPANS}
 """
 
 
-#: The role, tokens and JSON of messages by position.
-Rows = Mapping[int, tuple[str, int, bytes]]
+#: The role, tokens and JSON of messages by position; None if the client has omitted the message since.
+Rows = Mapping[int, tuple[str, int, bytes] | None]
 
 
 def messages_now(state: PromptState, stored: Rows | None = None) -> PromptMessages | None:
@@ -113,7 +114,9 @@ def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:
     parameters = {"session": session_id, "firsts": firsts, "ends": ends}
     return {
         at: (role, tokens, bodies.unpack(blob_get(project_id, sha256) if data is None else data))
-        for at, role, tokens, data, project_id, sha256 in rows_fetch(_ROWS, parameters)
+        if omitted_from is None
+        else None
+        for at, role, tokens, omitted_from, data, project_id, sha256 in rows_fetch(_ROWS, parameters)
     }
 
 
@@ -137,7 +140,9 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     end = row.first_position + row.message_count
     start = client_start(session_id=state.id, context_start=state.context_start, turn=turn)
     rows = list(
-        Message.objects.filter(session_id=state.id, position__gte=start, position__lt=end)
+        Message.objects.filter(
+            not_omitted(end - 1), session_id=state.id, position__gte=start, position__lt=end
+        )
         .select_related("blob")
         .order_by("position")
     )

@@ -48,7 +48,8 @@ IN_SPANS: LiteralString = """
 """
 
 _ROWS: LiteralString = f"""
-SELECT m.position, m.turn_index, m.role, m.tokens, m.flags, coalesce(m.body, b.data), b.project_id, b.sha256
+SELECT m.position, m.turn_index, m.role, m.tokens, m.flags, m.omitted_from,
+       coalesce(m.body, b.data), b.project_id, b.sha256
 {IN_SPANS}
  ORDER BY m.position
 """
@@ -102,13 +103,17 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 @dataclass(slots=True)
 class StoredMessage:
-    """A message: its JSON as pushed, and the values computed at that time."""
+    """A message: its JSON as pushed, and the values computed at that time.
+
+    `omitted_from` is as in `Message`.
+    """
 
     position: int
     turn: int
     role: str
     tokens: int
     flags: int
+    omitted_from: int | None
     data: bytes
 
     def value(self, format: str | None) -> MessageValue:
@@ -148,9 +153,10 @@ def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage
             role,
             tokens,
             flags,
+            omitted_from,
             bodies.unpack(blob_get(project_id, sha256) if data is None else data),
         )
-        for position, turn, role, tokens, flags, data, project_id, sha256 in rows
+        for position, turn, role, tokens, flags, omitted_from, data, project_id, sha256 in rows
     ]
 
 

@@ -37,7 +37,8 @@ WITH found AS (
       {SESSION}
      WHERE s.id = %(session)s AND s.project_id = %(project)s
        AND s.edits_revision = %(revision)s AND s.compaction_count = %(compactions)s
-       AND s.snapshot_end = %(snapshot_end)s AND s.preamble_version = %(preamble)s
+       AND s.snapshot_end = %(snapshot_end)s AND s.omitted_count = %(omitted)s
+       AND s.preamble_version = %(preamble)s
        AND s.message_count BETWEEN %(end)s AND %(end)s + {_MOST_MESSAGES}
        AND (v.turn = s.turn_count - 1 AND v.edits_revision <> s.edits_revision) IS NOT TRUE
 ), is_new AS (
@@ -71,7 +72,7 @@ _STATEMENT = Prepared(
     _FETCH,
     {
         **dict.fromkeys(("key", "session", "project"), "uuid"),
-        **dict.fromkeys(("revision", "compactions", "snapshot_end", "end"), "int4"),
+        **dict.fromkeys(("revision", "compactions", "snapshot_end", "omitted", "end"), "int4"),
         **dict.fromkeys(("row", "server_start"), "text"),
         "preamble": "int2",
     },
@@ -96,6 +97,7 @@ async def prompt_fetch_direct(
         "revision": known.version.edits_revision,
         "compactions": known.version.compaction_count,
         "snapshot_end": known.version.snapshot_end,
+        "omitted": known.version.omitted_count,
         "preamble": known.preamble.version,
         "end": known.end,
         "row": row,

@@ -56,10 +56,10 @@ class PromptOutline:
         """Return the outline with the messages of a span after the others."""
         return PromptOutline(entries=[*self.entries, span])
 
-    def fill(self, rows: Mapping[int, tuple[str, int, bytes]]) -> PromptMessages:
+    def fill(self, rows: Mapping[int, tuple[str, int, bytes] | None]) -> PromptMessages:
         """Return the messages. `rows` has the role, tokens and JSON of each position in the spans.
 
-        Raises `KeyError` if a position is missing.
+        Leaves out a message whose row is None. Raises `KeyError` if a position is missing.
         """
         pieces: list[bytes] = []
         manifest: list[Mapping[str, Any]] = []
@@ -69,7 +69,10 @@ class PromptOutline:
                 manifest.append(each.entry)
                 continue
             for position in range(*each):
-                role, tokens, data = rows[position]
+                row = rows[position]
+                if row is None:
+                    continue
+                role, tokens, data = row
                 pieces.append(data)
                 manifest.append(manifest_entry(position, position, role, VERBATIM, tokens, tokens))
         return PromptMessages(pieces=pieces, manifest=manifest)

@@ -9,9 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Edit, Recap
 from sessions.selectors.lookups import route_forget
 from sessions.services.compactions import preparation
+from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.preparation import preparations
 from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api
@@ -225,3 +227,30 @@ def test_a_session_deleted_while_it_is_prepared(api: Api, thread: None) -> None:
     session_delete(session=AgentSession.objects.get())
     preparations.wait(ID, number - 1)
     assert api.post("sessions/s1/turns/", {"messages": small(number)}).status_code == 404
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [2, 900])
+def test_a_prepared_compaction_is_applied_although_the_client_omits_messages(
+    api: Api, thread: None, words: int
+) -> None:
+    """The client ends each request with a message that it sends only once. The plan may edit a long one."""
+    session_create(api)
+    said: list[dict[str, Any]] = []
+    applied = 0
+    for number in range(60):
+        wait_until_ready()
+        before = AgentSession.objects.get(pk=ID)
+        prepared = preparations.ready(ID, before.plan_turn) if before.plan_turn is not None else None
+        said += [request(f"Read file {number}: " + f"line {number} " * 40)]
+        sent = [*said, request("Once only. " + "word " * words)]
+        served = api.post("sessions/s1/reconcile/", {"messages": sent}).json()["messages"]
+        session = AgentSession.objects.get(pk=ID)
+        if prepared is not None and session.compaction_count > before.compaction_count:
+            applied += session.snapshot_end == prepared.end
+        said += [{"role": "assistant", "content": f"File {number} is empty."}]
+        api.post("sessions/s1/turns/", {"messages": said[-1:]})
+        session.refresh_from_db()
+        assert sum("Once only" in str(message["content"]) for message in served) <= 1
+        assert session.shown_components == TokenBreakdown.of_view(view_load(session).view).tokens
+    assert applied >= (2 if words == 2 else 0)

@@ -78,7 +78,7 @@ def test_the_least_recently_fetched_prompts_are_removed() -> None:
     cache, ids = PromptCache(max_bytes=4_000), [uuid4() for _ in range(4)]
     messages = PromptMessages(pieces=[b"x" * 300], manifest=[{"role": "user"}])
     preamble = CachedPreamble(version=1, system=None, tools=None)
-    version = PromptVersion(0, 0, 0)
+    version = PromptVersion(0, 0, 0, 0)
     prompt = CachedPrompt(version=version, row=("1", "1"), end=1, preamble=preamble, messages=messages)
     for each in ids[:3]:
         cache.keep(each, prompt)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts.models import Project
 from accounts.services import api_key_create
@@ -362,23 +360,6 @@ def with_once(api: Api, turns: int, session: str) -> History:
     return said
 
 
-@pytest.mark.slow
-def test_each_removal_of_such_messages_is_counted_once(
-    api: Api, client: Client, django_capture_on_commit_callbacks: Any
-) -> None:
-    def counted() -> float:
-        text = client.get("/metrics").content.decode()
-        found = re.search(
-            r'^contextapp_compactions_total\{state="done",trigger="client"\} (\S+)$', text, re.MULTILINE
-        )
-        return float(found[1]) if found else 0.0
-
-    before = counted()
-    with django_capture_on_commit_callbacks(execute=True):
-        with_once(api, 4, "s4")
-    assert counted() - before == 3
-
-
 def test_a_fork_after_many_messages_of_single_requests_takes_no_more_statements(api: Api) -> None:
     taken = []
     for turns in (4, 9):
@@ -386,7 +367,7 @@ def test_a_fork_after_many_messages_of_single_requests_takes_no_more_statements(
         changed = [*said[:-1], answer("File 0 is large."), request("Go on.")]
         taken.append(len(statements(lambda: reconcile(api, changed, f"s{turns}"))))  # noqa: B023
         fork = AgentSession.objects.get(parent__external_id=f"s{turns}")
-        assert fork.compaction_count >= turns - 2
+        assert fork.omitted_count >= turns - 2
         assert api.get(f"sessions/{fork.pk}/prompt/").json()["messages"] == changed
     assert taken[0] == taken[1]
 
@@ -406,7 +387,7 @@ def test_messages_of_a_single_request_do_not_delay_compactions_or_hide_what_they
     session = AgentSession.objects.get(external_id="s2")
     own = session.compactions.exclude(trigger="client")
     assert own.count() >= 2
-    assert session.compactions.count() - own.count() == 29
+    assert session.compactions.count() == own.count()
     assert max(session.turns.values_list("prompt_served", flat=True)) <= 4_000
     tokens = list(Message.objects.filter(session=session).values_list("tokens", flat=True))
     assert sum(session.context_components.values()) == sum(tokens) - 29 * tokens[1]

@@ -14,6 +14,8 @@ from compaction.validation import validate
 from importers.base import LogFile
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
+from sessions.selectors.past_prompts import outline_at, past_prompt_json
+from sessions.store.bodies import json_bytes
 from tests.compaction.providers import faults as provider_faults
 from tests.gateway import agents
 from tests.gateway.anthropic_talk import streamed, text, tool_use, whole
@@ -86,6 +88,33 @@ class TestSdks:
         )
         with pytest.raises(anthropic.AuthenticationError, match="has no Anthropic API key"):
             client.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "Hi."}])
+
+    def test_anthropic_with_messages_that_are_sent_once(
+        self, gateway: Running, provider: Provider, api_key: str
+    ) -> None:
+        import anthropic
+
+        client = anthropic.Anthropic(
+            api_key="sk-ant",
+            base_url=f"{gateway.url}/anthropic",
+            default_headers={"X-Contextapp-Key": api_key, "X-Session-Id": "s"},
+        )
+        history: list[Any] = []
+        for number in range(4):
+            history.append({"role": "user", "content": f"Read file {number}."})
+            now = {"role": "user", "content": f"It is 9:4{number}."}
+            provider.script = [whole(text("It is empty."))]
+            messages = [*history, now]
+            message = client.messages.create(model="claude-sonnet-5-5", max_tokens=100, messages=messages)
+            history.append({"role": "assistant", "content": message.content})
+            gateway.settle()
+        session = AgentSession.objects.get()
+        assert (session.turn_count, session.omitted_count, session.compaction_count) == (4, 3, 0)
+        for turn, received in enumerate(provider.received):
+            outline = outline_at(session=session, index=turn)
+            assert outline is not None
+            seen = json.loads(json_bytes(past_prompt_json(session=session, outline=outline)))
+            assert seen["messages"] == json.loads(received.body)["messages"]
 
     @pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "json"])
     def test_openai_chat(self, gateway: Running, provider: Provider, api_key: str, is_stream: bool) -> None:

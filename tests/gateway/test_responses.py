@@ -38,10 +38,12 @@ def test_requests_without_the_reasoning_that_the_agent_requested_are_compacted(
         output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(200))
         history += [call, {"type": "function_call_output", "call_id": f"c{number}", "output": output}]
         gateway.settle()
-    assert modes == ["passthrough; reason=new", "passthrough; reason=history", *["compact"] * 10]
+    assert modes == ["passthrough; reason=new", *["compact"] * 11]
     assert len(provider.received[-1].body) < len(json.dumps(history)) * 0.7
     session = AgentSession.objects.get()
     assert session.turn_count == 12
+    assert session.omitted_count == 11
+    assert not session.compactions.filter(trigger="client").exists()
 
 
 @pytest.mark.slow

@@ -57,13 +57,16 @@ class PromptRow:
     def why(self) -> str:
         """All changes, one per line."""
         return "\n".join(
-            f"Compaction {change.compaction}, after turn {change.turn}: {change.reason}"
-            for change in self.changes
+            f"{_author(change)}, after turn {change.turn}: {change.reason}" for change in self.changes
         )
 
     @property
     def is_evicted(self) -> bool:
         return self.tokens_raw is None
+
+
+def _author(change: MessageChange) -> str:
+    return "Client" if change.compaction is None else f"Compaction {change.compaction}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,11 @@ from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.client_context import affects, client_start
 from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
-from sessions.selectors.message_changes import MessageChange
+from sessions.selectors.message_changes import REMOVED_BY_CLIENT, MessageChange
+from sessions.selectors.omissions import omissions
 from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
 from sessions.selectors.prompts import components_of
+from sessions.selectors.reference_rates import CLIENT
 
 #: Number of messages from which a session counts as long.
 LONG = 10_000
@@ -42,12 +44,13 @@ _HEAD = 100
 class RecordedEdit:
     """An edit in a prompt, with its primary key and the number of its compaction.
 
-    The prompts after `turn` contain it. `value.text` is loaded for evictions only. The text of a replaced
-    part is loaded when it is shown.
+    An omission by the client is an eviction with the key 0 and without a compaction. The prompts after `turn`
+    contain the edit. `value.text` is loaded for evictions only. The text of a replaced part is loaded when it
+    is shown.
     """
 
     id: int
-    compaction: int
+    compaction: int | None
     turn: int
     value: EditValue
 
@@ -168,7 +171,8 @@ def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -
     # A compaction after the last prompt was served is part of the next prompt only.
     in_force_after = index - 1 if turn is not None else index
     selected = edits_in_force_after(in_force_after) if applied is None else applied
-    edits = [edit for edit in _edits(session, selected) if affects(edit.value, start)]
+    omitted = _omitted(session, at=turn.first_position if turn is not None else end)
+    edits = [edit for edit in [*_edits(session, selected), *omitted] if affects(edit.value, start)]
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
     values = [edit.value for edit in edits]
@@ -229,6 +233,26 @@ def _edits(session: AgentSession, selected: Q) -> list[RecordedEdit]:
     named = _with_texts(light, Op.SHED, Op.RESTORE)  # their text names the component
     kept = {id(value) for value in in_force([edit.value for edit in named])}
     return _with_texts([edit for edit in named if id(edit.value) in kept], Op.EVICT, Op.MEMORY)
+
+
+def _omitted(session: AgentSession, *, at: int) -> list[RecordedEdit]:
+    """Return the omissions of messages by the client that the prompt reflects, as edits."""
+    return [
+        RecordedEdit(
+            id=0,
+            compaction=None,
+            turn=each.turn,
+            value=EditValue(
+                strategy=CLIENT,
+                op=Op.EVICT,
+                position=each.position,
+                end=each.position,
+                reason=REMOVED_BY_CLIENT,
+                tokens_before=each.tokens,
+            ),
+        )
+        for each in omissions(session.pk, at=at)
+    ]
 
 
 def _edit(op: str, values: Sequence[Any]) -> EditValue:

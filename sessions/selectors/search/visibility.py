@@ -9,7 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from compaction.edits import Op
-from sessions.models import AgentSession, Edit, PromptSnapshot
+from sessions.models import AgentSession, Edit, Message, PromptSnapshot
 from sessions.selectors.message_changes import MessageChange, message_changes
 from sessions.selectors.search.texts import Place
 
@@ -35,12 +35,10 @@ class Shown:
 
 
 def visibility_of(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> Mapping[Place, Shown]:
-    """Return how the current prompts show these messages. Three queries."""
+    """Return how the current prompts show these messages. Four queries."""
     edits = _edits([session.pk for session in sessions.values() if session.compaction_count])
-    shown = {
-        (session, position): _shown(sessions[session], position, edits[session])
-        for session, position in places
-    }
+    left = _left_out(sessions, places)
+    shown = {place: _shown(place[1], edits[place[0]], is_left_out=place in left) for place in places}
     hidden = [place for place, each in shown.items() if each.visibility is not Visibility.SHOWN]
     changes = message_changes(hidden)
     return shown | {place: replace(shown[place], changes=changes.get(place, ())) for place in hidden}
@@ -58,10 +56,18 @@ def _edits(ids: Sequence[UUID]) -> defaultdict[UUID, list[Edit]]:
     return by_session
 
 
-def _shown(session: AgentSession, position: int, edits: Sequence[Edit]) -> Shown:
+def _left_out(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> set[Place]:
+    """Return the places of the messages that the clients no longer send."""
+    ids, positions = {session for session, _ in places}, {position for _, position in places}
+    omitted = Message.objects.filter(session__in=ids, position__in=positions, omitted_from__isnull=False)
+    before = {place for place in places if place[1] < sessions[place[0]].context_start}
+    return before.union(omitted.values_list("session_id", "position"))
+
+
+def _shown(position: int, edits: Sequence[Edit], *, is_left_out: bool) -> Shown:
     covering = [edit for edit in edits if edit.position <= position <= edit.end]
     evictions = [edit for edit in covering if edit.op == Op.EVICT]
-    if evictions or position < session.context_start:
+    if evictions or is_left_out:
         handles = (edit.handle for edit in [*evictions, *covering] if edit.handle)
         return Shown(visibility=Visibility.EVICTED, handle=next(handles, None))
     if covering:

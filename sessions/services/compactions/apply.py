@@ -87,12 +87,9 @@ def session_compact(
 
 
 def compaction_apply(
-    *, compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin, reports: bool = True
+    *, compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin
 ) -> Compaction:
-    """Apply a plan, or skip the compaction if the plan has no effect. The caller has locked the session.
-
-    `reports` specifies whether webhooks receive its end.
-    """
+    """Apply a plan, or skip the compaction if the plan has no effect. The caller has locked the session."""
     session, is_done = loaded.session, plan.record.state is PlanState.DONE
     compaction.state = Compaction.State.DONE if is_done else Compaction.State.SKIPPED
     if not is_done:
@@ -106,8 +103,7 @@ def compaction_apply(
         _store_effects(compaction, loaded, plan, origin, shown)
     else:
         session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
-    if reports:
-        compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     return compaction
 
 

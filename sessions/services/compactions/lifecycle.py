@@ -35,12 +35,10 @@ def compaction_open(
     reason: str = "",
     instructions: str = "",
     upgrades: Compaction | None = None,
-    reports: bool = True,
 ) -> Compaction:
     """Create the row of a compaction and move the re-trigger cursor to it. The caller has locked the session.
 
-    `reports` specifies whether webhooks receive its start, if it is running. Raises KeyError for an
-    unregistered trigger, because pages need a description of every recorded trigger.
+    Raises KeyError for an unregistered trigger, because pages need a description of every recorded trigger.
     """
     now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
     compaction = Compaction.objects.create(
@@ -62,7 +60,7 @@ def compaction_open(
     session.fired_tokens = calibration_of(session.calibration, model=session.model).provider(shown)
     session.fired_turn, session.plan_turn = session.turn_count, None
     session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
-    if reports and state == Compaction.State.RUNNING:
+    if state == Compaction.State.RUNNING:
         compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
     return compaction
 

@@ -61,7 +61,8 @@ class Loaded:
     """A session's view and its sources: the messages in the prompt, not the whole history.
 
     `has_memory` states whether a working memory was written. `base` is the text of the newest recap.
-    `shortening` are edits that are not stored yet, which shortened a very long history.
+    `shortening` are edits that are not stored yet, which shortened a very long history. `omitted_since` is
+    the number of messages in the view that the client has omitted since.
     """
 
     session: AgentSession
@@ -72,6 +73,7 @@ class Loaded:
     has_memory: bool
     base: Base | None
     shortening: tuple[EditValue, ...] = ()
+    omitted_since: int = 0
 
 
 def view_load(
@@ -80,7 +82,7 @@ def view_load(
     """Load the session's current view. Takes time in proportion to the prompt.
 
     `edits` are keys of edits to apply instead of those in force. `shortens` bounds the prompt, for a plan.
-    Messages from position `end` on are left out.
+    Messages from position `end` on, and those that the client had omitted by then, are left out.
     """
     sources = plan_sources(session)
     keys = sources.edits if edits is None else edits
@@ -89,7 +91,11 @@ def view_load(
     values = [edit for _, edit in found]
     shortening = history_shorten(session, values, counter=counter()) if shortens else ()
     values += shortening
-    rows = messages_load(session.pk, visible_spans(values, start=start, end=end))
+    rows = [
+        row
+        for row in messages_load(session.pk, visible_spans(values, start=start, end=end))
+        if row.omitted_from is None or row.omitted_from >= end
+    ]
     messages = [row.value(session.format) for row in rows]
     view = apply(values, messages, components=sources.components)
     return Loaded(
@@ -101,6 +107,7 @@ def view_load(
         has_memory=sources.has_memory,
         base=sources.base,
         shortening=shortening,
+        omitted_since=sum(row.omitted_from is not None for row in rows),
     )
 
 

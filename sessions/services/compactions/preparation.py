@@ -5,7 +5,7 @@ sets the boundary requests it, and a thread of the same process computes it and 
 not ready, the push waits for it; if that takes too long, it computes the same compaction itself. A prepared
 compaction is valid as long as the session's `plan_turn` is its boundary; any other change to the inputs of
 the plan resets `plan_turn`. Only the working memory and the number of the compaction are compared when it is
-applied.
+applied, and whether the client has omitted messages since the boundary: the plan must not edit them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -54,14 +54,15 @@ class PreparedCompaction:
     """A compaction of the messages up to the plan boundary, with the parameters of `EFFECTS` that store it.
 
     `end` is the position after the boundary, `number` that of the compaction, `memory` the revision of the
-    working memory in it. `before` and `after` are the breakdown and the continuation state of the prompt up
-    to the boundary, without and with the compaction.
+    working memory in it. `omitted_count` is that of the session at the boundary. `before` and `after` are the
+    breakdown and the continuation state of the prompt up to the boundary, without and with the compaction.
     """
 
     turn: int
     end: int
     number: int
     memory: int | None
+    omitted_count: int
     policy: Policy
     record: Record
     before: tuple[TokenBreakdown, Continuation]
@@ -82,6 +83,11 @@ class PreparedCompaction:
             policy=self.policy,
             room=calibration.room(budget),
         )
+
+    def has_edits_of(self, positions: Iterable[int]) -> bool:
+        """Return whether the plan edits one of the messages."""
+        spans = list(zip(self.parameters["position"], self.parameters["end"], strict=True))
+        return any(first <= position <= end for position in positions for first, end in spans)
 
     def shown(self, before: TokenBreakdown) -> TokenBreakdown:
         """Return the breakdown of a prompt after the compaction, given that before it."""
@@ -112,6 +118,7 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
         end=boundary.end,
         number=newest_number(session) + 1,
         memory=request.memory_revision,
+        omitted_count=session.omitted_count - loaded.omitted_since,
         policy=policy_of(session.policy),
         record=plan.record,
         before=(TokenBreakdown.of_view(loaded.view), before),

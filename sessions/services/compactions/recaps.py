@@ -20,6 +20,7 @@ from compaction.recap.spans import Evicted
 from compaction.tokens import MESSAGE_OVERHEAD
 from sessions.models import Compaction, Edit, Message, Recap
 from sessions.selectors.convert import edit_value, message_value
+from sessions.selectors.omissions import not_omitted
 from sessions.selectors.recaps import recap_columns, recap_newest, recap_value, recaps_of
 from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request
 
@@ -93,7 +94,10 @@ def _summarized(
     covered = max((edit.end for edit in _recap_edits(previous.compaction)), default=-1) if previous else -1
     last = max(edit.end for edit in edits)
     rows = Message.objects.filter(
-        session=compaction.session, position__gt=max(first - 1, covered), position__lte=last
+        not_omitted(compaction.snapshot_position),
+        session=compaction.session,
+        position__gt=max(first - 1, covered),
+        position__lte=last,
     )
     return tuple(
         message_value(row, compaction.session.format)

@@ -39,10 +39,7 @@ def _snapshot_write(
     edits: Mapping[int, EditValue],
     shown: TokenBreakdown,
 ) -> None:
-    """Write the prompt snapshot of a view and the keys of its edits, with the session's counters.
-
-    The caller has locked the session.
-    """
+    """Write the prompt snapshot of a view and the keys of its edits, with the session's counters."""
     messages, after = messages_of_view(view, raw, session.format)
     # The longest text is the recap, or the marker of an offloaded output.
     longest = max(edits, key=lambda key: len(edits[key].text), default=None)
@@ -57,13 +54,10 @@ def _snapshot_write(
     with connection.wrap_database_errors:
         execute(raw_connection(), _WRITE_SNAPSHOT, snapshot)
     AgentSession.objects.filter(pk=session.pk).update(
-        edits_revision=F("edits_revision") + 1,
         snapshot_end=session.message_count,
         shown_components=dict(shown.tokens),
-        plan_turn=None,
         **continuation_columns(after),
     )
-    reference_scan_schedule(session.pk)
 
 
 def snapshot_rebuild(*, session: AgentSession) -> None:
@@ -75,6 +69,19 @@ def snapshot_rebuild(*, session: AgentSession) -> None:
     loaded = view_load(session, edits=edits)
     shown = TokenBreakdown.of_view(loaded.view)
     _snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
+    AgentSession.objects.filter(pk=session.pk).update(edits_revision=F("edits_revision") + 1, plan_turn=None)
+    reference_scan_schedule(session.pk)
+
+
+def snapshot_rewrite(*, session: AgentSession) -> None:
+    """Rewrite the prompt snapshot and its counters after messages were omitted, with the edits in force.
+
+    The caller has locked the session. The edits remain the same, so a compaction in progress is still
+    applied.
+    """
+    loaded = view_load(session)
+    shown = TokenBreakdown.of_view(loaded.view)
+    _snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=dict(loaded.edits), shown=shown)
 
 
 def edits_applied(*, session: AgentSession, without: int | None = None) -> Mapping[int, EditValue]:

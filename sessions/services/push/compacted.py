@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +56,9 @@ def turn_compacted_ready(turn: NewTurn, push: Push, trigger: Trigger) -> Compact
     if not uses_boundary(turn, push, trigger) or turn.plan_turn is None:
         return None
     prepared = preparations.ready(turn.session.id, turn.plan_turn)
-    if prepared is None or prepared.before[1] != prepared.after[1]:
+    if prepared is None or prepared.omitted_count != turn.session.omitted_count:
+        return None
+    if prepared.before[1] != prepared.after[1]:
         return None  # the continuation state depends on the messages after the boundary
     return _compacted(turn, prepared, turn.continuation, reports=False)
 
@@ -76,11 +78,10 @@ def turn_compacted(turn: NewTurn, push: Push) -> CompactedTurn | None:
     except Exception:
         log.exception("a compaction of session %s could not be planned", session.pk)
         return None
-    if prepared is None:
+    if prepared is None or prepared.has_edits_of(_omitted_since(prepared, session)):
         return None
-    following = [
-        row.value(turn.format) for row in messages_load(session.pk, [(prepared.end, turn.first_position)])
-    ]
+    rows = messages_load(session.pk, [(prepared.end, turn.first_position)])
+    following = [row.value(turn.format) for row in rows if row.omitted_from is None]
     continuation = prepared.after[1].after([*following, *turn.values], turn.format)
     return _compacted(turn, prepared, continuation, reports=True)
 
@@ -93,6 +94,14 @@ def _ready(session: AgentSession, turn: int) -> PreparedCompaction | None:
     memory = memory_latest(session_id=session.pk)
     is_same = (memory.number if memory is not None else None) == prepared.memory
     return prepared if is_same and prepared.number == newest_number(session) + 1 else None
+
+
+def _omitted_since(prepared: PreparedCompaction, session: AgentSession) -> Sequence[int]:
+    """Return the positions of the planned messages that the client has omitted since the boundary."""
+    if prepared.omitted_count == session.omitted_count:
+        return ()
+    omitted = session.messages.filter(position__lt=prepared.end, omitted_from__gte=prepared.end)
+    return list(omitted.values_list("position", flat=True))
 
 
 def _compacted(

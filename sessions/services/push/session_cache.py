@@ -71,6 +71,7 @@ def state_from_row(row: Any) -> SessionState:
         fired_tokens=row.fired_tokens,
         fired_turn=row.fired_turn,
         plan_turn=row.plan_turn,
+        omitted_count=row.omitted_count,
         has_reports=row.has_reports,
     )
 

@@ -12,7 +12,7 @@ _STATE: LiteralString = f"""
 SELECT s.xmin::text AS version, s.id, s.project_id, s.format, s.model, s.agent, s.turn_count, s.message_count,
        s.push_position, s.context_components, s.shown_components, s.open_calls, s.needs_repair,
        s.preamble_version, s.preamble_hash, s.calibration, s.budget_tokens, s.context_window, s.policy,
-       s.fired_tokens, s.fired_turn, s.plan_turn,
+       s.fired_tokens, s.fired_turn, s.plan_turn, s.omitted_count,
        t.body_hash, t.answer,
        -- Reported calls without messages: telemetry came before all pushes, or is ahead of them.
        EXISTS (SELECT FROM agent_sessions_turn r

@@ -113,6 +113,7 @@ class SessionState(Struct, frozen=True, kw_only=True):
     fired_tokens: int | None
     fired_turn: int | None
     plan_turn: int | None  #: see `compaction.preparation`
+    omitted_count: int
     has_reports: bool = False  #: telemetry has reported calls whose messages may be pushed later
 
     @property

@@ -30,8 +30,10 @@ _INHERITED = (
 
 _COPY_MESSAGES: LiteralString = """
 INSERT INTO agent_sessions_message (
-    session_id, position, turn_index, role, tokens, flags, tool_name, body, blob_id, source_id, content_hash)
-SELECT %(child)s, position, turn_index, role, tokens, flags, tool_name, body, blob_id, source_id, content_hash
+    session_id, position, turn_index, role, tokens, flags, tool_name, body, blob_id, source_id, content_hash,
+    omitted_from)
+SELECT %(child)s, position, turn_index, role, tokens, flags, tool_name, body, blob_id, source_id,
+       content_hash, CASE WHEN omitted_from IS NOT NULL THEN least(omitted_from, %(end)s) END
   FROM agent_sessions_message WHERE session_id = %(parent)s AND position < %(end)s
 """
 
@@ -122,7 +124,9 @@ def _count(child: AgentSession, messages: int) -> None:
     """Set the counters of a fork from the messages that it shares."""
     removed = Edit.objects.filter(session=child, strategy=CLIENT, compaction__state=Compaction.State.DONE)
     context = visible_spans(edit_values(removed), start=child.context_start, end=messages)
-    values = [row.value(child.format) for row in messages_load(child.pk, context)]
+    rows = messages_load(child.pk, context)
+    values = [row.value(child.format) for row in rows if row.omitted_from is None]
+    child.omitted_count = len(rows) - len(values)
     preamble = child.preambles.filter(version=child.preamble_version).first()
     sizes = {"system": preamble.system_tokens, "tools": preamble.tools_tokens} if preamble else {}
     counted = TokenBreakdown().set(**sizes).add(values)
@@ -143,7 +147,7 @@ def _count(child: AgentSession, messages: int) -> None:
 def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> bool:
     """Copy the compactions applied before the fork, so that its prompt begins like the parent's.
 
-    Takes a constant number of statements: a client that omits messages at each call has one for each turn.
+    Takes a constant number of statements: a long session has many compactions.
     """
     rows = parent.compactions.filter(state=Compaction.State.DONE, snapshot_position__lte=at)
     copies = {row.pk: row for row in rows.order_by("number")}

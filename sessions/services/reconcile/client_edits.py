@@ -25,29 +25,8 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     Ends a compaction in progress, because it was planned for another context.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
-    return _remove(session, positions)
-
-
-def context_omit(*, session: AgentSession, positions: Sequence[int]) -> None:
-    """Remove messages that the client sent only once. The caller has locked the session.
-
-    A client may do so at each call, so this does not move the re-trigger cursor, and webhooks do not receive
-    it. Ends a compaction in progress, because the numbers of compactions are in the order of their edits.
-    """
-    fired_tokens, fired_turn = session.fired_tokens, session.fired_turn
-    compaction_supersede(session=session, reason="the client left out messages that it had sent")
-    _remove(session, positions, reports=False)
-    session.fired_tokens, session.fired_turn = fired_tokens, fired_turn
-    session.save(update_fields=["fired_tokens", "fired_turn"])
-
-
-def _remove(session: AgentSession, positions: Sequence[int], *, reports: bool = True) -> Compaction:
     compaction = compaction_open(
-        session=session,
-        trigger=CLIENT,
-        state=Compaction.State.RUNNING,
-        policy=policy_of(session.policy),
-        reports=reports,
+        session=session, trigger=CLIENT, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
     )
     loaded = view_load(session)
     ranges = _ranges(positions)
@@ -56,7 +35,7 @@ def _remove(session: AgentSession, positions: Sequence[int], *, reports: bool = 
     change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=CLIENT, goal=after.tokens)
     record = record_of(plan_request(loaded, trigger=CLIENT), change)
     plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
-    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(), reports=reports)
+    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
     session.refresh_from_db()
     rows = messages_load(session.pk, [(first, last + 1) for first, last in ranges])
     # Not the size of the view: contextapp's own edits do not shorten the client's prompt.

@@ -16,8 +16,9 @@ from sessions.models import AgentSession, ClientHistory, Compaction, Edit
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import spans_of
 from sessions.services.reconcile.branches import session_fork
-from sessions.services.reconcile.client_edits import context_omit, context_remove
+from sessions.services.reconcile.client_edits import context_remove
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
+from sessions.services.reconcile.omissions import messages_omit
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.stored import hashes_write, history_save, positions
 from sessions.services.reconcile.values import Sent
@@ -30,8 +31,8 @@ def rewritten_history(
     """Return a history that a request extends, although its client has rewritten the recorded one.
 
     After a rewind, this is the history of a fork, which is created like by the recording of the call. Removes
-    what the client has left out. Returns None if no compaction has shortened the prompt of such a
-    history. Raises `BadJson` or `InvalidHistory`.
+    what the client has left out. Returns None if it has left out nothing and no compaction has shortened the
+    prompt of such a history. Raises `BadJson` or `InvalidHistory`.
     """
     root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
     if root is None:
@@ -40,7 +41,7 @@ def rewritten_history(
     reading = history_read(body, histories=histories, redaction=redaction, field=field)
     matched = history_match(histories, reading, sent)
     change, count = matched.comparison.change, matched.comparison.new
-    if change not in _REWRITTEN or not _is_compacted(matched, count):
+    if change not in _REWRITTEN or not (change in _OMITTING or _is_compacted(matched, count)):
         return None
     if change is Change.EDITED:
         hashes_update(matched)
@@ -56,6 +57,9 @@ def rewritten_history(
 
 #: An extended one has been recorded in the meantime.
 _REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED, Change.REPLACED)
+
+#: Those that change the prompt even if no compaction has shortened it.
+_OMITTING = (Change.OMITTED, Change.REPLACED)
 
 
 def _is_compacted(matched: Matched, count: int) -> bool:
@@ -73,22 +77,22 @@ def hashes_update(matched: Matched) -> None:
 
 
 def without_reasoning(matched: Matched) -> Matched:
-    """Remove the reasoning from the prompt that the client does not send again."""
-    return _without(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
+    """Leave the reasoning out of later prompts that the client does not send again."""
+    return _omit(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
 
 
 def without_replaced(matched: Matched) -> Matched:
-    """Remove the messages from the prompt that the client had added to a single request."""
-    return _without(matched, range(matched.comparison.common, matched.comparison.kept))
+    """Leave the messages out of later prompts that the client had added to a single request."""
+    return _omit(matched, range(matched.comparison.common, matched.comparison.kept))
 
 
-def _without(matched: Matched, removed: Container[int]) -> Matched:
-    """Remove the stored messages with these indices in the client's history from the prompt."""
+def _omit(matched: Matched, omitted: Container[int]) -> Matched:
+    """Leave the stored messages with these indices in the client's history out of later prompts."""
     session, history = matched.session, matched.history
     at = positions(history, session.message_count)
     placed = list(zip(range(len(matched.stored)), at, strict=True))
-    context_omit(session=session, positions=[position for index, position in placed if index in removed])
-    kept = [position for index, position in placed if index not in removed]
+    messages_omit(session=session, positions=[position for index, position in placed if index in omitted])
+    kept = [position for index, position in placed if index not in omitted]
     history.spans = spans_kept(kept, session.message_count)
     return matched
 

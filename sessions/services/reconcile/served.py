@@ -250,13 +250,18 @@ def _pieces(
     index_of = {position: index for index, position in enumerate(span_positions(spans, end))}
     shown = [position for span in outline.spans for position in range(*span)]
     others = [(position, position + 1) for position in shown if position not in index_of]
-    data = {row.position: row.data for row in messages_load(session_id, others)} if others else {}
+    rows = messages_load(session_id, others) if others else ()
+    data = {row.position: row.data for row in rows if row.omitted_from is None}
     found: list[int | bytes] = []
     for each in outline.entries:
         if isinstance(each, Generated):
             found.append(without_breakpoints(each.data))
         else:
-            found += (without_breakpoints(data[p]) if p in data else index_of[p] for p in range(*each))
+            found += (
+                index_of[p] if p in index_of else without_breakpoints(data[p])
+                for p in range(*each)
+                if p in index_of or p in data
+            )
     count, edited = (sum(position < limit for position in index_of) for limit in (end, edited_to))
     return tuple(found), count, edited
 

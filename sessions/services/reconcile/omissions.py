@@ -1,0 +1,39 @@
+"""Leave messages out of later prompts that a client has sent only once, such as the current time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compaction.breakdown import TokenBreakdown
+from compaction.messages import Message as MessageValue
+from sessions.models import AgentSession, Message
+from sessions.selectors.stored_rows import messages_load, spans_of
+from sessions.services.compactions.snapshots import snapshot_rewrite
+
+
+def messages_omit(*, session: AgentSession, positions: Sequence[int]) -> None:
+    """Leave messages out of the prompts of later turns. Locks the session.
+
+    A client may do so at each call. So this is not a compaction: the edits and the triggers remain the same,
+    and a compaction in progress or a prepared one is still applied.
+    """
+    if not positions:
+        return
+    session.refresh_from_db(from_queryset=AgentSession.objects.select_for_update())
+    messages = [row.value(session.format) for row in messages_load(session.pk, spans_of(positions))]
+    omitted = Message.objects.filter(session=session, position__in=positions)
+    omitted.update(omitted_from=session.message_count)
+    session.omitted_count += len(positions)
+    for name in ("context_components", "shown_components"):
+        before = TokenBreakdown(tokens=getattr(session, name))
+        setattr(session, name, dict(before.subtract(messages).tokens))
+    session.save(update_fields=["omitted_count", "context_components", "shown_components"])
+    if positions[0] < session.snapshot_end or _may_change_continuation(session, messages):
+        snapshot_rewrite(session=session)
+        session.refresh_from_db()
+
+
+def _may_change_continuation(session: AgentSession, messages: Sequence[MessageValue]) -> bool:
+    """Return whether other messages may follow the session's prompt without these ones."""
+    has_tools = any(message.tool_calls or message.tool_results for message in messages)
+    return has_tools or session.needs_repair or messages[-1].position == session.message_count - 1
