@@ -175,7 +175,7 @@ def _row(
         is_new=entry.first >= new_from and original is not None,
         is_pinned=original is not None and original.pinned,
         changes=changes,
-        since=since if all(change.compaction != since for change in changes) else None,
+        since=since if all(change.compaction not in (None, since) for change in changes) else None,
     )
 
 
