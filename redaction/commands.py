@@ -109,8 +109,8 @@ COMMANDS = (
 
 
 def command_rules() -> Iterator[Rule]:
-    for command in COMMANDS:
-        yield Rule(kind="command-password", anchor=command.anchor, find=_Finder(command))
+    for command, find in zip(COMMANDS, FINDERS, strict=True):
+        yield Rule(kind="command-password", anchor=command.anchor, find=find)
 
 
 class _Finder:
@@ -127,3 +127,7 @@ class _Finder:
                 group = match.lastindex or 0
                 if is_typed_secret(match[group]) and not _URL.match(match[group]):
                     yield match.span(group)
+
+
+#: For each command, a function that finds the passwords in a text.
+FINDERS = tuple(_Finder(command) for command in COMMANDS)

@@ -24,14 +24,26 @@ _KEYS = (
 )
 _NAMES = rf"(?:{_PASSWORDS}|{_KEYS}|token)"
 
-#: Name, closing quotes and assignment operator, or a space after a command-line flag. The value follows.
-_ASSIGNED = rf"(?i)({_NAMES})(?:([\\\"'`\]]*[ \t]*(?::=|=>|=+|:)[ \t]*)|[ \t]+)"
+#: Between a quoted name and a quoted value in a list of arguments, and before the next item of a YAML list.
+_COMMA = r"\\*[\"'][ \t]*,(?:\s|\\+[nrt])*"
+_ITEM = r"\\*[\"']?[ \t]*(?:\r?\n|\\+n)[ \t]*-[ \t]"
 
-_ASSIGNED_ANCHOR = rf"(?i){_NAMES}[\\\"'`\]]*[ \t]*[:=]|--[\w.-]*{_NAMES}[ \t]"
+#: Name, closing quotes and assignment operator or comma. Or what separates a command-line flag from its
+#: argument: a space, or a new item of a list. The value follows.
+_ASSIGNED = rf"(?i)({_NAMES})(?:([\\\"'`\]]*[ \t]*(?::=|=>|=+|:)[ \t]*|{_COMMA})|[ \t]+|{_ITEM}+)"
 
-_QUOTED = re.compile(r"@?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){1,500})(?P=quote)")
-_ESCAPED_QUOTED = re.compile(r"\\+[\"'`](?P<value>[^\"'`\\\s]{1,500})")
-_BARE = re.compile(r"(?P<value>[^\s\"'`\\,;|&]{1,500})")
+_ASSIGNED_ANCHOR = (
+    rf"(?i){_NAMES}(?:[\\\"'`\]]*[ \t]*[:=]|{_COMMA}b?[\\\"'])|--[\w.-]*{_NAMES}(?:[ \t]|{_ITEM})"
+)
+
+#: A value with quotes, which may have a prefix (`b"…"`, `@"…"`, `$'…'`), with escaped quotes, or without.
+_PREFIX = r"(?:[@$]|[bru]{1,2})?"
+_QUOTES = "\"'`"
+_QUOTED = re.compile(
+    rf"{_PREFIX}(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){{1,500}})(?P=quote)", re.IGNORECASE
+)
+_ESCAPED_QUOTED = re.compile(rf"{_PREFIX}\\+[\"'`](?P<value>[^\"'`\\\s]{{1,500}})", re.IGNORECASE)
+_BARE = re.compile(r"(?:[|>][+-]?[ \t]*(?:\r?\n|\\+n)[ \t]+)?(?P<value>[^\s\"'`\\,;|&]{1,500})")
 
 #: Maximum characters of a name before the matching word.
 _LONGEST_NAME = 48
@@ -47,6 +59,10 @@ _PASSWORD_NAME = re.compile(rf"{_PASSWORDS}\Z", re.IGNORECASE)
 _COLON_OF_KEY = re.compile(r"\\*[\"']\s*:")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _FULL_NAME = re.compile(rf"[\w.-]{{0,{_LONGEST_NAME}}}?({_NAMES})\Z", re.IGNORECASE)
+
+
+#: An option, or the name of a header.
+_ARGUMENT_NAME = re.compile(r"--?[a-z][\w.-]{2,48}|(?:proxy-)?authorization", re.IGNORECASE)
 
 
 def credential_rules() -> Iterator[Rule]:
@@ -65,6 +81,11 @@ def named_secret(name: str, value: str) -> tuple[Span, str] | None:
     if word is None or _HARMLESS_TOKEN.search(name) or " " in value or "\n" in value:
         return None
     return ((0, len(value)), "credential") if _is_secret(word[1], value, data=True) else None
+
+
+def is_argument_name(argument: str) -> bool:
+    """Return whether an argument in a list, such as `--password`, gives the following one its meaning."""
+    return _ARGUMENT_NAME.fullmatch(argument) is not None
 
 
 _ASSIGNED_RE2 = compiled(_ASSIGNED)
@@ -118,11 +139,15 @@ def _assignments(text: str) -> Iterator[Span]:
             continue  # first, because nearly all matches end here
         before = _NAME_BEFORE.search(text, max(0, start - _LONGEST_NAME), start)
         name = (before[0] if before else "") + match[1]
-        is_flag = name.startswith("--")
-        if _HARMLESS_TOKEN.search(name) or not (match[2] or is_flag):
+        operator = match[2] or ""
+        is_list = "," in operator
+        is_flag = name.startswith("-" if is_list else "--")
+        if _HARMLESS_TOKEN.search(name) or not (operator or is_flag):
+            continue
+        if is_list and text[value[0] - 1] not in _QUOTES:
             continue
         data = (
-            is_flag or _ENVIRONMENT_NAME.match(name) is not None or _COLON_OF_KEY.match(match[2]) is not None
+            is_flag or _ENVIRONMENT_NAME.match(name) is not None or _COLON_OF_KEY.match(operator) is not None
         )
         if _is_secret(match[1], text[slice(*value)], data=data):
             yield value

@@ -10,17 +10,19 @@ from itertools import chain
 import re2
 
 from redaction import gitleaks
+from redaction.arguments import ARGUMENTS, OPTIONS_ANCHOR
 from redaction.commands import command_rules
 from redaction.credentials import credential_rules
 from redaction.files import file_rules
+from redaction.invisible import INTERRUPTED
 from redaction.known_tokens import known_rules
 from redaction.library import library_rules
 from redaction.placeholders import PLACEHOLDER, placeholder
 from redaction.spans import Rule, Span
 
-#: Escapes that hide text from the anchors: printable ASCII as \u00XX, and `\/`. Excludes <, > and &, which
-#: some encoders always escape but no anchor contains.
-_HIDDEN = r"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/"
+#: What hides text from the anchors: printable ASCII as \u00XX, `\/`, and invisible characters. Excludes <, >
+#: and &, which some encoders always escape but no anchor contains.
+_HIDDEN = rf"\\u00(?:2[0-57-9a-fA-F]|3[0-9abdABDfF]|[4-7][0-9a-fA-F])|\\/|{INTERRUPTED}"
 
 #: Memory for cached states of the automaton (bytes). RE2 is slower if it needs more.
 _MEMORY = 16 << 20
@@ -41,10 +43,16 @@ _KNOWN, _CONTEXT = (*library_rules(), *known_rules()), tuple(credential_rules())
 
 #: The first automaton scans all bytes. Its states are a product of the anchors that matched so far, so the
 #: rules of a group share one anchor, and an automaton of the group separates them.
-_GROUPS: tuple[tuple[Rule, ...], ...] = (tuple(gitleaks.rules()), (*command_rules(), *file_rules()))
+_GROUPS: tuple[tuple[Rule, ...], ...] = (
+    tuple(gitleaks.rules()),
+    (*command_rules(), ARGUMENTS, *file_rules()),
+)
 _GROUP_ANCHORS = tuple(_automaton(rule.anchor for rule in group) for group in _GROUPS)
 _SINGLE: tuple[Rule, ...] = (*_KNOWN, *_CONTEXT)
-_SHARED = (gitleaks.shared_anchor(), "|".join(f"(?:{rule.anchor})" for rule in _GROUPS[1]))
+_SHARED = (
+    gitleaks.shared_anchor(),
+    "|".join(f"(?:{OPTIONS_ANCHOR if rule is ARGUMENTS else rule.anchor})" for rule in _GROUPS[1]),
+)
 _ANCHORS = _automaton([*(rule.anchor for rule in _SINGLE), *_SHARED, _HIDDEN])
 _HIDDEN_ID = len(_SINGLE) + len(_GROUPS)
 
@@ -61,7 +69,7 @@ def rules_to_apply(raw: bytes) -> tuple[list[Rule], bool]:
     rules = [_SINGLE[i] for i in ids if i < len(_SINGLE)]
     for number, group in enumerate(_GROUPS):
         if len(_SINGLE) + number in ids:
-            rules += [group[i] for i in _GROUP_ANCHORS[number].Match(raw)]
+            rules += [group[i] for i in _GROUP_ANCHORS[number].Match(raw) or ()]
     return sorted(rules, key=lambda rule: _RANKS[id(rule)]), _HIDDEN_ID in ids
 
 

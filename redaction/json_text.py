@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
 from compaction.jsontext import dumps_bytes
-from redaction.credentials import is_pair, named_secret
+from redaction.arguments import ARGUMENTS, MOST_ARGUMENTS, argument_passwords, is_program
+from redaction.credentials import is_argument_name, is_pair, named_secret
 from redaction.engine import redact_text, replaced, rules_to_apply
+from redaction.invisible import visible
 from redaction.placeholders import Finding
 from redaction.project import Redaction
 from redaction.shape import is_mixed
@@ -46,7 +48,8 @@ def redact_bytes(raw: bytes, *, redaction: Redaction) -> tuple[bytes, tuple[Find
     if not rules and not custom:
         return raw, ()
     found: Counter[str] = Counter()
-    redacted = _redacted(text, (*rules, *custom), redaction.key, found)
+    literals = _literals(text, _visible if hidden else _decoded)
+    redacted = _redacted(text, literals, (*rules, *custom), redaction.key, found)
     if not found:
         return raw, ()
     return redacted.encode("utf-8", "surrogateescape"), _findings(found)
@@ -66,7 +69,10 @@ def _findings(found: Counter[str]) -> tuple[Finding, ...]:
 
 @dataclass(slots=True)
 class _Literal:
-    """A string literal of the JSON text: its span without quotes, its value and its replacement."""
+    """A string literal of the JSON text: its span without quotes, its value and its replacement.
+
+    The name of a value is its key, or in a list of arguments the option before it.
+    """
 
     start: int
     end: int
@@ -75,11 +81,14 @@ class _Literal:
     new: str
 
 
-def _redacted(text: str, rules: Sequence[Rule], key: bytes, found: Counter[str]) -> str:
-    literals = _literals(text)
+def _redacted(
+    text: str, literals: Sequence[_Literal], rules: Sequence[Rule], key: bytes, found: Counter[str]
+) -> str:
     _name_values(text, literals)
     for literal in literals:
         literal.new = _redacted_literal(literal, rules, key, found)
+    if ARGUMENTS in rules:
+        _redact_arguments(text, literals, key, found)
     _clear_signatures(text, literals)
     pieces, end = [], 0
     for literal in literals:
@@ -89,13 +98,13 @@ def _redacted(text: str, rules: Sequence[Rule], key: bytes, found: Counter[str])
     return "".join([*pieces, text[end:]])
 
 
-def _literals(text: str) -> list[_Literal]:
+def _literals(text: str, decode: Callable[[str], str]) -> list[_Literal]:
     literals, name = [], None
     for match in _LITERAL.finditer(text):
-        decoded = _decoded(match[1])
+        decoded = decode(match[1])
         is_key = match[2] is not None
         literals.append(_Literal(*match.span(1), decoded, None if is_key else name, decoded))
-        name = decoded if is_key else None
+        name = decoded if is_key or is_argument_name(decoded) else None
     return literals
 
 
@@ -118,6 +127,20 @@ def _redacted_literal(literal: _Literal, rules: Sequence[Rule], key: bytes, foun
         return new
     named = named_secret(literal.name, literal.text) or _assigned_secret(literal, rules)
     return replaced(literal.text, [named], key=key, found=found) if named else new
+
+
+def _redact_arguments(text: str, literals: Sequence[_Literal], key: bytes, found: Counter[str]) -> None:
+    """Redact the passwords in lists such as `["sshpass", "-p", "…"]`."""
+    end = 0
+    for index, program in enumerate(literals):
+        if index < end or not is_program(program.text):
+            continue
+        arguments = [program, *_siblings(text, literals[index : index + MOST_ARGUMENTS])]
+        end = index + len(arguments)
+        for number, span in argument_passwords([argument.text for argument in arguments]):
+            argument = arguments[number]
+            if argument.new is argument.text:
+                argument.new = replaced(argument.text, [(span, ARGUMENTS.kind)], key=key, found=found)
 
 
 def _assigned_secret(literal: _Literal, rules: Sequence[Rule]) -> tuple[Span, str] | None:
@@ -154,8 +177,8 @@ def _siblings(text: str, literals: Sequence[_Literal]) -> Iterator[_Literal]:
 
 
 def _plain(match: re.Match[str]) -> str:
-    """Return the literal with only the escapes that JSON requires."""
-    return f'"{_encoded(_decoded(match[1]))}"{match[2] or ""}'
+    """Return the literal without invisible characters, and with only the escapes that JSON requires."""
+    return f'"{_encoded(_visible(match[1]))}"{match[2] or ""}'
 
 
 def _decoded(body: str) -> str:
@@ -165,6 +188,10 @@ def _decoded(body: str) -> str:
         return json.loads(f'"{body}"', strict=False)  # type: ignore[no-any-return]
     except ValueError:
         return body
+
+
+def _visible(body: str) -> str:
+    return visible(_decoded(body))
 
 
 def _encoded(text: str) -> str:

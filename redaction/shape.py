@@ -44,7 +44,7 @@ _FIXTURE = re.compile(
     re.IGNORECASE,
 )
 
-_CODE = re.compile(r"[(){}\[\]<>$]|->|::|^[./~]|^(?:https?|file):")
+_CODE = re.compile(r"[(){}\[\]<>$]|->|::|^[./~]|^--|^(?:https?|file):")
 
 
 def is_example(value: str) -> bool:
