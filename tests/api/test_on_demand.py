@@ -131,6 +131,9 @@ def test_without_a_summary_the_prompt_stays_the_same(full: Api) -> None:
         "failed", "the provider returned no summary (max_tokens)",
     )  # fmt: skip
     assert recorded["cost_microusd"] > 0
+    assert full.post("sessions/s1/compactions/", body).json() == recorded
+    other = full.post("sessions/s1/compactions/", body | {"stop_reason": "end_turn"}).json()
+    assert other["number"] == recorded["number"] + 1
     prompt = full.get("sessions/s1/prompt/").json()
     assert prompt["messages"] == before
     assert "summary_request" not in prompt

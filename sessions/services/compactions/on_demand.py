@@ -59,21 +59,24 @@ class SummaryRequested:
 def summary_record(requested: SummaryRequested, summary: OnDemandSummary) -> Compaction:
     """Replace the summarized messages with the provider's block, or record why that is not possible.
 
-    Raises `NotReplaceable` if the prompt cannot be cut at the position.
+    If the newest compaction recorded the same failure, it is returned, because the call is a retry. Raises
+    `NotReplaceable` if the prompt cannot be cut at the position.
     """
     session = AgentSession.objects.select_for_update().get(pk=requested.session_id)
     loaded = view_load(session)
     removed = _removed(loaded, requested.before)
+    defect, cost, notes = _defect(summary, session), _cost(summary, session), _notes(summary)
+    if defect and (failed := _same_failure(session, defect, cost, notes)):
+        return failed
     compaction_supersede(session=session, reason="the provider compacted the prompt")
     policy = policy_of(session.policy)
     compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
-    compaction.cost_microusd, notes = _cost(summary, session), _notes(summary)
-    compaction.record = notes
+    compaction.cost_microusd, compaction.record = cost, notes
     if requested.in_force not in (None, tuple(edits_in_force(session.pk))):
         reason = "superseded: the prompt was compacted or reverted meanwhile"
         compaction_skip(compaction=compaction, reason=reason)
-    elif reason := _defect(summary, session):
-        compaction_fail(compaction=compaction, reason=reason)
+    elif defect:
+        compaction_fail(compaction=compaction, reason=defect)
     else:
         origin = RecapOrigin(
             author=Recap.Author.MODEL,
@@ -107,6 +110,17 @@ def _defect(summary: OnDemandSummary, session: AgentSession) -> str:
     if redact_bytes(data, redaction=redaction_for(session.project_id))[1]:
         return "the summary contains a secret"
     return ""
+
+
+def _same_failure(
+    session: AgentSession, reason: str, cost: int | None, notes: dict[str, Any]
+) -> Compaction | None:
+    """Return the session's newest compaction if it recorded this response at this turn."""
+    newest = session.compactions.order_by("-number").first()
+    known = {"state": Compaction.State.FAILED, "trigger": NAME, "turn_index": max(session.turn_count - 1, 0),
+             "reason": reason, "cost_microusd": cost, "record": notes}  # fmt: skip
+    same = newest is not None and all(getattr(newest, name) == value for name, value in known.items())
+    return newest if same else None
 
 
 def _plan(loaded: Loaded, removed: list[Entry], summary: OnDemandSummary) -> Plan:
