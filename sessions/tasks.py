@@ -8,6 +8,7 @@ from uuid import UUID
 
 from celery import shared_task
 
+from accounts.services import logins
 from sessions.services import dispatch, reference_scans
 from sessions.services.compactions import background, recap_upgrades, sweep, triggers
 from sessions.services.imports import execution, jobs
@@ -60,6 +61,7 @@ def retention_run() -> None:
     retention.retention_run()
     jobs.import_jobs_expire()
     deliveries.deliveries_expire()
+    logins.logins_expire()
 
 
 @shared_task(name=dispatch.IMPORT_STEP)  # type: ignore[untyped-decorator]

@@ -7,6 +7,8 @@ from datetime import timedelta
 from urllib.parse import quote
 
 import pytest
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
@@ -21,6 +23,7 @@ from accounts.services.login_failures import (
     WINDOW,
     attempt_begin,
 )
+from sessions.tasks import retention_run
 
 pytestmark = pytest.mark.django_db
 
@@ -124,6 +127,16 @@ def test_guesses_of_the_old_password_are_limited(member, member_client):
     assert member_client.post("/password/", form).status_code == 302
     assert log_in("marc", new).status_code == 302
     assert not LoginFailure.objects.exists()
+
+
+def test_expired_logins_are_deleted_from_the_database(member_client):
+    current = member_client.session.session_key
+    expired = SessionStore()
+    expired.set_expiry(timedelta(days=-1))
+    expired.save()
+    assert Session.objects.filter(pk=expired.session_key).exists()
+    retention_run()
+    assert [row.pk for row in Session.objects.all()] == [current]
 
 
 def test_htmx_is_sent_to_the_login_page_and_back(project):
