@@ -189,13 +189,13 @@ def is_pair(name: str, value_name: str) -> bool:
     return name.lower() in ("name", "key") and value_name.lower() == "value"
 
 
-_SCHEMES = r"(?:bearer|basic|token|apikey|bot|digest)"
+_SCHEME = r"[a-z]{2,20}"
 _BEARER = r"[A-Za-z0-9._~+/=-]{16,}"
-_HEADER = rf"authorization[\\\"'`\]]*[ \t]*[:=,][ \t\\\"'`]*(?:{_SCHEMES}[ \t]+)?"
+_HEADER = rf"authorization[\\\"'`\]]*[ \t]*[:=,][ \t\\\"'`\[b]*(?:{_SCHEME}[ \t]+)?"
 _AUTHORIZATION = rf"(?i)(?:{_HEADER}|\bbearer[ \t]+)({_BEARER})"
 _AUTHORIZATION_ANCHOR = r"(?i)authorization[\\\"'`\]]*[ \t]*[:=,]|bearer[ \t]+[a-z0-9._~+/=-]{8}"
 _AUTHORIZATION_RE2 = compiled(_AUTHORIZATION)
-_SCHEME_VALUE = re.compile(rf"(?:{_SCHEMES}[ \t]+)?({_BEARER})\Z", re.IGNORECASE)
+_SCHEME_VALUE = re.compile(rf"(?:{_SCHEME}[ \t]+)?({_BEARER})\Z", re.IGNORECASE)
 
 
 def _authorizations(text: str) -> Iterator[Span]:

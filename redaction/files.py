@@ -166,11 +166,27 @@ _DATA_LINE = re.compile(r"[ \t]+[\w.-]+:[ \t]*[\"']?(?P<value>[^\s\"'|>]+)[\"']?
 _LONGEST_MANIFEST, _SHORTEST_VALUE = 20_000, 6
 
 
+#: The base64 of `-----BEGIN `, and of the start of a Google service account, with and without blanks.
+_ENCODED = (
+    r"(?:LS0tLS1CRUdJTi|eyJ0eXBlIjoic2VydmljZV9hY2NvdW50"
+    r"|(?:ewogICJ0eXBlIjog|eyJ0eXBlIjog)InNlcnZpY2VfYWNjb3Vud)"
+)
+_ENCODED_ANCHOR = "LS0tLS1CRUdJTi|c2VydmljZV9hY2NvdW50|InNlcnZpY2VfYWNjb3Vud"
+_ENCODED_LINES = (
+    r"[A-Za-z0-9+/]{40,}(?:(?:\s|\\+[nr])+[A-Za-z0-9+/]{40,})*(?:(?:\s|\\+[nr])+[A-Za-z0-9+/]+={1,2}|={0,2})"
+)
+_ENCODED_RE2 = compiled(_ENCODED + _ENCODED_LINES)
+
+#: Characters at the start of an encoded key that contain its kind, a multiple of four within the first line.
+_ENCODED_HEAD = 52
+
+
 def file_rules() -> Iterator[Rule]:
     for setting in SETTINGS:
         yield Rule(kind=setting.kind, anchor=setting.anchor, find=_finder(setting))
     yield Rule(kind="session-cookie", anchor=_COOKIES_ANCHOR, find=_cookies)
     yield Rule(kind="session-cookie", anchor=r"\\t(?:TRUE|FALSE)\\t", find=_cookie_lines)
+    yield Rule(kind="private-key", anchor=_ENCODED_ANCHOR, find=_encoded_keys)
     yield Rule(kind="kubernetes-secret", anchor=r"kind: *[\\\"']*Secret", find=_kubernetes_secrets)
 
 
@@ -198,6 +214,15 @@ def _cookie_lines(text: str) -> Iterator[Span]:
     for match in _COOKIE_LINE.finditer(text):
         if _is_session(match[1]):
             yield match.span(1)
+
+
+def _encoded_keys(text: str) -> Iterator[Span]:
+    """Yield private keys in base64, as in CI variables. Certificates have the same start."""
+    for match in _ENCODED_RE2.finditer(text):
+        start, end = match.span()
+        head = base64.b64decode(text[start : start + _ENCODED_HEAD])
+        if b"PRIVATE KEY" in head or b"service_account" in head:
+            yield start, end
 
 
 def _kubernetes_secrets(text: str) -> Iterator[Span]:

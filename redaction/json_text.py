@@ -144,10 +144,10 @@ def _redact_arguments(text: str, literals: Sequence[_Literal], key: bytes, found
 
 
 def _assigned_secret(literal: _Literal, rules: Sequence[Rule]) -> tuple[Span, str] | None:
-    """Return the secret if the member, written as an assignment, is one: `{"DATADOG_KEY": "…"}`."""
+    """Return the secret if the value is one together with its name: `{"DATADOG_KEY": "…"}`."""
     if not is_mixed(literal.text) or len(literal.text) > _LONGEST_VALUE or " " in literal.text:
         return None
-    name = f"{literal.name}="
+    name = f'"{literal.name}":"'
     for rule in rules:
         for start, end in rule.find(name + literal.text):
             if start >= len(name):

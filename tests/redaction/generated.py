@@ -12,7 +12,16 @@ from typing import Any
 
 from redaction.gitleaks import gitleaks_rules
 from redaction.known_tokens import PREFIXED
-from tests.redaction.secrets import HEX, IN_PLACE, TOKENS, UPPER, WORD, private_key_body, random_text
+from tests.redaction.secrets import (
+    HEX,
+    IN_PLACE,
+    TOKENS,
+    UPPER,
+    WORD,
+    private_key,
+    private_key_body,
+    random_text,
+)
 
 _SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
@@ -172,6 +181,20 @@ PLACES: tuple[tuple[str, str, str], ...] = (
     ),
     ("JSON member of a service", '{{"env": {{"ALGOLIA_ADMIN": "{}"}}}}', random_text("alg", 32, HEX)),
     ("WireGuard", "[Interface]\nPrivateKey = {}\n", random_text("wg", 43) + "="),
+    ("private key in base64", "SSH_KEY: {}\n", base64.b64encode(private_key().encode()).decode()),
+    (
+        "private key in lines of base64",
+        "key:\n{}",
+        base64.encodebytes(private_key("EC ").encode()).decode().strip(),
+    ),
+    (
+        "service account in base64",
+        "$ echo {}",
+        base64.b64encode(b'{"type": "service_account", "private_key": "' + _KEY.encode()).decode(),
+    ),
+    ("Docker configuration as an object", '{{"auth": "{}"}}', _BASIC),
+    ("Authorization with another scheme", "Authorization: SSWS {}", random_text("ssws", 42)),
+    ("Authorization in a list of bytes", "[(b'authorization', b'Basic {}')]", _BASIC),
     ("HTTP basic header", "Authorization: Basic {}", _BASIC),
     ("X-Api-Key header", "X-Api-Key: {}", random_text("xapi", 40)),
 )

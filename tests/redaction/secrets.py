@@ -141,6 +141,9 @@ CLEAN: tuple[str, ...] = (
     "task-runner-with-a-long-name disk-usage-of-the-last-thirty-days",
     "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----",
     'PEM = re.compile("-----BEGIN (?:RSA )?PRIVATE KEY-----")',
+    "certificate: "
+    + base64.b64encode(b"-----BEGIN CERTIFICATE-----\n" + hashlib.sha512(b"c").digest() * 9).decode(),
+    "Authorization: Bearer authentication is required for this endpoint",
     "eyJhbGciOi.toString and eyJ.foo.bar",
     "10.0.0.1 8.8.8.8:53 2001:db8::1",
     "data:image/png;base64," + base64.b64encode(hashlib.sha512(b"x").digest() * 40).decode(),

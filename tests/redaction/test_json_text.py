@@ -77,6 +77,12 @@ def test_a_header_may_be_an_object_with_its_name_and_value() -> None:
     assert (found.kind, basic in str(clean)) == ("authorization", False)
 
 
+def test_the_credentials_of_a_docker_configuration_are_found_in_an_object() -> None:
+    basic = "Ym9iOlRyMHViNGRv" + "cjN4eXo5"
+    clean, [found] = redact({"auths": {"ghcr.io": {"auth": basic}}}, redaction=KEY)
+    assert (found.kind, basic in str(clean)) == ("docker-auth", False)
+
+
 def test_the_name_of_a_value_in_yaml_may_be_another_member() -> None:
     text = "env:\n  - name: DB_PASSWORD\n    value: {}\n  - name: DB_TOKEN\n    valueFrom: db1token2name3\n"
     clean, _ = redact(text.format("s7rong" + "Horse"), redaction=KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -95,6 +96,12 @@ def test_the_lines_of_a_truncated_or_quoted_private_key_are_redacted() -> None:
         assert findings[0].count >= 5
         assert private_key_body().splitlines()[0] not in redacted
     assert redact(cut, redaction=KEY)[0].endswith("words that stay")
+
+
+def test_the_lines_after_a_private_key_in_base64_stay() -> None:
+    key = base64.b64encode(private_key().encode()).decode().rstrip("=")
+    text, [found] = redact(f"SSH_KEY={key}\nDB_HOST db\n", redaction=KEY)
+    assert (found.kind, text.endswith("]\nDB_HOST db\n")) == ("private-key", True)
 
 
 def test_several_secrets_and_overlapping_rules() -> None:
