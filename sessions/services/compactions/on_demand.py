@@ -116,11 +116,12 @@ def _same_failure(
     session: AgentSession, reason: str, cost: int | None, notes: dict[str, Any]
 ) -> Compaction | None:
     """Return the session's newest compaction if it recorded this response at this turn."""
-    newest = session.compactions.order_by("-number").first()
-    known = {"state": Compaction.State.FAILED, "trigger": NAME, "turn_index": max(session.turn_count - 1, 0),
-             "reason": reason, "cost_microusd": cost, "record": notes}  # fmt: skip
-    same = newest is not None and all(getattr(newest, name) == value for name, value in known.items())
-    return newest if same else None
+    found = session.compactions.order_by("-number").first()
+    if found is None:
+        return None
+    stored = found.state, found.trigger, found.turn_index, found.reason, found.cost_microusd, found.record
+    given = Compaction.State.FAILED, NAME, max(session.turn_count - 1, 0), reason, cost, notes
+    return found if stored == given else None
 
 
 def _plan(loaded: Loaded, removed: list[Entry], summary: OnDemandSummary) -> Plan:
