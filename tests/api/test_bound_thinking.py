@@ -188,7 +188,7 @@ _ACTIONS = st.sampled_from(["work", "system", "compact", "revert", "reapply", "r
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
 @given(actions=st.lists(st.tuples(_ACTIONS, st.booleans(), st.integers(0, 5)), max_size=12))
 def test_any_order_of_changes(api: Api, actions: list[tuple[str, bool, int]]) -> None:
     name = f"s{AgentSession.objects.count()}"

@@ -104,7 +104,7 @@ steps = st.one_of(
 
 @pytest.mark.slow
 @settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(work=st.lists(steps, max_size=12))
 def test_rollups_equal_the_sums_of_the_turns(project: Project, work: list) -> None:
