@@ -12,6 +12,7 @@ from compaction.messages import Usage
 from importers.base import ClientCompaction
 from sessions.models import ToolFile, ToolOutputs, ToolRollup
 from sessions.selectors.tools.usage import is_counting, session_tools
+from sessions.services.ingestion import json_tokens
 from sessions.services.reconcile.branches import session_fork
 from sessions.services.tools import counting
 from sessions.services.tools.counting import session_tools_count, session_tools_reset, tools_count
@@ -177,6 +178,8 @@ class TestPages:
         page = member_client.get(reverse("session_tools", args=[project.slug, made.pk]))
         assert [(each.server, each.tools) for each in page.context["definitions"]] == [("github", 1), ("", 1)]
         assert "1 of 1: mcp__github__search" in page.text
+        # The size of the whole list, which the Prompt tab shows.
+        assert page.context["definition_tokens"] == json_tokens(bodies.json_bytes(tools))
         assert "github" in member_client.get(reverse("tools", args=[project.slug])).text
 
     @pytest.mark.parametrize(

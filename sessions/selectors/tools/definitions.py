@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 from accounts.models import Project
@@ -70,11 +71,21 @@ def _by_server(row: Preamble, called: Set[str] | None) -> list[ServerDefinitions
 
 @lru_cache(64)
 def _sizes(packed: bytes) -> Mapping[str, int]:
-    """Return the tokens of each tool's definition by its name."""
-    value = bodies.json_value(bodies.unpack(packed))
+    """Return the tokens of each tool's definition by its name.
+
+    They add up to the tokens of the whole list in the prompt: its brackets and commas are divided among the
+    definitions.
+    """
+    data = bodies.unpack(packed)
+    value = bodies.json_value(data)
     tools = value if isinstance(value, list) else []
     count = counter().count
-    return {_name(tool, at): count(bodies.json_bytes(tool).decode()) for at, tool in enumerate(tools)}
+    sizes = (count(bodies.json_bytes(tool).decode()) for tool in tools)
+    ends = list(accumulate(sizes, initial=0))
+    total = count(data.decode())
+    shares = pairwise(round(total * end / ends[-1]) for end in ends if tools)
+    names = (_name(tool, at) for at, tool in enumerate(tools))
+    return {name: end - start for name, (start, end) in zip(names, shares, strict=True)}
 
 
 def _name(tool: Any, at: int) -> str:
