@@ -1,8 +1,8 @@
-"""The turns with the largest growth of the prompt, and their largest new message."""
+"""The turns with the largest growth of the prompt, and its cause: the largest new message, or a revert."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ class Jump:
 
     `position`, `tokens`, `role` and `tool` describe the largest new message, before compaction.
     `is_shortened`: a compaction removed tokens before this turn. `is_output`: the message is the output of
-    the tool.
+    the tool. `reverted` are the numbers of the compactions whose revert restored more tokens than the message
+    has.
     """
 
     turn: int
@@ -36,10 +37,11 @@ class Jump:
     role: str
     tool: str
     is_output: bool
+    reverted: Sequence[int]
 
 
 def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Jump]:
-    """Return the largest jumps first. Three queries over small columns. `known` are those of `session`."""
+    """Return the largest jumps first. Four queries over small columns. `known` are those of `session`."""
     rows = _rows_of_long(session, known) if known.end else _rows(session.turns.all())
     largest = sorted(rows, key=lambda row: -row.grown)[:SHOWN]
     found = [row for row in largest if row.grown >= MIN_GROWTH]
@@ -54,7 +56,8 @@ def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Ju
         .only("position", "turn_index", "role", "tokens", "tool_name")
         .order_by("position")
     )
-    jumps = (_jump(messages, row) for row in found)
+    reverts = _reverts(session, [row.index for row in found])
+    jumps = (_jump(messages, row, reverts[row.index]) for row in found)
     return [jump for jump in jumps if jump is not None]
 
 
@@ -79,7 +82,15 @@ def _rows_of_long(session: AgentSession, known: Largest = NOTHING) -> list[Any]:
     return rows + [row for row in older if row.index in known.growths]
 
 
-def _jump(rows: Sequence[Message], turn: Any) -> Jump | None:
+def _reverts(session: AgentSession, turns: Sequence[int]) -> Mapping[int, Sequence[int]]:
+    """Return the numbers of the compactions that were reverted before each of these turns."""
+    # A prompt that was not served before the revert is measured again with the next turn only.
+    found = session.compactions.filter(reverted_turn__in={n - late for n in turns for late in (0, 1)})
+    rows = found.order_by("number").values_list("number", "reverted_turn")
+    return {turn: [number for number, first in rows if first in {turn - 1, turn}] for turn in turns}
+
+
+def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int]) -> Jump | None:
     entered = [*_output_messages(rows, turn.index - 1), *_input_messages(rows, turn.index)]
     if not entered:
         return None
@@ -98,6 +109,7 @@ def _jump(rows: Sequence[Message], turn: Any) -> Jump | None:
         role=largest.role,
         tool=before.tool_name if is_output and before is not None else largest.tool_name,
         is_output=is_output,
+        reverted=reverted if turn.grown - turn.pushed > largest.tokens else (),
     )
 
 

@@ -85,7 +85,7 @@ def test_compaction_markers_have_details(member_client, project):
 def test_the_largest_increase_names_its_tool_output(member_client, project, django_assert_num_queries):
     turns = [reading_turn(n, "x y z " * (9_000 if n == 6 else 9)) for n in range(12)]
     session = make_session(project, turns)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         jumps = largest_jumps(session=session)
     assert [(j.turn, j.tool, j.is_output, j.position) for j in jumps] == [(6, "Read", True, 12)]
     page = one_line(member_client.get(address("session", session)))

@@ -7,6 +7,11 @@ from django.utils.html import strip_tags
 
 from compaction.breakdown import TokenBreakdown
 from sessions.models import Compaction, Recap
+from sessions.selectors.jumps import largest_jumps
+from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.revert import compaction_revert
+from tests.api.client import Api
+from tests.api.talk import push, whole_turn
 from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 from tests.plugins.reused import reused
@@ -208,3 +213,20 @@ def test_the_number_of_queries_does_not_grow(viewer_client, project, django_asse
         session = compacted_session(project, turns=turns, name=name)
         with django_assert_max_num_queries(14):
             page_of(viewer_client, session)
+
+
+@pytest.mark.slow
+def test_an_increase_after_a_revert_names_the_compaction(member_client, project, api_key):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1", "policy": {"soft": 0, "hard": 0}, "budget": {"input_tokens": 3_000}})
+    for number in range(12):
+        push(api, whole_turn(number))
+    session = project.agent_sessions.get()
+    session_compact(session=session, trigger="user")
+    push(api, whole_turn(12))
+    compaction_revert(session=session, number=1)
+    push(api, whole_turn(13))
+    [restored] = [jump for jump in largest_jumps(session=session) if jump.reverted]
+    assert (restored.turn, restored.reverted) == (13, [1])
+    page = one_line(member_client.get(address("session", session)))
+    assert f'reverted: <a href="{address("session_compaction", session, 1)}">compaction 1</a>' in page
