@@ -59,6 +59,27 @@ def test_two_users_change_different_fields(member_client, project):
     assert '<input type="hidden" name="was_title" value="Pool is empty">' in page
 
 
+def test_two_users_change_the_same_field(member_client, project):
+    session = make_session(project, title="Pool bug", tags=["red"])
+    target = address("session_labels", session)
+    opened = {"was_title": "Pool bug", "was_tags": "red", "was_notes": "", "tags": "red", "notes": ""}
+    member_client.post(target, opened | {"title": "Pool is empty"})
+    assert member_client.post(target, opened | {"title": "Pool is empty"}).status_code == 302
+    late = member_client.post(target, opened | {"title": "Pool is full", "notes": "Mine"})
+    assert late.status_code == 409
+    session.refresh_from_db()
+    assert (session.title, session.notes) == ("Pool is empty", "")
+    page = one_line(late)
+    assert "the title changed after you opened this form" in page
+    # The form has the text of the user, and replaces the current values if it is saved again.
+    assert 'name="title" value="Pool is full"' in page
+    assert "> Mine</textarea>" in page
+    again = opened | {"was_title": "Pool is empty", "title": "Pool is full", "notes": "Mine"}
+    assert member_client.post(target, again).status_code == 302
+    session.refresh_from_db()
+    assert (session.title, session.notes) == ("Pool is full", "Mine")
+
+
 @pytest.mark.slow
 def test_a_star_belongs_to_one_user(member_client, viewer_client, project):
     session = make_session(project)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, actor_of, with_session, with_writable_session
-from sessions.services.sessions.labels import session_label, session_star
+from sessions.pages.tabs import session_context
+from sessions.services.sessions.labels import LabelsChanged, session_label, session_star
 
 _MAX_TAGS = 50
+_FIELDS = ("title", "tags", "notes")
 
 
 @require_POST
@@ -19,24 +21,26 @@ _MAX_TAGS = 50
 def session_labels(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Replace those of the title, the comma-separated tags and the notes that the user has changed.
 
-    The others may have been changed by another user after the form was opened.
+    The others may have been changed by another user after the form was opened (with the values `was_…`). If
+    the same field was changed, shows the form again.
     """
-    title, tags, notes = (_changed(request, name) for name in ("title", "tags", "notes"))
-    session_label(
-        session=session,
-        title=title,
-        tags=None if tags is None else tags.split(",")[:_MAX_TAGS],
-        notes=notes,
-        actor=actor_of(request),
-    )
+    posted = {name: _posted(request, name) for name in _FIELDS}
+    opened = {name: _posted(request, f"was_{name}") for name in _FIELDS}
+    title, tags, notes = (None if posted[name] == opened[name] else posted[name] for name in _FIELDS)
+    try:
+        session_label(
+            session=session,
+            title=title,
+            tags=None if tags is None else tags.split(",")[:_MAX_TAGS],
+            notes=notes,
+            replaces={name: value for name, value in opened.items() if value is not None},
+            actor=actor_of(request),
+        )
+    except LabelsChanged as error:
+        context = session_context(viewer, session, "session") | {"changed": error.names, "posted": posted}
+        return render(request, "sessions/labels_changed.html", context, status=409)
     messages.success(request, "Title, tags and notes saved.")
     return redirect("session", slug=viewer.project.slug, id=session.pk)
-
-
-def _changed(request: HttpRequest, name: str) -> str | None:
-    """Return the value of a field, or None if it is the one that the form was opened with (`was_…`)."""
-    value, before = (_posted(request, each) for each in (name, f"was_{name}"))
-    return None if value == before else value
 
 
 def _posted(request: HttpRequest, name: str) -> str | None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services import audit_record
-from redaction import redact
+from redaction import Redaction, redact
 from sessions.models import AgentSession, Star
 from sessions.selectors.redaction import redaction_of
 
 #: Characters of the notes on a session.
 MAX_NOTES = 10_000
+
+
+class LabelsChanged(Exception):
+    """Another writer has changed the fields `names` after they were read."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
 
 
 @transaction.atomic
@@ -24,34 +33,57 @@ def session_label(
     title: str | None = None,
     tags: Sequence[str] | None = None,
     notes: str | None = None,
+    replaces: Mapping[str, str] = MappingProxyType({}),
     actor: Actor = SYSTEM,
 ) -> AgentSession:
     """Replace the title, tags or notes, without secrets, and record an audit event.
 
-    Importing the session's log again keeps them.
+    Importing the session's log again keeps them. `replaces` are the values that the caller has read, as
+    `label_text`. Raises `LabelsChanged` if another writer has changed them since.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     project = Project.objects.get(pk=locked.project_id)
-    redaction = redaction_of(project)
-    if title is not None:
-        locked.title = redact(" ".join(title.split()), redaction=redaction)[0][:300]
-    if tags is not None:
-        clean = (redact(tag.strip(), redaction=redaction)[0][:100] for tag in tags)
-        locked.tags = list(dict.fromkeys(filter(None, clean)))
-    if notes is not None:
-        locked.notes = redact(notes.strip(), redaction=redaction)[0][:MAX_NOTES]
+    new = _clean(title, tags, notes, redaction_of(project))
+    changed = [
+        name
+        for name, value in new.items()
+        if name in replaces and label_text(getattr(locked, name)) not in {replaces[name], label_text(value)}
+    ]
+    if changed:
+        raise LabelsChanged(changed)
+    for name, value in new.items():
+        setattr(locked, name, value)
     locked.keeps_labels = True
     locked.save(update_fields=["title", "tags", "notes", "keeps_labels"])
-    given = {"title": title, "tags": tags, "notes": notes}
     audit_record(
         action="session.labeled",
         project=project,
         actor=actor,
         target=locked.external_id,
         # Not the new values: the audit log outlives the session, and its content is deleted with it.
-        detail={"changed": [name for name, value in given.items() if value is not None]},
+        detail={"changed": list(new)},
     )
     return locked
+
+
+def label_text(value: str | Sequence[str]) -> str:
+    """Return a title, tags or notes as a form shows them."""
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+def _clean(
+    title: str | None, tags: Sequence[str] | None, notes: str | None, redaction: Redaction
+) -> dict[str, str | Sequence[str]]:
+    """Return the given values without secrets, at most as long as the columns."""
+    clean: dict[str, str | Sequence[str]] = {}
+    if title is not None:
+        clean["title"] = redact(" ".join(title.split()), redaction=redaction)[0][:300]
+    if tags is not None:
+        found = (redact(tag.strip(), redaction=redaction)[0][:100] for tag in tags)
+        clean["tags"] = list(dict.fromkeys(filter(None, found)))
+    if notes is not None:
+        clean["notes"] = redact(notes.strip(), redaction=redaction)[0][:MAX_NOTES]
+    return clean
 
 
 def session_star(*, session: AgentSession, user_id: int, starred: bool) -> None:
