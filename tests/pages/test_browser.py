@@ -117,6 +117,30 @@ def chart_image(page: Page) -> str:
     return chart_drawn(page).evaluate("over => over.closest('.u-wrap').querySelector('canvas').toDataURL()")
 
 
+#: The number of hues, out of six, among the pixels of a chart; and the number of colors of its legend.
+HUES = """(over) => {
+  const canvas = over.closest(".u-wrap").querySelector("canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const hues = new Set();
+  for (let at = 0; at < data.length; at += 4) {
+    const pixel = [...data.slice(at, at + 3)];
+    if (data[at + 3] === 255 && Math.max(...pixel) - Math.min(...pixel) > 60) {
+      hues.add([0, 1, 2].sort((one, other) => pixel[one] - pixel[other]).join());
+    }
+  }
+  const items = [...document.querySelectorAll(".chart-legend li")];
+  return [hues.size, new Set(items.map((item) => getComputedStyle(item, "::before").borderTopColor)).size];
+}"""
+
+
+def test_a_chart_keeps_its_colors_in_high_contrast(at, page, project):
+    page.emulate_media(forced_colors="active")
+    at(address(make_session(project, [reading_turn(index) for index in range(3)])))
+    hues, colors = chart_drawn(page).evaluate(HUES)
+    page.emulate_media(forced_colors="none")
+    assert (hues > 1, colors) == (True, 2)
+
+
 def test_the_chart_of_costs_has_space_for_its_labels_and_bars(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(3)])))
     tokens = chart_drawn(page).bounding_box()

@@ -57,6 +57,7 @@ const SERIES = 8;
 // Resolve light-dark() colors: only computed styles of an element are resolved, custom properties are not.
 export function resolved(host, values) {
   const probe = element("i");
+  probe.style.forcedColorAdjust = "none"; // the series of a chart are told apart by their colors
   host.append(probe);
   const found = values.map((value) => {
     probe.style.color = value;
