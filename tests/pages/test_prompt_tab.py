@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -43,6 +45,9 @@ def test_the_tab_shows_the_prompt_that_the_api_serves(member_client, api_key, cl
     assert page.context["outline"].tokens == served["tokens"] == page.context["components_total"]
     assert served["occupancy"] == round(page.context["provider_tokens"] / served["budget"], 4)
     assert "no longer sent messages 0–39" in page.text
+    widths = re.findall(r'<rect class="component-\w+" x="[\d.]+" width="([\d.]+)"', page.text)
+    assert len(widths) == len(page.context["components"]) > 1
+    assert sum(map(float, widths)) == pytest.approx(100, abs=0.1)
 
 
 @pytest.mark.slow

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 from django import template
 from django.utils.formats import date_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from sessions.pages import figures
@@ -65,6 +68,20 @@ def plain_bar(part: int, whole: int) -> str:
         '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
         '<rect width="{}" height="4"/></svg>',
         f"{share:.1f}",
+    )
+
+
+@register.filter
+def stacked_bar(components: Sequence[tuple[str, str, int]]) -> str:
+    """Draw a bar of the components of a prompt: key, name and tokens. Decorative, like `plain_bar`."""
+    ends = list(accumulate((tokens for _, _, tokens in components), initial=0))
+    pieces = (
+        (key, f"{100 * start / ends[-1]:.2f}", f"{100 * tokens / ends[-1]:.2f}")
+        for (key, _, tokens), start in zip(components, ends, strict=False)
+    )
+    return format_html(
+        '<svg class="bar stacked" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">{}</svg>',
+        format_html_join("", '<rect class="component-{}" x="{}" width="{}" height="4"/>', pieces),
     )
 
 
