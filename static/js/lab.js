@@ -4,16 +4,14 @@ import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
 import { line } from "./chart/marks.js";
+import { policyLines } from "./chart/policies.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 300;
-const COLORS = ["light-dark(#b0251d, #ff918a)", "light-dark(#59616e, #9ba4b1)", "light-dark(#b37400, #edb95c)", "light-dark(#1f52bf, #8db2ff)", "light-dark(#2f8f5e, #69cf9a)"];
-// `aggressive` often has the curve of `balanced`. Dashes keep the lower one visible.
-const DASHES = { aggressive: [12, 12] };
 
 function legend(data, strokes) {
   const list = swatchLegend(data.policies.map((policy) => policy.name), strokes);
-  list.append(element("li", "", `Horizontal line: budget (${exact(data.budget)} tokens)`));
+  list.append(element("li", "key-budget", `Budget (${exact(data.budget)})`));
   return list;
 }
 
@@ -37,7 +35,7 @@ function budgetPlugin(data, color) {
   };
 }
 
-function options(data, width, strokes, [text, grid, warn]) {
+function options(data, width, strokes, dashes, [text, grid, warn]) {
   const most = Math.max(data.budget, ...data.policies.flatMap((policy) => policy.prompts));
   return {
     width,
@@ -46,7 +44,7 @@ function options(data, width, strokes, [text, grid, warn]) {
     cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
     scales: { x: { time: false }, y: { range: [0, most * 1.05] } },
     axes: turnAxes(text, grid),
-    series: [{}, ...data.policies.map((policy, index) => ({ label: policy.name, stroke: strokes[index], dash: DASHES[policy.name], width: 2, points: { show: false } }))],
+    series: [{}, ...data.policies.map((policy, index) => ({ label: policy.name, stroke: strokes[index], dash: dashes[index], width: 2, points: { show: false } }))],
     plugins: [budgetPlugin(data, warn), tipPlugin(data, strokes)],
   };
 }
@@ -59,10 +57,12 @@ function chartDraw() {
   const place = element("div", "chart-plot");
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", `Prompt size over ${data.turns.length} turns under ${data.policies.length} policies. The same data follows as a table.`);
-  const all = resolved(host, [...COLORS, "var(--muted)", "var(--line)", "var(--warn)"]);
-  const strokes = all.slice(0, COLORS.length);
+  const lines = policyLines(data.policies);
+  const strokes = resolved(host, lines.map(([color]) => color));
+  const dashes = lines.map(([, dash]) => dash);
+  const others = resolved(host, ["var(--muted)", "var(--line)", "var(--warn)"]);
   host.replaceChildren(place, legend(data, strokes));
-  const plot = new window.uPlot(options(data, place.clientWidth, strokes, all.slice(-3)), [data.turns, ...data.policies.map((policy) => policy.prompts)], place);
+  const plot = new window.uPlot(options(data, place.clientWidth, strokes, dashes, others), [data.turns, ...data.policies.map((policy) => policy.prompts)], place);
   new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
 }
 

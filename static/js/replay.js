@@ -3,23 +3,15 @@
 import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
+import { policyLines } from "./chart/policies.js";
 
 const HEIGHT = 320;
-// Two policies often have the same curve. Dashes keep the lower one visible.
-const LINES = [
-  ["light-dark(#59616e, #9ba4b1)", [6, 4]],
-  ["light-dark(#b37400, #edb95c)", []],
-  ["light-dark(#0f6b70, #6fcfd3)", [8, 3]],
-  ["light-dark(#1f52bf, #8db2ff)", []],
-  ["light-dark(#6a3fb5, #bda0ff)", []],
-  ["light-dark(#2f8f5e, #69cf9a)", [3, 3]],
-];
 
-function legend(data, colors) {
+function legend(data, lines, colors) {
   const list = element("ul", "replay-legend");
   data.policies.forEach((policy, index) => {
     const item = element("li");
-    const line = element("span", LINES[index % LINES.length][1].length ? "line dashed" : "line");
+    const line = element("span", lines[index][1].length ? "line dashed" : "line");
     line.style.color = colors[index];
     item.append(line, policy.name);
     list.append(item);
@@ -51,12 +43,14 @@ function clickPlugin(data, host) {
 }
 
 function options(data, host, width) {
-  const [text, line] = resolved(host, ["var(--muted)", "var(--line)"]);
-  const colors = resolved(host, data.policies.map((_policy, index) => LINES[index % LINES.length][0]));
+  const [text, grid] = resolved(host, ["var(--muted)", "var(--line)"]);
+  const lines = policyLines(data.policies);
+  const colors = resolved(host, lines.map(([color]) => color));
   const first = data.turns[0];
   const last = data.turns.at(-1);
   const most = Math.max(...data.policies.flatMap((policy) => policy.prompts), 10);
   return {
+    lines,
     colors,
     plot: {
       width,
@@ -67,11 +61,11 @@ function options(data, host, width) {
         x: { time: false, range: first === last ? [first - 1, last + 1] : [first, last] },
         y: { range: [0, most * 1.06] },
       },
-      axes: turnAxes(text, line),
+      axes: turnAxes(text, grid),
       series: [{}, ...data.policies.map((policy, index) => ({
         label: policy.name,
         stroke: colors[index],
-        dash: LINES[index % LINES.length][1],
+        dash: lines[index][1],
         width: 2,
         points: { show: data.turns.length < 30, size: 5 },
       }))],
@@ -93,7 +87,7 @@ function draw(host, data) {
     plot?.destroy();
     const made = options(data, host, place.clientWidth);
     plot = new window.uPlot(made.plot, [data.turns, ...data.policies.map((policy) => policy.prompts)], place);
-    below.replaceChildren(legend(data, made.colors));
+    below.replaceChildren(legend(data, made.lines, made.colors));
   };
   redraw();
   document.addEventListener("theme", redraw);
