@@ -34,6 +34,16 @@ function showError(host, error) {
   host.replaceChildren(message);
 }
 
+// The heading of the views that do not show the size of the prompt, and so not its growth.
+const TITLES = { tools: "Tool outputs per turn", cost: "Cost and cache hits per turn" };
+function showTitle(view) {
+  const title = document.getElementById("chart-title");
+  title.dataset.size ??= title.textContent;
+  title.textContent = TITLES[view] ?? title.dataset.size;
+  const verdict = title.parentElement.querySelector(".verdict");
+  if (verdict) verdict.hidden = view in TITLES;
+}
+
 // Activate a group of toggle buttons of which one is pressed.
 function toggleGroup(name, choose) {
   const group = document.querySelector(name);
@@ -125,6 +135,7 @@ function chart(host, first) {
   document.querySelector('[data-view] [data-value="cost"]').hidden = !canPrice(whole);
   toggleGroup("[data-view]", (value) => {
     view = value;
+    showTitle(view);
     document.querySelector("[data-scale]").hidden = view !== "lines"; // stacks and shares have no log scale
     if (view !== "lines") isLog = false;
     drawAll();

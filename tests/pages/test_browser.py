@@ -146,6 +146,7 @@ def test_the_chart_of_costs_has_space_for_its_labels_and_bars(at, page, project)
     tokens = chart_drawn(page).bounding_box()
     page.get_by_role("button", name="Cost and cache").click()
     expect(page.locator(".chart-legend")).to_contain_text("Cost per call")
+    expect(page.get_by_role("heading", name="Cost and cache hits per turn")).to_be_visible()
     assert chart_drawn(page).bounding_box()["x"] > tokens["x"]
     # Each of the three turns has a third of the width, also the first and the last one.
     for share, name in ((0.32, "Turn 0"), (0.35, "Turn 1"), (0.65, "Turn 1"), (0.68, "Turn 2")):
