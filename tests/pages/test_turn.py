@@ -39,7 +39,7 @@ def test_a_turn_shows_new_input_cost_and_prompt(member_client, project):
     rows = page.context["new_input"].rows
     assert [row.first for row in rows] == [2, 1]  # the output, which is larger, before the call
     assert rows[0].tool == "Read"
-    assert "Input, cached" in page.text
+    assert "Cache read" in page.text
     assert [line.tokens for line in page.context["cost_lines"]] == [5, 1_000, 1_000, 9]
     assert sum(line.microusd for line in page.context["cost_lines"]) == page.context["turn"].cost_microusd
     assert [row.first for row in page.context["window"].head] == [0, 1, 2]

@@ -22,9 +22,9 @@ class CostLine:
 
 
 _PARTS = (
-    ("Input, uncached", "uncached", "uncached_tokens"),
-    ("Input, cached", "cache_read", "cache_read_tokens"),
-    ("Input, written to cache", "cache_write", "cache_write_tokens"),
+    ("Uncached input", "uncached", "uncached_tokens"),
+    ("Cache read", "cache_read", "cache_read_tokens"),
+    ("Cache write", "cache_write", "cache_write_tokens"),
     ("Output", "output", "output_tokens"),
 )
 
