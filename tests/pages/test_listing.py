@@ -126,7 +126,7 @@ def test_a_saved_query_has_no_cursor_and_no_empty_fields():
 def test_a_sparkline_fits_its_box_and_shows_a_limit_nearby():
     drawn = sparkline([100, 200, 150], Limit(name="budget", tokens=220))
     assert 'points="0.0,14.0 50.0,4.0 100.0,9.0"' in drawn
-    assert "spark-limit" in drawn
+    assert "spark-limit budget" in drawn
     assert "spark-limit" not in sparkline([100, 200], Limit(name="window", tokens=200_000))
     assert "peak 200" in drawn
     for few in ([], [5]):

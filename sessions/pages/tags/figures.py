@@ -166,7 +166,9 @@ def sparkline(sizes: Sequence[int], limit: Limit | None = None) -> str:
     line = ""
     if limit is not None and limit.tokens <= top:
         y = height(limit.tokens)
-        line = format_html('<line class="spark-limit" x1="0" x2="{}" y1="{}" y2="{}"/>', _SPARK_WIDTH, y, y)
+        line = format_html(
+            '<line class="spark-limit {}" x1="0" x2="{}" y1="{}" y2="{}"/>', limit.name, _SPARK_WIDTH, y, y
+        )
     return format_html(
         '<svg class="spark" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
         '{}<polyline points="{}"/></svg>',
