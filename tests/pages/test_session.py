@@ -280,6 +280,11 @@ def test_it_shows_how_the_provider_counts(member_client, long_session):
     assert "Provider: 1.26 × estimate + <data" in shown
     assert ">18.2k</data>" in shown
     assert "usage of 7 turns." in shown
+    long_session.calibration |= {"initial": 1.003, "overhead": 0, "last": None}
+    long_session.save()
+    prompt = member_client.get(reverse("session_prompt", args=[long_session.project.slug, long_session.pk]))
+    assert "What the next call will send" in prompt.text
+    assert "1.00" not in page_of(member_client, long_session).text + prompt.text
     long_session.calibration = {}
     long_session.save()
     assert "Provider: " not in page_of(member_client, long_session).text
