@@ -165,8 +165,8 @@ class Message(models.Model):
     source_id = models.CharField(max_length=200, null=True)
     # What identifies the message in the client's history (`compaction.identity`); NULL if it is not known.
     content_hash = models.BinaryField(max_length=8, null=True)
-    # The client sent the message only once: the prompts of turns that begin at this position or later do not
-    # contain it. NULL for all other messages.
+    # The client sent the message only once: prompts that end after this position do not contain it. NULL for
+    # all other messages.
     omitted_from = models.IntegerField(null=True)
 
     class Meta:

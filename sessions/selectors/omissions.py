@@ -16,14 +16,18 @@ from psycopg.types.numeric import Int4
 
 from sessions.store.postgres import rows_fetch
 
-#: The last turn whose prompt contains the omitted message `m`, as `omitted.turn`.
+#: The last turn whose prompt contains the omitted message `m`, as `omitted.turn`. The prompt of a turn ends
+#: before its answer, and the turn may contain nothing else.
 LAST_TURN: LiteralString = """
  CROSS JOIN LATERAL (
        SELECT coalesce(
                   (SELECT t.index
                      FROM agent_sessions_turn t
                     WHERE t.session_id = m.session_id AND t.index > m.turn_index
-                      AND t.first_position >= m.omitted_from
+                      AND t.first_position >= m.omitted_from + (
+                          SELECT count(*) FROM agent_sessions_message a
+                           WHERE a.session_id = m.session_id AND a.position = m.omitted_from
+                             AND a.role = 'assistant')
                     ORDER BY t.index LIMIT 1),
                   (SELECT turn_count FROM agent_sessions_agentsession WHERE id = m.session_id)) - 1 AS turn
        ) omitted
@@ -33,7 +37,7 @@ _OMISSIONS: LiteralString = f"""
 SELECT m.position, m.tokens, omitted.turn
   FROM agent_sessions_message m
 {LAST_TURN}
- WHERE m.session_id = %s AND m.omitted_from <= %s
+ WHERE m.session_id = %s AND m.omitted_from < %s
  ORDER BY m.position
 """  # noqa: S608  a constant is inserted
 
@@ -47,12 +51,12 @@ class Omission:
     turn: int
 
 
-def not_omitted(at: int) -> Q:
-    """Select the messages that the client had not left out of a prompt whose new messages begin at `at`."""
-    return Q(omitted_from=None) | Q(omitted_from__gt=at)
+def not_omitted(end: int) -> Q:
+    """Select the messages that the client had not left out of a prompt that ends before position `end`."""
+    return Q(omitted_from=None) | Q(omitted_from__gte=end)
 
 
-def omissions(session_id: UUID, *, at: int) -> Sequence[Omission]:
-    """Return the messages that a prompt whose new messages begin at position `at` does not contain."""
-    rows = rows_fetch(_OMISSIONS, [session_id, Int4(at)])
+def omissions(session_id: UUID, *, end: int) -> Sequence[Omission]:
+    """Return the messages that the client had left out of a prompt that ends before position `end`."""
+    rows = rows_fetch(_OMISSIONS, [session_id, Int4(end)])
     return [Omission(position=position, tokens=tokens, turn=turn) for position, tokens, turn in rows]

@@ -140,9 +140,7 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
     end = row.first_position + row.message_count
     start = client_start(session_id=state.id, context_start=state.context_start, turn=turn)
     rows = list(
-        Message.objects.filter(
-            not_omitted(end - 1), session_id=state.id, position__gte=start, position__lt=end
-        )
+        Message.objects.filter(not_omitted(end), session_id=state.id, position__gte=start, position__lt=end)
         .select_related("blob")
         .order_by("position")
     )

@@ -119,6 +119,17 @@ def test_omissions_are_no_compactions(api: Api, project: Project, client: Client
     assert after == [2, 3, 4, 5]
 
 
+def test_a_history_without_new_messages_changes_the_prompt_after_the_last_turn_only(api: Api) -> None:
+    agent = Agent(api, "s2", policy={"preset": "off"})
+    agent.ask([request("Read.")], [request("It is 9:40.")], answer("It is empty."))
+    assert len(api.get("sessions/s2/prompt/").json()["messages"]) == 3
+    assert agent.ask([], [], answer("Done."))["reconciled"]["status"] == "unchanged"
+    assert agent.served == agent.sent
+    after = [api.get(f"sessions/s2/prompt/?at_turn={turn}").json()["messages"] for turn in range(3)]
+    assert after == [*agent.sent, agent.said]
+    assert [agent.past(number) for number in (0, 1)] == [agent.sent[0], agent.said]
+
+
 def test_a_compaction_in_progress_is_applied_after_an_omission(api: Api) -> None:
     agent = Agent(api, "s2", budget={"input_tokens": 8_000})
     work(agent, 12, seed=4)

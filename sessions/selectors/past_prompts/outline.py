@@ -171,7 +171,7 @@ def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -
     # A compaction after the last prompt was served is part of the next prompt only.
     in_force_after = index - 1 if turn is not None else index
     selected = edits_in_force_after(in_force_after) if applied is None else applied
-    omitted = _omitted(session, at=turn.first_position if turn is not None else end)
+    omitted = _omitted(session, end=end if turn is not None else end + 1)  # the next call adds messages
     edits = [edit for edit in [*_edits(session, selected), *omitted] if affects(edit.value, start)]
     version = turn.preamble_version if turn is not None else session.preamble_version
     preamble = session.preambles.filter(version=version).first()
@@ -235,7 +235,7 @@ def _edits(session: AgentSession, selected: Q) -> list[RecordedEdit]:
     return _with_texts([edit for edit in named if id(edit.value) in kept], Op.EVICT, Op.MEMORY)
 
 
-def _omitted(session: AgentSession, *, at: int) -> list[RecordedEdit]:
+def _omitted(session: AgentSession, *, end: int) -> list[RecordedEdit]:
     """Return the omissions of messages by the client that the prompt reflects, as edits."""
     return [
         RecordedEdit(
@@ -251,7 +251,7 @@ def _omitted(session: AgentSession, *, at: int) -> list[RecordedEdit]:
                 tokens_before=each.tokens,
             ),
         )
-        for each in omissions(session.pk, at=at)
+        for each in omissions(session.pk, end=end)
     ]
 
 

@@ -94,7 +94,7 @@ def _summarized(
     covered = max((edit.end for edit in _recap_edits(previous.compaction)), default=-1) if previous else -1
     last = max(edit.end for edit in edits)
     rows = Message.objects.filter(
-        not_omitted(compaction.snapshot_position),
+        not_omitted(compaction.snapshot_position + 1),
         session=compaction.session,
         position__gt=max(first - 1, covered),
         position__lte=last,

@@ -100,7 +100,7 @@ def _omitted_since(prepared: PreparedCompaction, session: AgentSession) -> Seque
     """Return the positions of the planned messages that the client has omitted since the boundary."""
     if prepared.omitted_count == session.omitted_count:
         return ()
-    omitted = session.messages.filter(position__lt=prepared.end, omitted_from__gte=prepared.end)
+    omitted = session.messages.filter(position__lt=prepared.end, omitted_from__gte=prepared.end - 1)
     return list(omitted.values_list("position", flat=True))
 
 

@@ -11,8 +11,11 @@ from sessions.selectors.stored_rows import messages_load, spans_of
 from sessions.services.compactions.snapshots import snapshot_rewrite
 
 
-def messages_omit(*, session: AgentSession, positions: Sequence[int]) -> None:
-    """Leave messages out of the prompts of later turns. Locks the session.
+def messages_omit(*, session: AgentSession, positions: Sequence[int], has_new: bool) -> None:
+    """Leave messages out of later prompts. Locks the session.
+
+    `has_new` states whether the client sends new messages: if not, the prompt after the last turn does not
+    contain the messages either.
 
     A client may do so at each call. So this is not a compaction: the edits and the triggers remain the same,
     and a compaction in progress or a prepared one is still applied.
@@ -22,7 +25,7 @@ def messages_omit(*, session: AgentSession, positions: Sequence[int]) -> None:
     session.refresh_from_db(from_queryset=AgentSession.objects.select_for_update())
     messages = [row.value(session.format) for row in messages_load(session.pk, spans_of(positions))]
     omitted = Message.objects.filter(session=session, position__in=positions)
-    omitted.update(omitted_from=session.message_count)
+    omitted.update(omitted_from=session.message_count - (not has_new))
     session.omitted_count += len(positions)
     for name in ("context_components", "shown_components"):
         before = TokenBreakdown(tokens=getattr(session, name))

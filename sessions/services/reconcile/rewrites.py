@@ -91,7 +91,11 @@ def _omit(matched: Matched, omitted: Container[int]) -> Matched:
     session, history = matched.session, matched.history
     at = positions(history, session.message_count)
     placed = list(zip(range(len(matched.stored)), at, strict=True))
-    messages_omit(session=session, positions=[position for index, position in placed if index in omitted])
+    messages_omit(
+        session=session,
+        positions=[position for index, position in placed if index in omitted],
+        has_new=matched.comparison.new < len(matched.sent_hashes),
+    )
     kept = [position for index, position in placed if index not in omitted]
     history.spans = spans_kept(kept, session.message_count)
     return matched
