@@ -4,7 +4,16 @@
 const LOGIN = "/login/";
 const KEY = "draft";
 const FIELDS = "textarea[name], input[name]:not([type]), input[name][type=text]";
-const actionOf = (form) => form.getAttribute("action") ?? "";
+// Several forms have the same action, for example those that change an item of the memory. Their hidden fields specify
+// what they change, except for the values before the change (`was_…`).
+const SUBJECT = "textarea[hidden], input[type=hidden]:not([name=csrfmiddlewaretoken], [name^=was_])";
+const fieldsOf = (form) => [...form.querySelectorAll(FIELDS)].filter((field) => !field.hidden);
+const identityOf = (form) =>
+  JSON.stringify([
+    form.getAttribute("action"),
+    fieldsOf(form).map(({ name }) => name),
+    [...form.querySelectorAll(SUBJECT)].map(({ name, defaultValue }) => [name, defaultValue]),
+  ]);
 
 function draftStore({ target: form }) {
   if (form.method !== "post" || location.pathname === LOGIN) return;
@@ -12,8 +21,10 @@ function draftStore({ target: form }) {
   const token = form.querySelector("[name=csrfmiddlewaretoken]");
   const cookie = document.cookie.split("; ").find((pair) => pair.startsWith("csrftoken="));
   if (token && cookie) token.value = cookie.split("=")[1];
-  const values = [...form.querySelectorAll(FIELDS)].map(({ name, value }) => [name, value]);
-  sessionStorage.setItem(KEY, JSON.stringify({ path: location.pathname, action: actionOf(form), values }));
+  // Others may change the fields that the user has not changed.
+  const values = fieldsOf(form).map(({ value, defaultValue }) => (value === defaultValue ? null : value));
+  const stored = { path: location.pathname, identity: identityOf(form), values };
+  sessionStorage.setItem(KEY, JSON.stringify(stored));
 }
 
 let draft = null;
@@ -28,11 +39,11 @@ function draftTake() {
 // Forms that are loaded later are restored then.
 function draftRestore(within) {
   const forms = draft ? [...within.querySelectorAll("form[method=post]")] : [];
-  const form = forms.find((each) => actionOf(each) === draft.action);
+  const form = forms.find((each) => identityOf(each) === draft.identity);
   if (!form) return;
-  for (const [index, field] of [...form.querySelectorAll(FIELDS)].entries()) {
-    const [name, value] = draft.values[index] ?? [];
-    if (name !== field.name || value === field.value) continue;
+  for (const [index, field] of fieldsOf(form).entries()) {
+    const value = draft.values[index];
+    if (value === null || value === field.value) continue;
     field.value = value;
     for (let menu = field.closest("details"); menu; menu = menu.parentElement.closest("details")) menu.open = true;
     field.focus();

@@ -12,6 +12,9 @@ from django.urls import reverse
 from playwright.sync_api import Page, Route, expect
 
 from accounts.models import Project
+from compaction.memory import Author
+from sessions.models import AgentSession
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.transcripts import make_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -98,6 +101,43 @@ def test_text_typed_before_the_login_expired_is_kept(page_as, member, project):
     expect(notes).to_have_value("Look at turn 1")
     page.reload()
     expect(notes).to_have_value("")
+
+
+def test_text_is_kept_in_the_form_among_those_of_the_same_kind(page_as, member, project):
+    """All forms of the working memory have the same action."""
+    page = page_as(member)
+    session = make_session(project)
+    memory_patch(
+        session=session,
+        changes={"decisions": ["Use Postgres.", "Use htmx."]},
+        writer=Writer(author=Author.PERSON),
+    )
+    page.goto(reverse("session_memory", args=[project.slug, session.pk]))
+    page.get_by_text("Edit Use htmx.").click()
+    page.get_by_label("New text").nth(1).fill("Use htmx 2.")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Save text").click()
+    log_in_again(page, member)
+    expect(page.get_by_label("New text").nth(1)).to_have_value("Use htmx 2.")
+    page.get_by_role("button", name="Save text").click()
+    expect(page.locator(".item")).to_have_text(["Use Postgres.", "Use htmx 2."])
+
+
+def test_text_is_kept_although_another_user_changed_other_labels(page_as, member, project):
+    page = page_as(member)
+    session = make_session(project)
+    page.goto(reverse("session_turn", args=[project.slug, session.pk, 1]))
+    page.get_by_text("Edit title, tags and notes").click()
+    page.get_by_label("Notes").fill("Look at turn 1")
+    page.context.clear_cookies(name="sessionid")
+    AgentSession.objects.update(title="Renamed")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    log_in_again(page, member)
+    expect(page.get_by_label("Notes")).to_have_value("Look at turn 1")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    expect(page.get_by_label("Notes")).to_be_hidden()
+    session.refresh_from_db()
+    assert (session.title, session.notes) == ("Renamed", "Look at turn 1")
 
 
 def test_a_form_can_be_submitted_after_another_login(page_as, member, project):
