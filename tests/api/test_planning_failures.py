@@ -16,7 +16,7 @@ from compaction.view import View
 from sessions.models import Turn
 from sessions.services.compactions import long_histories, planning
 from tests.api.client import Api
-from tests.api.talk import openai_turn, prompt, push, request, whole_turn
+from tests.api.talk import call, openai_turn, output, prompt, push, request, result, whole_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -176,3 +176,22 @@ class TestLongHistories:
         assert validity.json()["violations"] == []
         reverted = api.post("sessions/s1/compactions/1/revert/")
         assert reverted.json()["state"] == "reverted"
+
+    @pytest.mark.slow
+    def test_the_latest_request_is_one_that_the_client_still_sends(self, api: Api) -> None:
+        """The client ends each request with a message that it does not send again."""
+        api.post("sessions/", {"id": "s1", "format": "anthropic", "policy": {"soft": 0}})
+        said = [*whole_turn(0, lines=4), request("Now read all other files.")]
+        for number in range(1, 16):
+            once = [] if number == 15 else [request(f"Only {99 - number} calls are left.")]
+            api.post("sessions/s1/reconcile/", {"messages": [*said, *once]})
+            name = f"toolu_{number:05}"
+            push(api, [call(name)])
+            said += [call(name), result(name, output(number))]
+        api.post("sessions/s1/reconcile/", {"messages": said})
+        before = prompt(api)["tokens"]
+        done = api.post("sessions/s1/compact/", {}).json()
+        assert (done["state"], done["tokens_before"]) == ("done", before)
+        shown = json.dumps(prompt(api)["messages"])
+        assert "Now read all other files." in shown
+        assert "calls are left" not in shown

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
@@ -80,12 +80,15 @@ def with_shortening(plan: Plan, shortening: Sequence[Edit]) -> Plan:
 
 
 def _messages(session: AgentSession) -> QuerySet[Message]:
-    return Message.objects.filter(session=session)
+    """Select the messages that the client still sends."""
+    return Message.objects.filter(session=session, omitted_from=None)
 
 
 def _requests(session: AgentSession) -> QuerySet[Message]:
-    """Select the messages that a user wrote."""
-    return _messages(session).filter(role=Role.USER.value).filter(tool_name="")
+    """Select the messages that a user wrote. Anthropic's results of tools also have the role of the user."""
+    before = Message.objects.filter(session=session, position=OuterRef("position") - 1)
+    calls = before.filter(role=Role.ASSISTANT.value).exclude(tool_name="")
+    return _messages(session).filter(~Exists(calls), role=Role.USER.value)
 
 
 def _head_end(session: AgentSession) -> int:
@@ -132,5 +135,12 @@ def _overlaps(spans: Iterable[Span], first: int, last: int) -> bool:
 def _tokens(session: AgentSession, spans: Iterable[Span], first: int, last: int) -> int:
     """Return the tokens that the prompt shows of the messages from `first` to `last`."""
     shown = ((max(start, first), min(end, last + 1)) for start, end in spans)
-    runs = (run_of(session, first=start, end=end) for start, end in shown if start < end)
-    return sum(run.tokens for run in runs if run is not None)
+    return sum(_tokens_of(session, start, end) for start, end in shown if start < end)
+
+
+def _tokens_of(session: AgentSession, start: int, end: int) -> int:
+    """Return the tokens of the messages from `start` up to `end` without those that the client omits."""
+    run = run_of(session, first=start, end=end)
+    rows = session.messages.filter(position__gte=start, position__lt=end, omitted_from__isnull=False)
+    omitted = rows.aggregate(tokens=Sum("tokens"))["tokens"] or 0
+    return run.tokens - omitted if run is not None else 0
