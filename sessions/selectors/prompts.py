@@ -96,14 +96,13 @@ def messages_extend(known: CachedPrompt, rows: Rows, end: int) -> PromptMessages
     """Return a cached prompt with the messages that follow it. `rows` begin with its last message.
 
     Returns None if that message is not stored any more, because an earlier state of the database has been
-    restored, or if a message before `end` is missing.
+    restored, if the client has omitted it since, or if a message before `end` is missing.
     """
     span = known.end - 1, end
     if len(rows) < span[1] - span[0]:
         return None
     read = PromptOutline(entries=[span]).fill(rows)
-    last = known.messages.pieces[-1], known.messages.manifest[-1]
-    if (read.pieces[0], read.manifest[0]) != last:
+    if (read.pieces[:1], read.manifest[:1]) != (known.messages.pieces[-1:], known.messages.manifest[-1:]):
         return None
     return known.messages.append(PromptMessages(pieces=read.pieces[1:], manifest=read.manifest[1:]))
 

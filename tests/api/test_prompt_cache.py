@@ -15,6 +15,7 @@ from sessions.selectors.prompt_cache import (
     PromptVersion,
     prompt_cache,
 )
+from sessions.selectors.prompts import messages_extend
 from sessions.store import bodies
 from sessions.store.prompt_bytes import PromptMessages
 from tests.api.client import Api
@@ -72,6 +73,14 @@ def test_fetching_an_unchanged_prompt_again_takes_one_statement(api: Api) -> Non
     again: list[Any] = []
     assert len(statements(lambda: again.append(api.get("sessions/s1/prompt/").json()))) == 1
     assert again == [prompt]
+
+
+def test_a_prompt_is_read_again_if_the_client_omits_its_last_message_meanwhile() -> None:
+    messages = PromptMessages(pieces=[b"{}"], manifest=[{"role": "user"}])
+    preamble = CachedPreamble(version=1, system=None, tools=None)
+    version = PromptVersion(0, 0, 0, 0)
+    known = CachedPrompt(version=version, row=("1", "1"), end=1, preamble=preamble, messages=messages)
+    assert messages_extend(known, {0: None}, 1) is None
 
 
 def test_the_least_recently_fetched_prompts_are_removed() -> None:
