@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from accounts.models import Project
 from compaction.breakdown import TokenBreakdown
+from importers.base import ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.past_prompts import outline_at, past_prompt_json
 from sessions.selectors.token_budgets import policy_of
@@ -20,6 +21,7 @@ from sessions.services.compactions.background import compaction_claim, compactio
 from sessions.services.compactions.lifecycle import compaction_queue
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.summaries import SummaryAttempt
+from sessions.services.imports.store import session_import
 from sessions.services.search.indexing import search_index_run
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
@@ -175,3 +177,23 @@ def test_search_and_pages_name_the_client_that_omitted_a_message(
     entry = member_client.get(reverse("session_past_prompt_entry", args=[project.slug, agent.row.pk, 5, 4]))
     assert "It is 9:41." in one_line(entry)
     assert "Removed without a replacement." in one_line(entry)
+
+
+def test_an_import_does_not_bring_back_a_message_that_the_client_omitted(api: Api, project: Project) -> None:
+    messages = [request("Read."), request("It is 9:40."), answer("It is empty."), request("Go on.")]
+
+    def read(count: int) -> None:
+        turns = [
+            ImportedTurn(messages=[ImportedMessage(body=message, source_id=str(number))])
+            for number, message in enumerate(messages[:count])
+        ]
+        log = ImportedSession(external_id="log", format="anthropic", agent="tests", turns=turns)
+        session_import(project=project, imported=log)
+
+    read(3)
+    kept = [messages[0], messages[2]]
+    assert api.post("sessions/log/reconcile/", {"messages": kept}).json()["messages"] == kept
+    read(4)
+    session = AgentSession.objects.get()
+    assert api.get("sessions/log/prompt/").json()["messages"] == [*kept, messages[3]]
+    assert session.shown_components == TokenBreakdown.of_view(view_load(session).view).tokens

@@ -79,8 +79,8 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     """Store a session, or the new part of it.
 
     The last turns of a log are replaced, because its client may still have been writing them. If the session
-    has been compacted here, stored messages are no longer changed, and new messages are appended as
-    separate turns. Importing an older state of a log adds nothing.
+    has been compacted here, or its client omits messages, stored messages are no longer changed, and new
+    messages are appended as separate turns. Importing an older state of a log adds nothing.
 
     Raises `ImportConflictError` if the session was pushed or continued over the API, or if its stored
     messages differ from the log.
@@ -116,7 +116,7 @@ def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) ->
     session.parent = None if is_circle else parent
     stored = [] if is_new else _stored(session)
     joined = calls_join(session, prepared.turns)
-    if session.compaction_count:
+    if session.compaction_count or session.omitted_count:
         return _append(session, replace(prepared, turns=joined.turns), stored, joined)
     return _rewrite_end(
         session, replace(prepared, turns=[*joined.turns, *joined.remaining]), stored, joined.end
@@ -135,7 +135,7 @@ def _stored(session: AgentSession) -> list[_MessageKey]:
     ]
 
 
-# -- Without compactions: the end may be replaced ------------------------------------------------
+# -- Without compactions and omissions: the end may be replaced ----------------------------------
 
 
 def _rewrite_end(
@@ -206,7 +206,7 @@ def _first_unfinished(
     return first
 
 
-# -- With compactions: stored messages are not changed -------------------------------------------
+# -- With compactions or omissions: stored messages are not changed ------------------------------
 
 
 def _append(
