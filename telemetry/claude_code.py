@@ -13,7 +13,8 @@ from typing import Any
 from compaction.messages import Usage
 from telemetry.attributes import is_true, labels, milliseconds, number, text, time
 from telemetry.records import LogRecord
-from telemetry.values import CompactionReport, ModelCall, Origin, PromptReport, Report, ToolRunReport
+from telemetry.tool_events import tool_run
+from telemetry.values import CompactionReport, ModelCall, Origin, PromptReport, Report
 
 _PREFIX = "claude_code."
 _MAIN_SOURCES = ("repl_main_thread", "sdk", "main")
@@ -35,7 +36,7 @@ def read(record: LogRecord) -> Report | None:
         case "compaction":
             return _compaction(record, session, at)
         case "tool_result":
-            return _tool_run(record, session, at)
+            return tool_run(values, text(values, "tool_use_id"), _origin(record, session), at)
         case "user_prompt" if text(values, "prompt") not in ("", _REDACTED):
             return PromptReport(origin=_origin(record, session), at=at, text=text(values, "prompt"))
     return None
@@ -108,19 +109,4 @@ def _compaction(record: LogRecord, session: str, at: datetime) -> CompactionRepo
         at=at,
         trigger=text(values, "trigger"),
         tokens_before=number(values, "pre_tokens"),
-    )
-
-
-def _tool_run(record: LogRecord, session: str, at: datetime) -> ToolRunReport | None:
-    values = record.attributes
-    call_id, duration = text(values, "tool_use_id"), milliseconds(values, "duration_ms")
-    if not call_id or duration is None:
-        return None
-    return ToolRunReport(
-        origin=_origin(record, session),
-        at=at,
-        call_id=call_id,
-        name=text(values, "tool_name"),
-        duration_ms=duration,
-        is_error="success" in values and not is_true(values["success"]),
     )

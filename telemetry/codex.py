@@ -9,9 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from compaction.messages import Usage
-from telemetry.attributes import is_true, labels, milliseconds, number, text, time
+from telemetry.attributes import labels, milliseconds, number, text, time
 from telemetry.records import LogRecord
-from telemetry.values import ModelCall, Origin, PromptReport, Report, ToolRunReport
+from telemetry.tool_events import tool_run
+from telemetry.values import ModelCall, Origin, PromptReport, Report
 
 _PREFIX = "codex."
 _REDACTED = "[REDACTED]"
@@ -30,7 +31,7 @@ def read(record: LogRecord) -> Report | None:
         case "sse_event" | "websocket_event" if values.get("event.kind") == "response.completed":
             return _call(record, session, at)
         case "tool_result":
-            return _tool_run(record, session, at)
+            return tool_run(values, text(values, "call_id"), _origin(record, session), at)
         case "user_prompt" if text(values, "prompt") not in ("", _REDACTED):
             return PromptReport(origin=_origin(record, session), at=at, text=text(values, "prompt"))
     return None
@@ -65,19 +66,4 @@ def _call(record: LogRecord, session: str, at: datetime) -> ModelCall | None:
             output_tokens=number(values, "output_token_count") or 0,
         ),
         first_token_ms=milliseconds(values, "ttft_ms"),
-    )
-
-
-def _tool_run(record: LogRecord, session: str, at: datetime) -> ToolRunReport | None:
-    values = record.attributes
-    call_id, duration = text(values, "call_id"), milliseconds(values, "duration_ms")
-    if not call_id or duration is None:
-        return None
-    return ToolRunReport(
-        origin=_origin(record, session),
-        at=at,
-        call_id=call_id,
-        name=text(values, "tool_name"),
-        duration_ms=duration,
-        is_error="success" in values and not is_true(values["success"]),
     )
