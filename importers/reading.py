@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import zstandard
 
@@ -115,17 +116,19 @@ def _one_line(data: bytes, files: int) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as raw:
-            if path.suffix == ".gz":
-                with gzip.open(raw) as unpacked:
-                    data = unpacked.read(LARGEST_LOG_BYTES + 1)
-            elif path.suffix == ".zst":
-                with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
-                    data = stream.read(LARGEST_LOG_BYTES + 1)
-            else:
-                data = raw.read(LARGEST_LOG_BYTES + 1)
+        with _opened(path) as log:
+            data = log.read(LARGEST_LOG_BYTES + 1)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise UnreadableLogError(f"{path}: {error}") from error
     if len(data) > LARGEST_LOG_BYTES:
         raise UnreadableLogError(f"{path}: larger than {LARGEST_LOG_BYTES >> 20} MiB")
     return data
+
+
+def _opened(path: Path) -> BinaryIO | gzip.GzipFile:
+    """Open a file, whose content is decompressed while it is read."""
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    if path.suffix == ".zst":
+        return zstandard.ZstdDecompressor().stream_reader(path.open("rb"), read_across_frames=True)
+    return path.open("rb")
