@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -134,60 +134,57 @@ def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
-    groups = trend_groups(
-        project_id=project.pk, query=parameters.current, group=parameters.grouping, limit=_MAX_ROWS
-    )
-    previous = trend_sums(
-        project_id=project.pk, query=parameters.previous, group=parameters.grouping, keys=[*groups.largest]
-    )
+    query, group = parameters.current, parameters.grouping
+    groups = trend_groups(project_id=project.pk, query=query, group=group, limit=_MAX_ROWS)
     # A session counts once per tag, so the sum over tags is larger than the total.
-    is_complete = groups.count == len(groups.largest) and "tag" not in group_names(parameters.grouping)
+    is_complete = groups.count == len(groups.largest) and "tag" not in group_names(group)
     total = (
         sum(groups.largest.values(), Sums())
         if is_complete
-        else trend_total(project_id=project.pk, query=parameters.current)
+        else trend_total(project_id=project.pk, query=query)
     )
     total_previous = trend_total(project_id=project.pk, query=parameters.previous)
+    latency = latency_total(project_id=project.pk, query=query)
+    rows = _group_rows(project, parameters, groups.largest, has_latency=latency.is_reported)
+    unlisted_previous = total_previous.cost_microusd - sum(row.previous.cost_microusd for row in rows)
     begin = first_usage(project_id=project.pk)
-    latency = latency_total(project_id=project.pk, query=parameters.current)
-    latencies = (
-        latency_groups(project_id=project.pk, query=parameters.current, group=parameters.grouping)
-        if latency.is_reported
-        else {}
-    )
-    names = names_of(project, parameters.grouping, groups.largest)
     return {
         "total": total,
         "latency": latency,
         "total_previous": total_previous,
         "is_cost_change_explained": total_previous.cost_microusd > 0
         and previous_is_complete(parameters, begin),
-        "rows": [
-            GroupRow(
-                key=key,
-                name=joined(names[key]),
-                query="" if parameters.group == "session" else _row_query(parameters, key),
-                sums=sums,
-                previous=previous.get(key, Sums()),
-                latency=latencies.get(key, Latency()),
-            )
-            for key, sums in groups.largest.items()
-        ],
-        "more_rows": groups.count - len(groups.largest),
-        "unlisted_previous": total_previous.cost_microusd
-        - sum(sums.cost_microusd for sums in previous.values())
-        if is_complete
-        else 0,
-        "savings": savings_of(project_id=project.pk, query=parameters.current, sums=total),
-        "top": top_sessions(project_id=project.pk, query=parameters.current)
-        if parameters.group != "session"
-        else [],
+        "rows": rows,
+        "more_rows": groups.count - len(rows),
+        "unlisted_previous": unlisted_previous if is_complete else 0,
+        "savings": savings_of(project_id=project.pk, query=query, sums=total),
+        "top": top_sessions(project_id=project.pk, query=query) if parameters.group != "session" else [],
         "filters": _filters(project, parameters),
         "presets": _presets(parameters, begin),
-        "projection": month_project(
-            project_id=project.pk, query=parameters.current, today=today_of(parameters.current.span.zone)
-        ),
+        "projection": month_project(project_id=project.pk, query=query, today=today_of(query.span.zone)),
     }
+
+
+def _group_rows(
+    project: Project, parameters: Parameters, groups: Mapping[str, Sums], *, has_latency: bool
+) -> list[GroupRow]:
+    group = parameters.grouping
+    previous = trend_sums(project_id=project.pk, query=parameters.previous, group=group, keys=[*groups])
+    latencies = (
+        latency_groups(project_id=project.pk, query=parameters.current, group=group) if has_latency else {}
+    )
+    names = names_of(project, group, groups)
+    return [
+        GroupRow(
+            key=key,
+            name=joined(names[key]),
+            query="" if parameters.group == "session" else _row_query(parameters, key),
+            sums=sums,
+            previous=previous.get(key, Sums()),
+            latency=latencies.get(key, Latency()),
+        )
+        for key, sums in groups.items()
+    ]
 
 
 def _row_query(parameters: Parameters, key: str) -> str:
