@@ -70,34 +70,21 @@ class Prompt(Endpoint):
         manifest = choice_param(call, "manifest", ["0", "1"]) == "1"
         with_memory = choice_param(call, "memory", ["latest"]) is not None
         at_turn = int_param(call, "at_turn", default=-1)
-        key_id, project_id = call.principal.key_id, call.principal.project_id
-        state = with_session_route(
-            project_id=project_id,
-            name=session_id,
-            use=lambda route: prompt_state(key_id=key_id, project_id=project_id, session_id=route.id),
-        )
-        if state is None:
-            raise_key_or_session_error(call, session_id)
-        memory = memory_latest(session_id=state.id) if with_memory else None
-        served_format = get_dialect(format or state.format).name
-        number = memory.number if memory else 0
-
-        def identified(state: PromptState) -> tuple[ProviderParams | None, str]:
+        while True:  # until no edit changes the prompt while it is read
+            state = _state(call, session_id)
+            memory = memory_latest(session_id=state.id) if with_memory else None
+            number = memory.number if memory else 0
+            served_format = get_dialect(format or state.format).name
             params = prompt_provider_params(state, format=served_format) if at_turn < 0 else None
-            return params, prompt_etag(state, served_format, manifest=manifest, memory=number, params=params)
-
-        params, etag = identified(state)
-        # What the prompt depends on identifies it before it is read. A past prompt is identified by its
-        # content, which does not change with later turns.
-        if at_turn < 0 and etag_matches(call.request.META, etag):
-            return _not_modified(etag)
-        past = _past(state, at_turn)
-        if past is not None:
-            state, messages = past
-        else:
-            read, (state, messages) = state, _current(call, session_id, state)
-            if state is not read:
-                params, etag = identified(state)
+            etag = prompt_etag(state, served_format, manifest=manifest, memory=number, params=params)
+            # What the prompt depends on identifies it before it is read. A past prompt is identified by its
+            # content, which does not change with later turns.
+            if at_turn < 0 and etag_matches(call.request.META, etag):
+                return _not_modified(etag)
+            found = _past(state, at_turn) or _current(call, session_id, state)
+            if found is not None:
+                break
+        state, messages = found
         turn = state.turn_count - 1
         if memory is not None:
             messages = messages.with_memory(memory_notes(memory).render(), memory.tokens, state.format)
@@ -111,6 +98,16 @@ class Prompt(Endpoint):
         return json_response(content, headers={"ETag": etag})
 
 
+def _state(call: ApiCall, session_id: str) -> PromptState:
+    key_id, project_id = call.principal.key_id, call.principal.project_id
+    state = with_session_route(
+        project_id=project_id,
+        name=session_id,
+        use=lambda route: prompt_state(key_id=key_id, project_id=project_id, session_id=route.id),
+    )
+    return state or raise_key_or_session_error(call, session_id)
+
+
 def _past(state: PromptState, turn: int) -> tuple[PromptState, PromptMessages] | None:
     """Return the prompt after a turn, or None for the current one (also -1). Raises `NotFound`."""
     last = state.turn_count - 1
@@ -122,21 +119,12 @@ def _past(state: PromptState, turn: int) -> tuple[PromptState, PromptMessages] |
     return past
 
 
-def _current(call: ApiCall, session_id: str, state: PromptState) -> tuple[PromptState, PromptMessages]:
-    """Return the current prompt, which is recorded as served. Reads it again if an edit changes it meanwhile.
-
-    `state` is returned unless it is outdated.
-    """
-    key_id, project_id = call.principal.key_id, call.principal.project_id
-    found: PromptState | None = state
-    while found is not None:
-        messages = messages_now(found)
-        if messages is None:
-            break
-        if prompt_record(found):
-            return found, messages
-        found = prompt_state(key_id=key_id, project_id=project_id, session_id=state.id)
-    return raise_key_or_session_error(call, session_id)
+def _current(call: ApiCall, session_id: str, state: PromptState) -> tuple[PromptState, PromptMessages] | None:
+    """Return the current prompt and record it as served, or return None if an edit has changed it."""
+    messages = messages_now(state)
+    if messages is None:
+        raise_key_or_session_error(call, session_id)
+    return (state, messages) if prompt_record(state) else None
 
 
 def prompt_json(
