@@ -251,17 +251,16 @@ def _pieces(
     shown = [position for span in outline.spans for position in range(*span)]
     others = [(position, position + 1) for position in shown if position not in index_of]
     rows = messages_load(session_id, others) if others else ()
-    data = {row.position: row.data for row in rows if row.omitted_from is None}
+    pieces: dict[int, int | bytes] = {
+        row.position: without_breakpoints(row.data) for row in rows if row.omitted_from is None
+    }
+    pieces |= index_of
     found: list[int | bytes] = []
     for each in outline.entries:
         if isinstance(each, Generated):
             found.append(without_breakpoints(each.data))
         else:
-            found += (
-                index_of[p] if p in index_of else without_breakpoints(data[p])
-                for p in range(*each)
-                if p in index_of or p in data
-            )
+            found += (pieces[position] for position in range(*each) if position in pieces)
     count, edited = (sum(position < limit for position in index_of) for limit in (end, edited_to))
     return tuple(found), count, edited
 
