@@ -33,10 +33,6 @@ SELECT s.id, %(turn)s, s.edits_revision
 {REPLACE_SERVED}
 """  # noqa: S608  a constant is inserted
 
-_SERVED: LiteralString = """
-SELECT turn, edits_revision FROM agent_sessions_servedprompt WHERE session_id = %s
-"""
-
 
 def prompt_record(state: PromptState) -> bool:
     """Record that the current prompt is served, unless it was recorded already.
@@ -49,9 +45,8 @@ def prompt_record(state: PromptState) -> bool:
 
 def session_prompt_record(session: AgentSession) -> bool:
     """Record that the current prompt of a session is served, like `prompt_record`."""
-    with connection.wrap_database_errors:
-        served = execute(raw_connection(), _SERVED, [session.pk]).fetchone() or (None, None)
-    return _record(session.pk, session.turn_count - 1, session.edits_revision, served)
+    served = ServedPrompt.objects.filter(session=session).values_list("turn", "edits_revision").first()
+    return _record(session.pk, session.turn_count - 1, session.edits_revision, served or (None, None))
 
 
 def _record(session_id: UUID, turn: int, revision: int, served: tuple[int | None, int | None]) -> bool:
