@@ -60,27 +60,26 @@ class Session:
 
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
         to its message, also sets `usage` and `model` unless they are given, and reports what the provider
-        cleared or summarized. `system` and `tools` replace
-        the session's from this turn on. `expected_turn` is the index that this turn must get: raises
-        `Conflict` with code `stale_turn` if another writer pushed first. `latency` is how long the call took,
-        as you measured it.
+        cleared or summarized. `system` and `tools` replace the session's from this turn on. `expected_turn`
+        is the index that this turn must get: raises `Conflict` with code `stale_turn` if another writer
+        pushed first. `latency` is how long the call took, as you measured it.
 
         Each push has an idempotency key, so a retry after a lost connection is not stored twice. Pass your
         own key to be safe across restarts of your program.
         """
-        pushed = payloads.read(messages)
-        fields = {
-            "usage": usage,
-            "latency": latency,
-            "model": model or None,
-            "system": system,
-            "tools": tools,
-            "expected_turn": expected_turn,
-        }
+        body = _push_body(
+            messages,
+            usage=usage,
+            latency=latency,
+            model=model or None,
+            system=system,
+            tools=tools,
+            expected_turn=expected_turn,
+        )
         response = self._call(
             "POST",
             "turns",
-            body=_push_body(pushed, fields),
+            body=body,
             headers={"Idempotency-Key": idempotency_key or uuid4().hex},
             repeatable=True,
         )
@@ -107,16 +106,15 @@ class Session:
         replaced messages with a summary. `format` is that of the returned prompt and defaults to the
         session's. Repeating a call has no effect.
         """
-        sent = payloads.read(messages)
-        fields = {
-            "usage": usage,
-            "latency": latency,
-            "model": model or None,
-            "system": system,
-            "tools": tools,
-            "compacted": compacted,
-        }
-        body = _push_body(sent, fields)
+        body = _push_body(
+            messages,
+            usage=usage,
+            latency=latency,
+            model=model or None,
+            system=system,
+            tools=tools,
+            compacted=compacted,
+        )
         response = self._call("POST", "reconcile", body=body, query={"format": format}, repeatable=True)
         return Prompt.read(response.data)
 
@@ -283,7 +281,8 @@ class Session:
             self._cached[key] = (etag, response.data)
 
 
-def _push_body(pushed: payloads.Pushed, given: Mapping[str, object]) -> dict[str, object]:
+def _push_body(messages: Iterable[object], **given: object) -> dict[str, object]:
     """Return the body with the messages and what their response reports; given fields take precedence."""
+    pushed = payloads.read(messages)
     fields = {name: value for name, value in given.items() if value is not None}
     return {"messages": pushed.messages, **pushed.reported, **fields}
