@@ -40,13 +40,7 @@ from sessions.services.reconcile.known_messages import (
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.new_turn import push_of
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
-from sessions.services.reconcile.rewrites import (
-    hashes_update,
-    history_fork,
-    spans_kept,
-    without_reasoning,
-    without_replaced,
-)
+from sessions.services.reconcile.rewrites import history_rewrite, spans_kept
 from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
 from sessions.store import bodies
@@ -92,24 +86,17 @@ def _store(
 ) -> Reconciled:
     """Store what is new in a history in the session that it belongs to."""
     match matched.comparison.change:
-        case Change.EXTENDED:
-            return _append(target, request, sent, reading, matched, Status.APPENDED)
-        case Change.EDITED:
-            hashes_update(matched)
-            return _append(target, request, sent, reading, matched, Status.APPENDED)
+        case Change.EXTENDED | Change.EDITED | Change.OMITTED | Change.REPLACED:
+            return _append(target, request, sent, reading, history_rewrite(matched), Status.APPENDED)
         case Change.TRIMMED | Change.COMPACTED:
             return _compacted(target, request, sent, reading, matched)
-        case Change.OMITTED:
-            return _append(target, request, sent, reading, without_reasoning(matched), Status.APPENDED)
-        case Change.REPLACED:
-            return _append(target, request, sent, reading, without_replaced(matched), Status.APPENDED)
         case Change.SIDE:
             beside = side_session_create(parent=root)
             history = ClientHistory(session=beside, root=root, spans=[[0, None]], digest=history_digest(()))
             aside = replace(matched, session=beside, history=history)
             return _append(target, request, sent, reading, aside, Status.SIDE)
         case Change.DIVERGED:
-            return _append(target, request, sent, reading, history_fork(matched), Status.FORKED)
+            return _append(target, request, sent, reading, history_rewrite(matched), Status.FORKED)
 
 
 def _reading(histories: Sequence[ClientHistory], request: Request) -> Reading:

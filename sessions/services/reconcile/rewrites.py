@@ -30,9 +30,8 @@ def rewritten_history(
 ) -> ClientHistory | None:
     """Return a history that a request extends, although its client has rewritten the recorded one.
 
-    After a rewind, this is the history of a fork, which is created like by the recording of the call. Removes
-    what the client has left out. Returns None if it has left out nothing and no compaction has shortened the
-    prompt of such a history. Raises `BadJson` or `InvalidHistory`.
+    Applies the rewrite, as the recording of the call would do. Returns None if the client has omitted nothing
+    and no compaction has shortened the prompt of such a history. Raises `BadJson` or `InvalidHistory`.
     """
     root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
     if root is None:
@@ -43,13 +42,7 @@ def rewritten_history(
     change, count = matched.comparison.change, matched.comparison.new
     if change not in _REWRITTEN or not (change in _OMITTING or _is_compacted(matched, count)):
         return None
-    if change is Change.EDITED:
-        hashes_update(matched)
-    if change is Change.OMITTED:
-        matched = without_reasoning(matched)
-    if change is Change.REPLACED:
-        matched = without_replaced(matched)
-    history = history_fork(matched).history if change is Change.DIVERGED else matched.history
+    history = history_rewrite(matched).history
     history.count, history.digest = count, reading.digest_at(count) or b""
     history_save(history)
     return history
@@ -69,24 +62,33 @@ def _is_compacted(matched: Matched, count: int) -> bool:
     return bool(at) and rows.filter(snapshot_position__lte=at[-1] + 1).exists()
 
 
-def hashes_update(matched: Matched) -> None:
+def history_rewrite(matched: Matched) -> Matched:
+    """Change the stored history as the client has rewritten it, and return the match with the result.
+
+    After a rewind, this is the history of a new fork. Later prompts do not contain what the client has
+    omitted: the reasoning, or messages that it had added to a single request.
+    """
+    comparison = matched.comparison
+    match comparison.change:
+        case Change.EDITED:
+            _update_hashes(matched)
+        case Change.OMITTED:
+            _omit(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
+        case Change.REPLACED:
+            _omit(matched, range(comparison.common, comparison.kept))
+        case Change.DIVERGED:
+            return _forked(matched)
+    return matched
+
+
+def _update_hashes(matched: Matched) -> None:
     """Store the new hashes of messages that the client changed in place."""
     at = positions(matched.history, matched.session.message_count)
     pairs = zip(at, matched.stored, matched.sent_hashes, strict=False)
     hashes_write(matched.session, {position: new for position, old, new in pairs if old != new})
 
 
-def without_reasoning(matched: Matched) -> Matched:
-    """Leave the reasoning out of later prompts that the client does not send again."""
-    return _omit(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
-
-
-def without_replaced(matched: Matched) -> Matched:
-    """Leave the messages out of later prompts that the client had added to a single request."""
-    return _omit(matched, range(matched.comparison.common, matched.comparison.kept))
-
-
-def _omit(matched: Matched, omitted: Container[int]) -> Matched:
+def _omit(matched: Matched, omitted: Container[int]) -> None:
     """Leave the stored messages with these indices in the client's history out of later prompts."""
     session, history = matched.session, matched.history
     at = positions(history, session.message_count)
@@ -98,10 +100,9 @@ def _omit(matched: Matched, omitted: Container[int]) -> Matched:
     )
     kept = [position for index, position in placed if index not in omitted]
     history.spans = spans_kept(kept, session.message_count)
-    return matched
 
 
-def history_fork(matched: Matched) -> Matched:
+def _forked(matched: Matched) -> Matched:
     """Return the match in a new session that shares the messages before the divergence."""
     parent, history, common = matched.session, matched.history, matched.comparison.common
     at = positions(history, parent.message_count)
