@@ -37,8 +37,8 @@ class Shown:
 def visibility_of(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> Mapping[Place, Shown]:
     """Return how the current prompts show these messages. Four queries."""
     edits = _edits([session.pk for session in sessions.values() if session.compaction_count])
-    left = _left_out(sessions, places)
-    shown = {place: _shown(place[1], edits[place[0]], is_left_out=place in left) for place in places}
+    left_out = _left_out(sessions, places)
+    shown = {place: _shown(place[1], edits[place[0]], is_left_out=place in left_out) for place in places}
     hidden = [place for place, each in shown.items() if each.visibility is not Visibility.SHOWN]
     changes = message_changes(hidden)
     return shown | {place: replace(shown[place], changes=changes.get(place, ())) for place in hidden}
@@ -67,10 +67,7 @@ def _left_out(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) ->
 def _shown(position: int, edits: Sequence[Edit], *, is_left_out: bool) -> Shown:
     covering = [edit for edit in edits if edit.position <= position <= edit.end]
     evictions = [edit for edit in covering if edit.op == Op.EVICT]
+    handle = next((edit.handle for edit in [*evictions, *covering] if edit.handle), None)
     if evictions or is_left_out:
-        handles = (edit.handle for edit in [*evictions, *covering] if edit.handle)
-        return Shown(visibility=Visibility.EVICTED, handle=next(handles, None))
-    if covering:
-        handle = next((edit.handle for edit in covering if edit.handle), None)
-        return Shown(visibility=Visibility.SHORTENED, handle=handle)
-    return Shown()
+        return Shown(visibility=Visibility.EVICTED, handle=handle)
+    return Shown(visibility=Visibility.SHORTENED if covering else Visibility.SHOWN, handle=handle)
