@@ -17,8 +17,8 @@ class LoginRequired(LoginRequiredMiddleware):
     """Require a login for every page, including requests by scripts.
 
     Browsers follow redirects transparently, so htmx would insert the login page into the current page. It
-    gets an `HX-Redirect` instead; the user returns to the current page after the login, and from a form that
-    was posted without a script to the page that contained it. Other scripts get the status 401.
+    gets an `HX-Redirect` instead. After the login, the user returns to the current page, or to the page with
+    the form that the browser posted. Other scripts get the status 401.
     """
 
     def handle_no_permission(  # type: ignore[override]  # the stubs know redirects only

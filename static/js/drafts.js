@@ -1,5 +1,5 @@
-// Forms that are submitted after the login has expired: the login page leads back to the form, which shows the typed
-// text again. The text of the last submitted form is stored in the browser's tab until the next page.
+// Keep the text of a form that is submitted after the login has expired: the login page leads back to the form, which
+// shows the text again. `sessionStorage` has the text of the last submitted form until the next page loads.
 
 const LOGIN = "/login/";
 const KEY = "draft";

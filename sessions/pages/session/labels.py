@@ -19,10 +19,10 @@ _FIELDS = ("title", "tags", "notes")
 @require_POST
 @with_writable_session
 def session_labels(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
-    """Replace those of the title, the comma-separated tags and the notes that the user has changed.
+    """Save the title, the comma-separated tags and the notes, each only if the user has changed it.
 
-    The others may have been changed by another user after the form was opened (with the values `was_…`). If
-    the same field was changed, shows the form again.
+    Another user may have changed the others since the form was opened with the values `was_…`. If another
+    user has changed the same field, shows the form again.
     """
     posted = {name: _posted(request, name) for name in _FIELDS}
     opened = {name: _posted(request, f"was_{name}") for name in _FIELDS}

@@ -21,9 +21,9 @@ class PromptChange:
     """Consecutive messages that changed in the same way.
 
     `kind` is "kept", "shortened", "replaced", "evicted" or "new". `entries` is the number of messages that
-    were kept, changed or evicted, or 1 for a new one. An earlier recap among evicted messages is not counted:
-    they are as many as in the compaction's record. The first evicted messages are in `old`, with this recap,
-    the others in `runs`; `new` is what replaces them, if anything.
+    were kept, changed or evicted, or 1 for a new one. Like the compaction's record, it does not count an
+    earlier recap. The first evicted messages are in `old`, including this recap, and the others in `runs`;
+    `new` is what replaces them, if anything.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class PromptChange:
 
     @property
     def old_count(self) -> int:
-        """The number of messages that were changed or evicted, including an earlier recap."""
+        """Number of messages that were changed or evicted, including an earlier recap."""
         return len(self.old) + sum(map(len, self.runs))
 
     def old_entries(self, limit: int) -> list[Entry]:

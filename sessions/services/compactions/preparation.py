@@ -4,8 +4,9 @@ A prepared compaction contains every row that its push stores, so the push takes
 sets the boundary requests it, and a thread of the same process computes it and keeps it in memory. If it is
 not ready, the push waits for it; if that takes too long, it computes the same compaction itself. A prepared
 compaction is valid as long as the session's `plan_turn` is its boundary; any other change to the inputs of
-the plan resets `plan_turn`. Only the working memory and the number of the compaction are compared when it is
-applied, and whether the client has omitted messages since the boundary: the plan must not edit them.
+the plan resets `plan_turn`. Only the working memory, the number of the compaction and the omitted messages
+are compared when it is applied: the plan must not edit messages that the client has omitted since the
+boundary.
 """
 
 from __future__ import annotations
