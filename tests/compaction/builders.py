@@ -8,6 +8,8 @@ from typing import Any
 
 from compaction import dialects
 from compaction.messages import Message
+from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.policy import Budget, Policy, get_policy
 from compaction.tokens import CharacterCounter
 from compaction.view import View, apply
 from tests.compaction.providers import faults as provider_faults
@@ -57,6 +59,13 @@ def parse(items: list[JSON], format: str = "openai") -> tuple[Message, ...]:
 
 def view_of(items: list[JSON], format: str = "openai") -> View:
     return apply((), parse(items, format))
+
+
+def planned(view: View, budget: int, policy: Policy | str = "balanced", **options: Any) -> Plan:
+    """Plan a compaction of a view. `options` are further fields of the `PlanRequest`."""
+    chosen = get_policy(policy) if isinstance(policy, str) else policy
+    limit = Budget(input_tokens=budget)
+    return plan(PlanRequest(view=view, policy=chosen, counter=COUNTER, budget=limit, **options))
 
 
 def tool_loop(steps: int, *, parallel: int = 1, width: int = 40) -> list[JSON]:

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from compaction.edits import Edit, Op
-from compaction.pipeline import Plan, PlanRequest, plan
-from compaction.policy import Budget, Policy, get_policy
+from compaction.pipeline import Plan
+from compaction.policy import get_policy
 from compaction.recap import Recap
 from compaction.recap.handles import handles_of
 from compaction.recap.parse import recap_parse
 from compaction.recap.spans import Summary
 from compaction.strategies import STRATEGIES
 from compaction.view import View, apply
-from tests.compaction.builders import COUNTER, JSON, assistant, call, lines, parse, result, tool_loop, user
+from tests.compaction.builders import (
+    COUNTER,
+    JSON,
+    assistant,
+    call,
+    lines,
+    parse,
+    planned,
+    result,
+    tool_loop,
+    user,
+)
 
 HANDLE = re.compile(r"h_[0-9a-f]{10}")
-
-
-def planned(view: View, budget: int, policy: Policy | str = "balanced", **options: Any) -> Plan:
-    chosen = get_policy(policy) if isinstance(policy, str) else policy
-    limit = Budget(input_tokens=budget)
-    return plan(PlanRequest(view=view, policy=chosen, counter=COUNTER, budget=limit, **options))
 
 
 def shown(view: View) -> str:

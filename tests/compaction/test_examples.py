@@ -8,11 +8,10 @@ from compaction.components import Components
 from compaction.descriptors import clip
 from compaction.edits import Op
 from compaction.layout import split
-from compaction.pipeline import Plan, PlanRequest, plan
-from compaction.policy import Budget, Policy, get_policy
+from compaction.policy import get_policy
 from compaction.rendering import render
 from compaction.settings import StrategySettings
-from compaction.view import View, apply
+from compaction.view import apply
 from tests.compaction.builders import (
     COUNTER,
     assistant,
@@ -21,6 +20,7 @@ from tests.compaction.builders import (
     faults,
     lines,
     parse,
+    planned,
     result,
     system,
     user,
@@ -28,13 +28,6 @@ from tests.compaction.builders import (
 )
 
 ERROR = "ConnectionError: could not reach db.internal:5432\n" + lines(54, word="frame")
-
-
-def planned(view: View, policy: str | Policy, budget: int, **more: object) -> Plan:
-    chosen = get_policy(policy) if isinstance(policy, str) else policy
-    return plan(
-        PlanRequest(view=view, policy=chosen, counter=COUNTER, budget=Budget(input_tokens=budget), **more)
-    )  # type: ignore[arg-type]
 
 
 def early_giant() -> list[dict[str, object]]:
@@ -55,7 +48,7 @@ def test_example_a_the_baseline_window_drops_the_early_giant() -> None:
     view = view_of(early_giant())
     assert len(view.messages) == 17
     assert view.tokens / 8_000 == pytest.approx(1.21, abs=0.02)
-    made = planned(view, "baseline", 8_000)
+    made = planned(view, 8_000, "baseline")
     assert made.record.dropped == 2
     assert made.view.tokens / 8_000 == pytest.approx(0.03, abs=0.01)
     assert made.record.head_verbatim
@@ -70,10 +63,10 @@ def giant_last() -> list[dict[str, object]]:
 
 def test_example_b_a_giant_in_the_tail_is_offloaded() -> None:
     view = view_of(giant_last())
-    window = planned(view, replace(get_policy("baseline"), steps=("drop_oldest",)), 8_000)
+    window = planned(view, 8_000, replace(get_policy("baseline"), steps=("drop_oldest",)))
     assert not window.fits
     assert window.reason
-    made = planned(view, "balanced", 8_000)
+    made = planned(view, 8_000)
     assert made.fits
     assert "offload" in made.record.strategies
     assert not made.record.tail_verbatim
@@ -103,7 +96,7 @@ def test_example_c_the_free_steps_are_sufficient() -> None:
     view = view_of(big_middle())
     assert len(view.messages) == 9
     assert view.tokens / 4_000 == pytest.approx(1.55, abs=0.06)
-    made = planned(view, "balanced", 4_000)
+    made = planned(view, 4_000)
     assert made.record.strategies == ("collapse",)
     assert made.record.collapsed == 2
     assert made.view.tokens / 4_000 == pytest.approx(0.24, abs=0.04)
@@ -115,7 +108,7 @@ def test_example_c_the_free_steps_are_sufficient() -> None:
 
 
 def test_example_c_a_lower_budget_needs_a_summary() -> None:
-    made = planned(view_of(big_middle()), "balanced", 1_000)
+    made = planned(view_of(big_middle()), 1_000)
     assert made.record.summarizer_needed
     # The recap replaces two of the outputs that free steps had shortened.
     assert sum(edit.op is Op.REPLACE for edit in made.edits) == 3
@@ -141,7 +134,7 @@ def test_example_d_the_minimum_number_of_messages_determines_the_tail() -> None:
     layout = split(view, StrategySettings(tail_share=0.25, tail_messages=4), budget_tokens=8_000)
     assert (layout.head_end, layout.tail_start - layout.head_end, len(items) - layout.tail_start) == (2, 6, 4)
     assert layout.bound == "messages"
-    made = planned(view, "balanced", 8_000, trigger="user")
+    made = planned(view, 8_000, trigger="user")
     assert made.record.head_verbatim
     assert made.record.tail_verbatim
     assert [new is old for new, old in zip(made.view.messages[-4:], view.messages[-4:], strict=True)] == [
@@ -170,7 +163,7 @@ def test_example_f_components_are_shed_in_order() -> None:
 
     def order(budget: int) -> list[str]:
         view = apply((), messages, components=Components(system=0, tools=900, memory=500))
-        edits = planned(view, policy, budget).edits
+        edits = planned(view, budget, policy).edits
         return ["history" if edit.op == "evict" else edit.text for edit in edits]
 
     assert order(2_000) == ["history"]
@@ -202,7 +195,7 @@ def reads(*contents: str) -> list[dict[str, object]]:
 
 def test_example_h_without_a_change_older_reads_point_to_the_newest() -> None:
     content = lines(150)
-    made = planned(view_of(reads(content, content, content)), "balanced", 7_500, trigger="user")
+    made = planned(view_of(reads(content, content, content)), 7_500, trigger="user")
     shown = [message.text for message in made.view.messages if message.tool_results]
     assert shown[2] == content
     assert all("Same output as in message 7" in text for text in shown[:2])
@@ -211,7 +204,7 @@ def test_example_h_without_a_change_older_reads_point_to_the_newest() -> None:
 
 def test_example_h_after_a_change_stale_reads_are_superseded() -> None:
     contents = [lines(150, word=word) for word in ("old", "mid", "new")]
-    made = planned(view_of(reads(*contents)), "balanced", 7_500, trigger="user")
+    made = planned(view_of(reads(*contents)), 7_500, trigger="user")
     shown = [message.text for message in made.view.messages if message.tool_results]
     assert shown[2] == contents[2]
     assert all("config.yaml" in text and "superseded" in text for text in shown[:2])
@@ -221,7 +214,7 @@ def test_example_h_after_a_change_stale_reads_are_superseded() -> None:
 @pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
 def test_every_example_is_valid_at_every_budget(policy: str, budget: int) -> None:
     for items in (early_giant(), giant_last(), big_middle(), reads(lines(90), lines(90))):
-        made = planned(view_of(items), policy, budget)
+        made = planned(view_of(items), budget, policy)
         for format in ("anthropic", "openai"):
             assert faults(render(made.view.messages, format=format).messages, format) == []
         assert made.fits == (made.view.tokens <= budget)

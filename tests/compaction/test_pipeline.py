@@ -27,6 +27,7 @@ from tests.compaction.builders import (
     faults,
     lines,
     parse,
+    planned,
     result,
     system,
     tool_loop,
@@ -106,14 +107,7 @@ def test_every_plan_of_a_growing_session_keeps_the_promises(
 
 
 def test_nothing_happens_below_the_trigger() -> None:
-    made = plan(
-        PlanRequest(
-            view=view_of(dialogue(3)),
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=100_000),
-        )
-    )
+    made = planned(view_of(dialogue(3)), 100_000)
     assert made.edits == ()
     assert made.record.state is PlanState.NOT_DUE
     assert made.fits
@@ -121,15 +115,7 @@ def test_nothing_happens_below_the_trigger() -> None:
 
 def test_a_plan_without_gain_is_not_applied() -> None:
     view = view_of([system(), user("x" * 400), assistant("ok")])
-    made = plan(
-        PlanRequest(
-            view=view,
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=100),
-            trigger="user",
-        )
-    )
+    made = planned(view, 100, trigger="user")
     assert made.record.state is PlanState.NO_GAIN
     assert made.view is view
     assert not made.fits
@@ -137,40 +123,15 @@ def test_a_plan_without_gain_is_not_applied() -> None:
 
 
 def test_a_plan_is_the_same_every_time() -> None:
-    first, second = (
-        plan(
-            PlanRequest(
-                view=view_of(INPUT_B),
-                policy=get_policy("balanced"),
-                counter=COUNTER,
-                budget=Budget(input_tokens=3_000),
-            )
-        )
-        for _ in range(2)
-    )
+    first, second = (planned(view_of(INPUT_B), 3_000) for _ in range(2))
     assert first.edits == second.edits
     assert first.record == second.record
 
 
 def test_planning_again_at_once_changes_nothing() -> None:
-    made = plan(
-        PlanRequest(
-            view=view_of(INPUT_A),
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=5_000),
-        )
-    )
+    made = planned(view_of(INPUT_A), 5_000)
     assert made.edits
-    again = plan(
-        PlanRequest(
-            view=made.view,
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=5_000),
-            previous=made.recap,
-        )
-    )
+    again = planned(made.view, 5_000, previous=made.recap)
     assert again.edits == ()
 
 
@@ -201,14 +162,7 @@ def test_a_reverted_batch_leaves_no_trace() -> None:
 
 
 def test_the_record_contains_the_cost_of_a_compaction() -> None:
-    made = plan(
-        PlanRequest(
-            view=view_of(INPUT_A),
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=5_000),
-        )
-    )
+    made = planned(view_of(INPUT_A), 5_000)
     record = made.record
     assert record.state is PlanState.DONE
     assert record.trigger == "hard"
@@ -227,14 +181,7 @@ def test_the_record_contains_the_cost_of_a_compaction() -> None:
 def test_a_pinned_message_is_never_edited() -> None:
     items = tool_loop(30, width=60)
     messages = tuple(replace(m, pinned=m.position in (9, 20)) for m in parse(items))
-    made = plan(
-        PlanRequest(
-            view=apply((), messages),
-            policy=get_policy("aggressive"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=6_000),
-        )
-    )
+    made = planned(apply((), messages), 6_000, "aggressive")
     assert made.fits
     assert all(any(shown is messages[p] for shown in made.view.messages) for p in (8, 9, 20, 21))
     for format in ("anthropic", "openai"):
@@ -253,9 +200,7 @@ def test_exempt_tools_and_failures_are_never_edited() -> None:
         result("e", "Error: no\n" + lines(120)),
     ]
     items += [assistant("Hm."), user("Go on."), assistant("Yes."), user("Well?")]
-    made = plan(
-        PlanRequest(view=view_of(items), policy=policy, counter=COUNTER, budget=Budget(input_tokens=5_000))
-    )
+    made = planned(view_of(items), 5_000, policy)
     assert [edit.position for edit in made.edits] == [5, 7]
     assert made.view.messages[7].text.startswith("Error: no\n[120 lines not shown; handle h_")
 
@@ -267,11 +212,7 @@ def test_a_step_makes_only_the_edits_that_the_target_requires(name: str) -> None
         items += [call(f"c{step}", "bash", command=f"make part_{step}"), result(f"c{step}", lines(400))]
     view = view_of(items)
     policy = replace(get_policy("balanced"), steps=(name,), target=0.8)
-    made = plan(
-        PlanRequest(
-            view=view, policy=policy, counter=COUNTER, budget=Budget(input_tokens=view.tokens), trigger="user"
-        )
-    )
+    made = planned(view, view.tokens, policy, trigger="user")
     assert len(made.edits) > 1
     assert made.view.tokens <= made.record.target < view.with_edits(made.edits[:-1]).tokens
 
@@ -284,15 +225,7 @@ def test_bound_thinking_is_removed_after_an_earlier_edit() -> None:
         items.append(user(f"Go on {n}. " * 10))
     bound = Capabilities(bound_thinking=True)
     view = view_of(items, "anthropic")
-    made = plan(
-        PlanRequest(
-            view=view,
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=4_000),
-            capabilities=bound,
-        )
-    )
+    made = planned(view, 4_000, capabilities=bound)
     assert made.edits
     assert not any(isinstance(part, Thinking) for m in made.view.messages for part in m.parts)
     assert made.record.strategies[-1] == "clear_thinking"
@@ -311,11 +244,7 @@ def test_every_strategy_keeps_every_rule(name: str, seed: int) -> None:
     items = untidy(random.Random(seed))
     policy = replace(get_policy("balanced"), steps=(name,), tail_messages=2, tail_share=0.1)
     view = view_of(items)
-    made = plan(
-        PlanRequest(
-            view=view, policy=policy, counter=COUNTER, budget=Budget(input_tokens=max(50, view.tokens // 3))
-        )
-    )
+    made = planned(view, max(50, view.tokens // 3), policy)
     assert made.view.tokens <= view.tokens
     for format in ("anthropic", "openai"):
         shown = render(made.view.messages, format=format).messages
@@ -345,14 +274,7 @@ def test_presets_are_valid() -> None:
 
 
 def test_the_policy_off_does_nothing_and_records_the_reason() -> None:
-    made = plan(
-        PlanRequest(
-            view=view_of(INPUT_A),
-            policy=get_policy("off"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=1_000),
-        )
-    )
+    made = planned(view_of(INPUT_A), 1_000, "off")
     assert made.edits == ()
     assert not made.fits
     assert "'off'" in made.reason
@@ -360,25 +282,15 @@ def test_the_policy_off_does_nothing_and_records_the_reason() -> None:
 
 def test_evictions_after_a_recap_are_recorded_for_drop_oldest() -> None:
     messages = parse(dialogue(60))
-    recapped = plan(
-        PlanRequest(
-            view=apply((), messages[:120]),
-            policy=replace(get_policy("balanced"), steps=("recap",)),
-            counter=COUNTER,
-            budget=Budget(input_tokens=3_000),
-        )
-    )
+    recapped = planned(apply((), messages[:120]), 3_000, replace(get_policy("balanced"), steps=("recap",)))
     assert recapped.recap is not None
     edits, view, recap = recapped.edits, recapped.view, recapped.recap
     for count in (180, 240):  # the second drop finds the recap in the edit of the first
-        dropped = plan(
-            PlanRequest(
-                view=apply(edits, messages[:count]),
-                policy=replace(get_policy("balanced"), steps=("drop_oldest",)),
-                counter=COUNTER,
-                budget=Budget(input_tokens=2_500),
-                previous=recap,
-            )
+        dropped = planned(
+            apply(edits, messages[:count]),
+            2_500,
+            replace(get_policy("balanced"), steps=("drop_oldest",)),
+            previous=recap,
         )
         assert {edit.strategy for edit in dropped.edits} == {"drop_oldest"}
         shown = [entry for entry in dropped.view.entries if entry.is_generated]

@@ -14,7 +14,6 @@ from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
 from compaction.memory.values import FRAME
 from compaction.meter import Verdict, slope, spike_of
-from compaction.pipeline import PlanRequest, plan
 from compaction.policy import POLICY_VERSION, PRESETS, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
 from compaction.triggers import TriggerState, evaluate
@@ -29,6 +28,7 @@ from tests.compaction.builders import (
     faults,
     lines,
     parse,
+    planned,
     result,
     system,
     tool_loop,
@@ -152,15 +152,7 @@ def test_churn_is_distinguished_from_growth() -> None:
 
 def test_memory_is_in_a_prompt_with_a_recap() -> None:
     text = WorkingMemory(task="fix the pool").render()
-    made = plan(
-        PlanRequest(
-            view=view_of(dialogue(40)),
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=2_000),
-            memory_text=text,
-        )
-    )
+    made = planned(view_of(dialogue(40)), 2_000, memory_text=text)
     assert "recap" in made.record.strategies
     assert [m.text.endswith(text) for m in made.view.prompt_messages].count(True) == 1
 
@@ -198,29 +190,14 @@ def test_the_breakdown_of_a_turn_adds_up() -> None:
 
 
 def test_the_recap_is_a_component() -> None:
-    made = plan(
-        PlanRequest(
-            view=view_of(dialogue(40)),
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=2_000),
-        )
-    )
+    made = planned(view_of(dialogue(40)), 2_000)
     breakdown = TokenBreakdown.of_view(made.view)
     assert breakdown.tokens["recap"] > 0
     assert breakdown.total == made.view.tokens
 
 
 def test_a_calibrated_plan_fits_in_real_tokens() -> None:
-    made = plan(
-        PlanRequest(
-            view=view_of(dialogue(40)),
-            policy=get_policy("balanced"),
-            counter=COUNTER,
-            budget=Budget(input_tokens=3_000),
-            calibration=Calibration(initial=1.5, overhead=500),
-        )
-    )
+    made = planned(view_of(dialogue(40)), 3_000, calibration=Calibration(initial=1.5, overhead=500))
     assert made.view.tokens * 1.5 + 500 <= 3_000
     assert (made.record.calibration, made.record.overhead) == (1.5, 500)
 
