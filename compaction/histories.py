@@ -71,11 +71,14 @@ def compare(
     sent: Sequence[bytes],
     messages: Sequence[JSON],
     *,
+    answers: int = 0,
     is_compacted: bool = False,
 ) -> Comparison:
     """Compare by hash. `messages` are the last sent messages, including at least those that are not stored.
 
-    `is_compacted` is set if the client declares that it has compacted its context.
+    The last `answers` of them are the response to the request: another question may have the same answer, so
+    they are no evidence of a rewritten history. `is_compacted` is set if the client declares that it has
+    compacted its context.
     """
     common = _common(stored, sent)
     if common == len(stored):
@@ -86,11 +89,12 @@ def compare(
     spoken = [each for each in stored if each != REASONING]
     if len(spoken) < len(stored) and _common(spoken, sent) == len(spoken):
         return Comparison(change=Change.OMITTED, common=len(spoken), new=len(spoken))
-    if _is_edited(stored, sent, common):
+    asked = sent[: len(sent) - answers]
+    if _is_edited(stored, asked, common):
         return Comparison(change=Change.EDITED, common=common, new=len(stored))
-    if kept := _answer_kept(stored, sent, common, messages[max(common - first, 0) :]):
+    if kept := _answer_kept(stored, asked, common, messages[max(common - first, 0) :]):
         return Comparison(change=Change.REPLACED, common=common, new=common + len(stored) - kept, kept=kept)
-    if kept := _kept(stored, sent, common):
+    if kept := _kept(stored, asked, common):
         return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
     if any(map(is_provider_summary, messages[max(common - first, 0) :][:_SUMMARY_WITHIN])):
         return Comparison(change=Change.COMPACTED, common=common, new=common)
@@ -136,7 +140,7 @@ def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> b
 
 def _kept(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> int:
     """Return the index of the stored message at which the sent ones continue, or 0 if they do not."""
-    if common == len(sent):
+    if common >= len(sent):
         return 0
     for start in range(common + 1, len(stored) - _KEPT_MIN + 1):
         kept = list(stored[start:])

@@ -153,6 +153,29 @@ def test_a_rewind_forks_and_the_fork_goes_on(agent: Agent) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("asked", "instead"),
+    [
+        ([user("Delete a.py?")], [user("Delete b.py?")]),
+        ([user("Delete a.py?"), user("It is 9:41.")], [user("Delete a.py?")]),
+        ([user("Why?"), assistant(text("Old.")), user("Delete a.py?")], [user("Delete a.py?")]),
+    ],
+    ids=["edited", "shorter", "earlier"],
+)
+def test_another_question_with_the_same_answer_forks(agent: Agent, asked: History, instead: History) -> None:
+    agent.say(user("Clean up."), text("What?"))
+    first = [*agent.history]
+    agent.history += asked[:-1]
+    agent.say(asked[-1], text("Yes."))
+    trunk, agent.history = [*agent.history], [*first, *instead[:-1]]
+    agent.say(instead[-1], text("Yes."))
+    agent.say(user("Thanks."), text("Welcome."))
+    root, fork = AgentSession.objects.order_by("created_at")
+    assert (stored(root), stored(fork)) == (trunk, agent.history)
+    assert fork.turns.filter(billed=True).count() == 2
+
+
+@pytest.mark.slow
 def test_sub_agents_become_child_sessions(
     agent: Agent, gateway: Running, provider: Provider, api_key: str
 ) -> None:

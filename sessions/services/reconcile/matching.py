@@ -137,6 +137,7 @@ def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
         stored,
         hashes,
         reading.values,
+        answers=len(sent.answers),
         is_compacted=sent.is_compacted,
     )
     return Matched(
