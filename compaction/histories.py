@@ -41,7 +41,7 @@ class Comparison:
 _SIDE_MESSAGES = 4
 
 #: Maximum number of messages that a client adds to a single request only.
-_ONCE_MAX = 3
+ONCE_MAX = 3
 
 #: A history is trimmed if it still contains at least this many of the last messages.
 _KEPT_MIN = 2
@@ -98,7 +98,7 @@ def compare(
         return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
     if any(map(is_provider_summary, messages[max(common - first, 0) :][:_SUMMARY_WITHIN])):
         return Comparison(change=Change.COMPACTED, common=common, new=common)
-    if common <= _leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
+    if common <= leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
         return Comparison(change=Change.SIDE, common=common, new=common)
     return Comparison(change=Change.DIVERGED, common=common, new=common)
 
@@ -157,14 +157,14 @@ def _answer_kept(
     Some clients add messages to a request that they do not keep, such as the time. These are the last ones
     before its answer. `messages` are those sent after the common ones.
     """
-    for start in range(common + 1, min(common + _ONCE_MAX, len(stored) - 1) + 1):
+    for start in range(common + 1, min(common + ONCE_MAX, len(stored) - 1) + 1):
         kept = list(stored[start:])
-        if kept == list(sent[common : common + len(kept)]) and all(map(_is_answer, messages[: len(kept)])):
+        if kept == list(sent[common : common + len(kept)]) and all(map(is_answer, messages[: len(kept)])):
             return start
     return 0
 
 
-def _is_answer(message: JSON) -> bool:
+def is_answer(message: JSON) -> bool:
     """Return whether the model wrote a message."""
     if not isinstance(message, Mapping):
         return False
@@ -173,7 +173,8 @@ def _is_answer(message: JSON) -> bool:
     return message.get("role") == "assistant" or is_item
 
 
-def _leading_system(messages: Sequence[JSON]) -> int:
+def leading_system(messages: Sequence[JSON]) -> int:
+    """Return the number of system messages at the beginning."""
     roles = [message.get("role") if isinstance(message, Mapping) else None for message in messages]
     return next((i for i, role in enumerate(roles) if role not in {"system", "developer"}), len(roles))
 

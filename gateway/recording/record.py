@@ -96,6 +96,7 @@ def _sent(place: Place, answer: Answer) -> Sent:
         is_compacted=identity.is_compacted,
         is_side=identity.is_side,
         caller=place.caller,
+        is_named=place.name is not None,
         source=TurnSource.GATEWAY,
         prompt_estimate=call.forwarded_estimate,
         has_other_prompt=call.has_other_prompt,

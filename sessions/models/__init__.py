@@ -1,5 +1,5 @@
 from sessions.models.claimable import Claimable
-from sessions.models.client_history import ClientHistory
+from sessions.models.client_history import ClientHistory, HistoryPoint
 from sessions.models.comments import Comment
 from sessions.models.compactions import Compaction, Edit, Recap
 from sessions.models.dashboards import DismissedHint, SavedView, SessionProfile, Star
@@ -38,6 +38,7 @@ __all__ = [
     "DismissedHint",
     "Edit",
     "FactObservation",
+    "HistoryPoint",
     "ImportJob",
     "ImportJobSession",
     "ImportPart",

@@ -51,3 +51,21 @@ class ClientHistory(models.Model):
 
     def __str__(self) -> str:
         return f"{self.count} messages of the client of {self.session_id}"
+
+
+class HistoryPoint(models.Model):
+    """A history up to an answer, with which later requests of a client that names no session may begin.
+
+    `digest` does not include the last `omitted` messages before the answer.
+    """
+
+    history = models.ForeignKey(ClientHistory, on_delete=models.CASCADE, related_name="+")
+    digest = models.BinaryField(max_length=8)
+    omitted = models.PositiveSmallIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["digest", "-at"], name="history_point_digest")]
+
+    def __str__(self) -> str:
+        return f"{self.digest.hex()} of {self.history_id}"

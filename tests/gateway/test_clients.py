@@ -89,21 +89,22 @@ class TestSdks:
         with pytest.raises(anthropic.AuthenticationError, match="has no Anthropic API key"):
             client.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "Hi."}])
 
+    @pytest.mark.parametrize("names", [{"X-Session-Id": "s"}, {}], ids=["named", "unnamed"])
     def test_anthropic_with_messages_that_are_sent_once(
-        self, gateway: Running, provider: Provider, api_key: str
+        self, gateway: Running, provider: Provider, api_key: str, names: dict[str, str]
     ) -> None:
         import anthropic
 
         client = anthropic.Anthropic(
             api_key="sk-ant",
             base_url=f"{gateway.url}/anthropic",
-            default_headers={"X-Contextapp-Key": api_key, "X-Session-Id": "s"},
+            default_headers={"X-Contextapp-Key": api_key, **names},
         )
         history: list[Any] = []
         for number in range(4):
             history.append({"role": "user", "content": f"Read file {number}."})
             now = {"role": "user", "content": f"It is 9:4{number}."}
-            provider.script = [whole(text("It is empty."))]
+            provider.script = [whole(text(f"File {number} exists, but it is empty: it has no lines at all."))]
             messages = [*history, now]
             message = client.messages.create(model="claude-sonnet-5-5", max_tokens=100, messages=messages)
             history.append({"role": "assistant", "content": message.content})

@@ -39,6 +39,7 @@ from sessions.services.reconcile.known_messages import (
 )
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
 from sessions.services.reconcile.new_turn import push_of
+from sessions.services.reconcile.points import points_save
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
 from sessions.services.reconcile.rewrites import history_rewrite, spans_kept
 from sessions.services.reconcile.stored import history_save, positions
@@ -198,6 +199,8 @@ def _history_write(
     history.preamble_hash, history.updated_at = preamble_hash, timezone.now()
     history.caller = sent.caller
     history_save(history)
+    if sent.caller is not None and not sent.is_named and status is not Status.SIDE:
+        points_save(history, reading, answers=len(sent.answers))
 
 
 def _compacted(

@@ -1,0 +1,162 @@
+"""Agents that name no session and whose requests do not begin with their whole last history."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pytest
+
+from accounts.models import Project
+from accounts.services.gateway import gateway_update
+from sessions.models import AgentSession, ClientHistory
+from sessions.selectors.redaction import redaction_of
+from sessions.services.reconcile.find import root_of_caller
+from tests.api.statements import statements
+from tests.gateway.double import Provider
+from tests.gateway.openai_talk import chat_whole
+from tests.gateway.running import Running
+from tests.gateway.test_recording import stored
+
+JSON = dict[str, Any]
+
+pytestmark = pytest.mark.slow
+
+
+def user(words: str) -> JSON:
+    return {"role": "user", "content": words}
+
+
+def assistant(words: str) -> JSON:
+    return {"role": "assistant", "content": words}
+
+
+#: A long answer of which no other conversation has the same.
+ANSWER = "Answer {}: the function opens the file, reads all lines, and returns those that match the pattern."
+
+
+class Agent:
+    """A client that sends messages without naming its session."""
+
+    def __init__(self, gateway: Running, provider: Provider, api_key: str) -> None:
+        self.gateway, self.provider = gateway, provider
+        self.headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk"}
+        self.numbers = count()
+
+    def ask(self, *messages: JSON, answer: str = ANSWER) -> JSON:
+        """Send the messages after a system prompt, and return the answer."""
+        message = assistant(answer.format(next(self.numbers)))
+        self.provider.otherwise = lambda received: chat_whole(message, prompt=len(received.body) // 4)
+        system = {"role": "system", "content": f"Today is day {next(self.numbers)}."}
+        body = json.dumps({"model": "gpt-5", "messages": [system, *messages]}).encode()
+        response = self.gateway.call("/openai/v1/chat/completions", body, self.headers)
+        assert response.status == 200, response.body
+        self.gateway.settle()
+        return message
+
+
+@pytest.fixture
+def agent(gateway: Running, provider: Provider, api_key: str) -> Agent:
+    return Agent(gateway, provider, api_key)
+
+
+def only_session(turns: int) -> AgentSession:
+    session = AgentSession.objects.get()
+    assert session.turn_count == turns
+    return session
+
+
+@pytest.mark.parametrize("reminders", [1, 3])
+def test_messages_that_the_agent_sends_once(agent: Agent, reminders: int) -> None:
+    history: list[JSON] = []
+    for number in range(4):
+        history.append(user(f"Read file {number}."))
+        once = [user(f"It is 9:4{number}; reminder {each}.") for each in range(reminders)]
+        history.append(agent.ask(*history, *once))
+    assert only_session(turns=4).omitted_count == 3 * reminders
+
+
+def test_a_message_that_is_longer_when_it_is_sent_first(agent: Agent) -> None:
+    history: list[JSON] = []
+    for number in range(4):
+        question = f"What does file {number} do?"
+        answer = agent.ask(*history, user(f"File {number}: …\n\n{question}"))
+        history += [user(question), answer]
+    session = only_session(turns=4)
+    assert [message for message in stored(session) if message["role"] == "assistant"] == history[1::2]
+
+
+def test_a_result_that_the_agent_shortens_later(agent: Agent) -> None:
+    history = [user("Find the bug.")]
+    for number in range(8):
+        history.append(agent.ask(*history))
+        history.append(user(f"Output {number}: " + "line " * 50))
+        if number >= 3:
+            history[2 * number - 4] = user("(old output omitted)")
+    only_session(turns=8)
+
+
+def test_a_rewind_is_a_fork(agent: Agent) -> None:
+    history: list[JSON] = []
+    for number in range(4):
+        history.append(user(f"Step {number}."))
+        history.append(agent.ask(*history, answer="Done."))
+    rewound = [*history[:4], user("Another step.")]
+    rewound.append(agent.ask(*rewound, answer="Done."))
+    rewound.append(user("Go on."))
+    rewound.append(agent.ask(*rewound, answer="Fine."))
+    trunk, fork = AgentSession.objects.order_by("created_at")
+    assert (fork.parent, fork.forked_at) == (trunk, 5)
+    assert (stored(trunk)[1:], stored(fork)[1:]) == (history, rewound)
+
+
+def test_other_conversations_with_the_same_beginning(agent: Agent) -> None:
+    """Samples of one request, requests for a title, and examples that are part of the prompt."""
+    first, example = user("Is the sky blue?"), [user("Is 1 even?"), assistant("No."), user("Is 2 even?")]
+    for answer in ("Yes.", "Yes.", "No."):
+        agent.ask(first, answer=answer)
+        agent.ask(*example, user("Now."), answer="Yes.")
+    agent.ask(user("Write a title: Is the sky blue?"), answer="Sky")
+    agent.ask(user("Is 1 even?"), assistant("No."), user("Is 4 even?"), answer="Yes.")
+    assert set(AgentSession.objects.values_list("turn_count", "parent")) == {(1, None)}
+    assert AgentSession.objects.count() == 8
+
+
+def test_a_question_that_several_conversations_may_have_had_is_a_new_session(agent: Agent) -> None:
+    refusal = "I could not find this in the documentation. Please contact the support at any time. " * 2
+    for number in range(2):
+        agent.ask(user(f"Context: …\n\nQuestion {number}?"), answer=refusal)
+    agent.ask(user("Question 0?"), assistant(refusal), user("Context: …\n\nAnd now?"))
+    assert [session.turn_count for session in AgentSession.objects.all()] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["sent once", "longer"])
+def test_a_session_is_compacted(agent: Agent, project: Project, once: bool) -> None:
+    gateway_update(project=project, changes={"mode": "compact", "budget_tokens": 6_000})
+    history: list[JSON] = []
+    for number in range(12):
+        question = user(f"{number}: " + f"word{number} " * 300)
+        last = [question, user(f"It is 9:{number}.")] if once else [user(f"Read: {question['content']}")]
+        history += [question, agent.ask(*history, *last)]
+    session = only_session(turns=12)
+    assert session.compactions.filter(trigger="hard", state="done").exists()
+    assert not session.compactions.filter(trigger="client").exists()
+
+
+def test_the_number_of_queries_does_not_depend_on_the_length(agent: Agent, project: Project) -> None:
+    history: list[JSON] = []
+    for number in range(4):
+        history += [user(f"Step {number}."), agent.ask(*history, user(f"Step {number}."), user("Be brief."))]
+        body = json.dumps({"messages": [{"role": "system", "content": "x"}, *history, user("Next.")]})
+        caller = ClientHistory.objects.values_list("caller", flat=True).get()
+        find = partial(
+            root_of_caller,
+            project_id=project.pk,
+            caller=caller,
+            body=body.encode(),
+            redaction=redaction_of(project),
+        )
+        assert find() == only_session(turns=number + 1)
+        assert len(statements(find)) == 3
