@@ -46,7 +46,8 @@ WITH found AS (
       FROM found
 ), unchanged AS (
     SELECT id FROM agent_sessions_agentsession
-     WHERE id = %(session)s AND edits_revision = %(revision)s AND (SELECT value FROM is_new)
+     WHERE id = %(session)s AND edits_revision = %(revision)s AND omitted_count = %(omitted)s
+       AND (SELECT value FROM is_new)
        FOR KEY SHARE SKIP LOCKED
 ), recorded AS (
     INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)

@@ -21,14 +21,15 @@ REPLACE_SERVED: LiteralString = """
    SET turn = excluded.turn, edits_revision = excluded.edits_revision
 """
 
-# Records nothing if an edit has changed the prompt since it was read. A compaction or revert in progress
-# holds a lock, so this waits until its effect is known. It does not wait for the disk: a crash may lose the
-# record of a prompt, but a fetch remains fast.
+# Records nothing if an edit or the client has changed the prompt since it was read. A compaction or revert in
+# progress holds a lock, so this waits until its effect is known. It does not wait for the disk: a crash may
+# lose the record of a prompt, but a fetch remains fast.
 _RECORD: LiteralString = f"""
 INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
 SELECT s.id, %(turn)s, s.edits_revision
   FROM (SELECT id, edits_revision FROM agent_sessions_agentsession
-         WHERE id = %(session)s AND edits_revision = %(revision)s FOR KEY SHARE) s,
+         WHERE id = %(session)s AND edits_revision = %(revision)s AND omitted_count = %(omitted)s
+           FOR KEY SHARE) s,
        set_config('synchronous_commit', 'off', true)
 {REPLACE_SERVED}
 """  # noqa: S608  a constant is inserted
@@ -37,32 +38,37 @@ SELECT s.id, %(turn)s, s.edits_revision
 def prompt_record(state: PromptState) -> bool:
     """Record that the current prompt is served, unless it was recorded already.
 
-    Returns False and records nothing if an edit has changed the prompt since the state was read.
+    Returns False and records nothing if the prompt has changed since the state was read.
     """
-    served = state.served_turn, state.served_revision
-    return _record(state.id, state.turn_count - 1, state.edits_revision, served)
+    return _record(state, (state.served_turn, state.served_revision))
 
 
 def session_prompt_record(session: AgentSession) -> bool:
     """Record that the current prompt of a session is served, like `prompt_record`."""
     served = ServedPrompt.objects.filter(session=session).values_list("turn", "edits_revision").first()
-    return _record(session.pk, session.turn_count - 1, session.edits_revision, served or (None, None))
+    return _record(session, served or (None, None))
 
 
-def _record(session_id: UUID, turn: int, revision: int, served: tuple[int | None, int | None]) -> bool:
-    if turn < 0 or (turn, revision) == served:
+def _record(state: PromptState | AgentSession, served: tuple[int | None, int | None]) -> bool:
+    turn = state.turn_count - 1
+    if turn < 0 or (turn, state.edits_revision) == served:
         return True
     if turn != served[0]:
-        return _insert(session_id, turn, revision)
+        return _insert(state)
     with transaction.atomic():
-        is_current = _insert(session_id, turn, revision)
+        is_current = _insert(state)
         if is_current:
-            _show_at_once(session_id, turn)
+            _show_at_once(state.id, turn)
     return is_current
 
 
-def _insert(session_id: UUID, turn: int, revision: int) -> bool:
-    parameters = {"session": session_id, "turn": Int4(turn), "revision": Int4(revision)}
+def _insert(state: PromptState | AgentSession) -> bool:
+    parameters = {
+        "session": state.id,
+        "turn": Int4(state.turn_count - 1),
+        "revision": Int4(state.edits_revision),
+        "omitted": Int4(state.omitted_count),
+    }
     with connection.wrap_database_errors:
         return execute(raw_connection(), _RECORD, parameters).rowcount == 1
 
