@@ -88,7 +88,7 @@ schedules = st.lists(st.integers(0, 3), min_size=8, max_size=20)
 
 @pytest.mark.slow
 @settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(chosen=st.lists(kinds, min_size=4, max_size=4), schedule=schedules)
 def test_each_agent_has_one_session(project: Project, chosen: list[str], schedule: list[int]) -> None:
@@ -109,7 +109,7 @@ actions = st.tuples(
 
 @pytest.mark.slow
 @settings(
-    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(chosen=st.lists(kinds, min_size=4, max_size=4), work=st.lists(actions, min_size=4, max_size=24))
 def test_agents_with_equal_answers_never_share_a_session(
