@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from django.db import connection
 from django.db.models import F
@@ -11,10 +11,9 @@ from psycopg.types.numeric import Int4, Int8
 
 from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit as EditValue
-from compaction.view import View
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.stored_rows import edits_load, without_covered
-from sessions.services.compactions.planning import view_load
+from sessions.services.compactions.planning import Loaded, view_load
 from sessions.services.reference_scans import reference_scan_schedule
 from sessions.store.continuation_columns import continuation_columns
 from sessions.store.postgres import execute, raw_connection
@@ -31,16 +30,13 @@ VALUES (%(session)s, %(number)s, %(data)b, %(text_edit)s, %(edits)s::bigint[])
 """
 
 
-def _snapshot_write(
-    *,
-    session: AgentSession,
-    view: View,
-    raw: Mapping[int, bytes],
-    edits: Mapping[int, EditValue],
-    shown: TokenBreakdown,
-) -> None:
-    """Write the prompt snapshot of a view and the keys of its edits, with the session's counters."""
-    messages, after = messages_of_view(view, raw, session.format)
+def _snapshot_write(loaded: Loaded, edits: Mapping[int, EditValue], **changes: Any) -> None:
+    """Write the prompt snapshot of a view and the keys of its edits, with the session's counters.
+
+    `changes` are further columns of the session.
+    """
+    session = loaded.session
+    messages, after = messages_of_view(loaded.view, loaded.raw, session.format)
     # The longest text is the recap, or the marker of an offloaded output.
     longest = max(edits, key=lambda key: len(edits[key].text), default=None)
     data = PromptOutline.of(messages).pack(edits[longest].text if longest is not None else None)
@@ -55,8 +51,9 @@ def _snapshot_write(
         execute(raw_connection(), _WRITE_SNAPSHOT, snapshot)
     AgentSession.objects.filter(pk=session.pk).update(
         snapshot_end=session.message_count,
-        shown_components=dict(shown.tokens),
+        shown_components=dict(TokenBreakdown.of_view(loaded.view).tokens),
         **continuation_columns(after),
+        **changes,
     )
 
 
@@ -67,9 +64,7 @@ def snapshot_rebuild(*, session: AgentSession) -> None:
     """
     edits = edits_applied(session=session)
     loaded = view_load(session, edits=edits)
-    shown = TokenBreakdown.of_view(loaded.view)
-    _snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=edits, shown=shown)
-    AgentSession.objects.filter(pk=session.pk).update(edits_revision=F("edits_revision") + 1, plan_turn=None)
+    _snapshot_write(loaded, edits, edits_revision=F("edits_revision") + 1, plan_turn=None)
     reference_scan_schedule(session.pk)
 
 
@@ -80,8 +75,7 @@ def snapshot_rewrite(*, session: AgentSession) -> None:
     applied.
     """
     loaded = view_load(session)
-    shown = TokenBreakdown.of_view(loaded.view)
-    _snapshot_write(session=session, view=loaded.view, raw=loaded.raw, edits=dict(loaded.edits), shown=shown)
+    _snapshot_write(loaded, dict(loaded.edits))
 
 
 def edits_applied(*, session: AgentSession, without: int | None = None) -> Mapping[int, EditValue]:
