@@ -74,7 +74,9 @@ def session_compaction(
         "sections": _sections(detail.recap.lines) if detail.recap else (),
         "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
         "is_open": row.state in Compaction.OPEN,
-        "rates": rates_by_strategy(edits_of_session(session.pk, compaction=row.number)),
+        "rates": rates_by_strategy(edits_of_session(session.pk, compaction=row.number))
+        if detail.lost
+        else (),
     }
     return page_or_fragment(
         request, "sessions/compaction/page.html", "sessions/compaction/_page.html", context
