@@ -84,10 +84,11 @@ def root_of_points(reading: Reading, *, project_id: UUID, caller: bytes, after: 
     rows = rows_fetch(_FIND, [*columns, caller, project_id, _COMPARED])
     if not rows:
         return None
+    root_id: UUID
     longest, root_id, omitted = rows[0]
     if omitted and len({root for size, root, _ in rows if size == longest}) > 1:
         return None
-    return UUID(str(root_id))
+    return root_id
 
 
 def _wanted(reading: Reading, after: int) -> Iterator[_Wanted]:

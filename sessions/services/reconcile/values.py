@@ -50,11 +50,11 @@ class Sent:
 
     `at` is when the model call ended, None for now. `answers` are the messages of the model's response, if
     the history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
-    identifies clients that do not name their session. `is_named` is set if the client names it. `call`
-    identifies the model call of the last response in the history. `prompt_estimate` is the size of the prompt
-    that the model saw, in estimated tokens, if it is known. `has_other_prompt` is set if that was not the
-    prompt of the session, `is_repaired` if it had no thinking, because the provider had rejected the thinking
-    in the history.
+    is the partition in which a session that the client does not name is found, None over the API; `is_named`
+    is set if the client names it. `call` identifies the model call of the last response in the history.
+    `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it is known.
+    `has_other_prompt` is set if that was not the prompt of the session, `is_repaired` if it had no thinking,
+    because the provider had rejected the thinking in the history.
     """
 
     at: datetime | None = None
