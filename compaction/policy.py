@@ -31,7 +31,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.input_tokens < 1:
-            raise PolicyError("budget.input_tokens", f"must be at least 1, is {self.input_tokens}")
+            raise PolicyError("budget.input_tokens", f"must be at least 1, not {self.input_tokens}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,16 +150,16 @@ _MAXIMUM = 1_000_000_000
 def _check(policy: Policy) -> None:
     """Raise PolicyError for the first invalid setting."""
     for name in _SHARES:
-        _must(name, 0 <= getattr(policy, name) <= 1, f"be between 0 and 1, is {getattr(policy, name)}")
+        _must(name, 0 <= getattr(policy, name) <= 1, f"be between 0 and 1, not {getattr(policy, name)}")
     for name, minimum in _MINIMUMS.items():
         value = getattr(policy, name)
-        _must(name, value >= minimum, f"be at least {minimum}, is {value}")
-        _must(name, value <= _MAXIMUM, f"be at most {_MAXIMUM}, is {value}")
+        _must(name, value >= minimum, f"be at least {minimum}, not {value}")
+        _must(name, value <= _MAXIMUM, f"be at most {_MAXIMUM}, not {value}")
     hard = policy.hard or 1.0
-    _must("engine", policy.engine in ENGINES, f"be {' or '.join(ENGINES)}, is {policy.engine!r}")
-    _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, is {policy.clip_head}")
-    _must("target", 0 < policy.target <= hard, f"be above 0 and at most `hard` ({hard}), is {policy.target}")
-    _must("soft", policy.soft <= hard, f"be at most `hard` ({hard}), is {policy.soft}")
+    _must("engine", policy.engine in ENGINES, f"be {' or '.join(ENGINES)}, not {policy.engine!r}")
+    _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, not {policy.clip_head}")
+    _must("target", 0 < policy.target <= hard, f"be above 0 and at most `hard` ({hard}), not {policy.target}")
+    _must("soft", policy.soft <= hard, f"be at most `hard` ({hard}), not {policy.soft}")
     _must("recap_tokens_max", policy.recap_tokens_max >= policy.recap_tokens_min, "be at least the minimum")
     _must("cache_read_price", policy.cache_read_price > 0, "be above 0")
     for step in policy.steps:

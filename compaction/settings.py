@@ -31,7 +31,7 @@ class ToolRule:
         if not isinstance(self.pattern, str) or not self.pattern:
             raise PolicyError("tools.pattern", "must be a non-empty string")
         if self.clip_tokens is not None and self.clip_tokens < 50:
-            raise PolicyError("tools.clip_tokens", f"must be at least 50, is {self.clip_tokens}")
+            raise PolicyError("tools.clip_tokens", f"must be at least 50, not {self.clip_tokens}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

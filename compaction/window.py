@@ -44,9 +44,9 @@ class MessageWindow:
 
     def __post_init__(self) -> None:
         if self.max_messages < 1:
-            raise PolicyError("max_messages", f"must be at least 1, is {self.max_messages}")
+            raise PolicyError("max_messages", f"must be at least 1, not {self.max_messages}")
         if self.min_keep_recent < 0:
-            raise PolicyError("min_keep_recent", f"must be at least 0, is {self.min_keep_recent}")
+            raise PolicyError("min_keep_recent", f"must be at least 0, not {self.min_keep_recent}")
 
     def trim(self, messages: Sequence[Message]) -> Trimmed:
         """Return the messages within the window; the same objects."""

@@ -8,7 +8,7 @@ _DESCRIPTION = """\
 Session store and context compactor for LLM agents. Agents push each turn and fetch a prompt that fits the \
 budget and is valid for the provider.
 
-Send an API key with each request: `Authorization: Bearer ctx_…`. All errors have the same shape: \
+Send an API key with each request: `Authorization: Bearer ctx_…`. All errors have the same format: \
 `{"error": {"type", "code", "message", "param"}}`. Lists are paginated: pass `next_cursor` as `cursor` to \
 get the next page. Telemetry in OTLP over HTTP is accepted at `/otel/v1/logs` and `/otel/v1/traces`, and the \
 Model Context Protocol at `/mcp`; their specifications describe them. Amounts named `…_microusd` are in \

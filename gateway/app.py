@@ -194,12 +194,12 @@ class Gateway:
             secret = caller.secrets.get(name)
             if secret is None:
                 label = route.provider.label
-                text = f"The project has no {label} API key. Set it on the page Connect, or send your own."
+                text = f"The project has no {label} API key. Set one on the Connect page, or send your own."
                 raise Refused(401 if caller.is_verified else 503, "authentication_error", text)
             sent += route.provider.credential_headers(secret)
         address = caller.upstreams.get(name, self._upstreams[name])
         if address is None:
-            raise Refused(502, "api_error", "The provider URL that the project sets is not allowed.")
+            raise Refused(502, "api_error", "The project's provider URL is not allowed.")
         if not route.path.isascii():
             raise Refused(400, "invalid_request_error", "The URL contains characters that must be encoded.")
         url, target = _url(address, route.path)

@@ -74,7 +74,7 @@ class Callers:
         try:
             found = await asyncio.wait_for(asyncio.to_thread(_read, text, proof), _PATIENCE)
         except (DatabaseError, TimeoutError) as error:
-            log.warning("The store does not respond (%s). API keys are not checked.", type(error).__name__)
+            log.warning("The database does not respond (%s). Keys are not verified.", type(error).__name__)
             self._down_until = time.monotonic() + _PAUSE
             return fallback
         if len(self._known) >= _CACHE_SIZE:

@@ -108,7 +108,7 @@ async def exchange(http: upstream.Client, forward: Forward, receive: Receive, se
         watching.cancel()
         error, _ = await asyncio.gather(streaming, watching, return_exceptions=True)
         if isinstance(error, Exception):
-            log.error("The response of %s was not forwarded.", forward.url.host, exc_info=error)
+            log.error("The response from %s was not forwarded completely.", forward.url.host, exc_info=error)
 
 
 async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Copy) -> None:
@@ -135,7 +135,7 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         copy.is_complete, copy.total_ms = True, _since(start)
     except httpx2.TransportError as error:
         kind = type(error).__name__
-        log.warning("%s broke off its response after %d bytes: %s.", forward.url.host, copy.size, kind)
+        log.warning("%s ended its response early, after %d bytes: %s.", forward.url.host, copy.size, kind)
         if not copy.size and not copy.is_stream:
             await _unreachable(forward, send, copy, error)
         return
@@ -169,9 +169,7 @@ async def _answer(
         return response, _chained(body, parts), forward
     await response.aclose()
     extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]
-    log.warning(
-        "%s rejected thinking for another prompt. It was sent again without thinking.", forward.url.host
-    )
+    log.warning("%s rejected thinking blocks. The request was sent again without them.", forward.url.host)
     forward, copy.is_repaired = replace(forward, body=accepted, extra=extra), True
     response = await _sent(http, forward)
     return response, response.aiter_raw(), forward

@@ -99,7 +99,7 @@ def _reject(session_id: UUID, reason: str) -> None:
     try:
         summary_reject(session_id, reason=reason)
     except DatabaseError as error:
-        log.warning("A rejected summary of the provider could not be removed: %s", error)
+        log.warning("A summary that the provider rejected could not be removed: %s", error)
     finally:
         connection.close()
 
@@ -108,6 +108,6 @@ def _store(requested: SummaryRequested, summary: OnDemandSummary) -> None:
     try:
         summary_record(requested, summary)
     except (DatabaseError, NotReplaceable) as error:
-        log.warning("A summary of the provider could not be stored: %s", error)
+        log.warning("The provider's summary could not be stored: %s", error)
     finally:
         connection.close()

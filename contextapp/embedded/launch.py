@@ -224,7 +224,7 @@ def main() -> None:
             leave_root(options.unprivileged, program, needs_account=creates)
         except (OSError, KeyError) as error:
             sys.exit(
-                f"FATAL: Postgres does not run as root, and leaving root failed ({error}). "
+                f"FATAL: Postgres does not run as root, and changing the user failed ({error}). "
                 "Run as an ordinary user, or set DATABASE_URL."
             )
     if sys.platform == "linux":

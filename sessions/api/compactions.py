@@ -132,7 +132,7 @@ class Compactions(Endpoint):
 
     @operation(
         operation_id="compactions_record",
-        summary="Record a summary of the provider",
+        summary="Record a provider's summary",
         request=serializers.ProviderSummary,
         responses={201: serializers.CompactionDetail, **error_responses(400, 409, 415)},
     )

@@ -177,7 +177,7 @@ def _body(request: HttpRequest) -> bytes:
         return body
     if compression not in ("gzip", "x-gzip"):
         raise InvalidRequest(
-            "unsupported_media_type", "Only gzip is supported as compression of OTLP requests.", status=415
+            "unsupported_media_type", "OTLP requests can only be compressed with gzip.", status=415
         )
     limit = settings.CONTEXTAPP_MAX_BODY_BYTES * _INFLATION
     try:

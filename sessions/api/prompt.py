@@ -47,7 +47,7 @@ class Prompt(Endpoint):
                 "memory",
                 str,
                 enum=["latest"],
-                description="Include the current working memory instead of that of the last compaction. "
+                description="Include the current working memory instead of the one from the last compaction. "
                 "This invalidates the provider's prompt cache when the memory changes.",
             ),
             OpenApiParameter(

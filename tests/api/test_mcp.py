@@ -188,7 +188,7 @@ class TestAccess:
     def test_another_project_is_out_of_reach(self, stranger_api_key, talk):
         text, is_error = tool(stranger_api_key, "context_status", session=talk)
         assert is_error
-        assert text == "No session with the ID 'talk' in this project."
+        assert text == "No session with the id 'talk' in this project."
         text, is_error = tool(stranger_api_key, "context_status", path="/mcp/s/talk")
         assert is_error
         assert tool(stranger_api_key, "context_status") == ("This project has no sessions yet.", True)

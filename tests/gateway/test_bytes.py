@@ -226,7 +226,7 @@ def test_a_response_that_is_cut_is_cut_for_the_client_too(
     assert caught.value.partial == b"".join(parts)
     size = len(b"".join(parts))
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
-        f"127.0.0.1 broke off its response after {size} bytes: RemoteProtocolError."
+        f"127.0.0.1 ended its response early, after {size} bytes: RemoteProtocolError."
     ]
 
 

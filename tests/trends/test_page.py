@@ -172,9 +172,9 @@ def test_a_period_that_is_too_long_is_cut_with_a_notice(used, viewer_client):
     page = viewer_client.get(address(), {"first": "2010-01-01", "last": "2026-03-31", "bucket": "day"})
     assert page.context["parameters"].current.span.days == 3_660
     assert page.context["parameters"].bucket == "month"
-    assert "Showing the last 3660 days of this period" in page.text
+    assert "Showing only the last 3660 days of this period" in page.text
     assert "Days are shown for up to two years." in page.text
-    assert "Showing the last" not in viewer_client.get(address(), MARCH).text
+    assert "Showing only the last" not in viewer_client.get(address(), MARCH).text
 
 
 def test_client_compactions_are_counted(project, viewer_client):

@@ -26,7 +26,7 @@ _COLUMNS = (
 
 
 class Command(BaseCommand):
-    help = "Check the database and the broker, migrate, and write the keys at the first start."
+    help = "Check the database and the broker, migrate, and write the keys on the first start."
     requires_system_checks = ()
 
     def handle(self, **options: Any) -> None:

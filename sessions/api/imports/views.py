@@ -51,7 +51,7 @@ class Imports(Endpoint):
         summary="Import a log file",
         parameters=[
             OpenApiParameter(
-                "name", str, description="File name; the id of sessions whose log contains none."
+                "name", str, description="File name. Also the id of a session whose log contains none."
             ),
             OpenApiParameter(
                 "format",

@@ -18,7 +18,7 @@ MAX_TOKENS = 9_500
 
 _SESSION = {
     "type": "string",
-    "description": "ID of the session; default: the one that was active last",
+    "description": "Id of the session. Defaults to the most recently active one.",
 }
 
 
@@ -71,7 +71,7 @@ def _session(principal: Principal, name: Any) -> AgentSession:
         return session
     found = session_find(project_id=principal.project_id, name=name) if isinstance(name, str) else None
     if found is None:
-        raise ToolError(f"No session with the ID {name!r} in this project.")
+        raise ToolError(f"No session with the id {name!r} in this project.")
     return found
 
 

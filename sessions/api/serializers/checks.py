@@ -26,7 +26,7 @@ class ValidateRequest(Strict):
 
 class Violation(serializers.Serializer):
     rule = serializers.CharField(
-        help_text="The violated rule, A1 to A12 or C1 to C5; see docs/reference/api.md."
+        help_text="The violated rule, such as A1 (Anthropic), C1 (Chat Completions) or R1 (Responses)."
     )
     position = serializers.IntegerField(help_text="Index of the message, from 0.")
     message = serializers.CharField(help_text="What is wrong.")

@@ -50,9 +50,7 @@ class Compaction(serializers.Serializer):
     trigger = serializers.CharField(
         help_text="What started it, such as `soft`, `hard`, `turns`, `idle`, `user` or `edit`."
     )
-    engine = serializers.CharField(
-        help_text="`own`, or `provider` if the provider compacted the prompt on its side."
-    )
+    engine = serializers.CharField(help_text="`own`, or `provider` if the provider compacted the prompt.")
     reason = serializers.CharField(allow_blank=True, help_text="Why it ran or had no effect.")
     instructions = serializers.CharField(allow_blank=True, help_text="Instructions for the summary.")
     turn = serializers.IntegerField(help_text="The first turn whose prompt contains the edits.")

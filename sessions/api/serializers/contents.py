@@ -46,9 +46,9 @@ class MessageChange(serializers.Serializer):
     )
     compaction = serializers.IntegerField(
         allow_null=True,
-        help_text="Number of the compaction; null for one that the client of an imported log made.",
+        help_text="Number of the compaction. Null if the client removed the message.",
     )
-    turn = serializers.IntegerField(help_text="The prompts after this turn contain the change.")
+    turn = serializers.IntegerField(help_text="Prompts after this turn contain the change.")
     strategy = serializers.CharField(help_text="Strategy of the edit, for example `recap` or `client`.")
     reason = serializers.CharField(allow_blank=True, help_text="Reason of the edit.")
 

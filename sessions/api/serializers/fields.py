@@ -40,7 +40,7 @@ class Strict(serializers.Serializer):
 class ErrorBody(serializers.Serializer):
     type = serializers.CharField(help_text="Error category; one per status, such as `invalid_request`.")
     code = serializers.CharField(help_text="Stable error code for programs, such as `invalid_field`.")
-    message = serializers.CharField(help_text="Explanation for people. May change.")
+    message = serializers.CharField(help_text="Explanation for humans. May change.")
     param = serializers.CharField(
         allow_null=True, help_text="The field, parameter or header that caused the error, if any."
     )

@@ -46,7 +46,7 @@ class ImportProgress(serializers.Serializer):
 
 class ImportFailure(serializers.Serializer):
     code = serializers.CharField(help_text="Stable error code, such as `unknown_format`.")
-    message = serializers.CharField(help_text="Explanation for people. May change.")
+    message = serializers.CharField(help_text="Explanation for humans. May change.")
 
 
 class ImportJob(serializers.Serializer):

@@ -70,7 +70,7 @@ class PromptCompactRequest(Strict):
         "`balanced`. See docs/reference/policies.md.",
     )
     window = MessageWindow(
-        required=False, help_text="Remove the oldest messages by number first, before any compaction."
+        required=False, help_text="Remove the oldest messages by number, before any compaction."
     )
     force = serializers.BooleanField(
         required=False, default=False, help_text="Compact even if the messages are below the `hard` trigger."
@@ -79,7 +79,7 @@ class PromptCompactRequest(Strict):
 
 class TrimStats(serializers.Serializer):
     dropped_messages = serializers.IntegerField(help_text="Messages removed.")
-    dropped_turns = serializers.IntegerField(help_text="Messages of the model among them.")
+    dropped_turns = serializers.IntegerField(help_text="How many of them are from the model.")
     pairs_kept = serializers.IntegerField(help_text="Tool calls kept together with their results.")
     over_by = serializers.IntegerField(
         help_text="Messages beyond `max_messages` that had to be kept, for example to keep a tool call with "

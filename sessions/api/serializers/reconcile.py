@@ -34,7 +34,7 @@ class HistorySent(Strict):
     )
     request_id = CallId(
         required=False,
-        help_text="The provider's request id of that response, by which other sources of the call find it.",
+        help_text="The provider's request id of that response. Other sources of the call are matched by it.",
     )
     response_id = CallId(required=False, help_text="The `id` of that response.")
     previous_response_id = CallId(
@@ -62,12 +62,14 @@ class HistorySent(Strict):
 
 
 class Reconciliation(serializers.Serializer):
-    session = serializers.UUIDField(help_text="The session that has this history: the one named, or a fork.")
+    session = serializers.UUIDField(
+        help_text="The session that contains this history: the requested one or a fork."
+    )
     status = serializers.ChoiceField(
         choices=["unchanged", "appended", "compacted", "forked", "side"],
         help_text="`appended`: new messages were stored. `compacted`: the client had compacted its "
         "context. `forked`: the history continues an earlier point, in a forked session. `side`: a request "
-        "beside the conversation, stored in a separate session.",
+        "outside the conversation, stored in a separate session.",
     )
     first_new = serializers.IntegerField(help_text="Index of the first message that was not stored yet.")
     turn = serializers.IntegerField(

@@ -52,7 +52,7 @@ class SessionCreate(Strict):
         max_length=50,
         help_text="Tags for filters and totals.",
     )
-    metadata = JsonObject(required=False, help_text="Any JSON object of your own.")
+    metadata = JsonObject(required=False, help_text="Any JSON object.")
     parent = PlainText(
         required=False,
         min_length=1,

@@ -34,7 +34,7 @@ _TYPES: Mapping[type, type] = {
     serializers.DateTimeField: str,
 }
 
-_WRONG_TYPE = ErrorDetail("has another type", code="invalid")
+_WRONG_TYPE = ErrorDetail("has the wrong type", code="invalid")
 
 
 def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) -> dict[str, Any]:

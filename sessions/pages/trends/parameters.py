@@ -131,7 +131,7 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
     data = form.cleaned_data
     span = _span(data, zone_of(request))
     if (asked := data.get("first")) and asked < span.first and (data.get("last") or span.last) > asked:
-        form.add_error("first", f"Showing the last {_MAX_DAYS} days of this period, the most that fit.")
+        form.add_error("first", f"Showing only the last {_MAX_DAYS} days of this period, the maximum.")
     current = TrendQuery(
         span=span,
         agent=_stripped(data.get("agent")),

@@ -36,7 +36,7 @@ def _result(compaction: Compaction) -> str:
     match compaction.state:
         case Compaction.State.DONE:
             sizes = f"{compaction.tokens_before:,} to {compaction.tokens_after:,} tokens (estimate)"
-            return f"Compaction {compaction.number} is done: {sizes}. The next prompt is the shorter one."
+            return f"Compaction {compaction.number} is done: {sizes}. The next prompt is shorter."
         case state if state in Compaction.OPEN:
             return f"Compaction {compaction.number} is queued. Check `context_status` later."
         case state:

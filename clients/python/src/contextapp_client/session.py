@@ -176,7 +176,7 @@ class Session:
         `response` is its response as a dict: `message.to_dict()` with Anthropic's SDK.
         """
         if prompt.summary_request is None:
-            raise ValueError("the prompt requests no summary")
+            raise ValueError("the prompt has no `summary_request`")
         names = ("content", "stop_reason", "model", "usage")
         body = {name: response[name] for name in names if response.get(name) is not None}
         body["before"] = prompt.summary_request["before"]

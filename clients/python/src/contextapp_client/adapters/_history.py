@@ -59,7 +59,7 @@ def compact(
         if reconciled is not None and prompt.reconciled is not None:
             reconciled(prompt.reconciled["session"])
     except (ConnectionFailed, RateLimited, ServerError, Unavailable) as error:
-        _logger.warning("contextapp did not respond, so the model sees the whole history: %s", error)
+        _logger.warning("contextapp did not respond, so the model receives the whole history: %s", error)
         return list(items)
     shown = prompt.params["input" if codec.format == "openai-responses" else "messages"]
     return _restore(items, encoded, shown, codec)
