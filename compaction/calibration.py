@@ -67,9 +67,9 @@ class Calibration:
         return round(self.factor * estimated + self.overhead) if estimated else 0
 
     def provider_at_most(self, estimated: int) -> int:
-        """Return the provider's tokens for an estimate, with what the factor may still be too low by.
+        """Return the maximum number of provider tokens for an estimate, in case the factor is too low.
 
-        The last reported size is certain, so only what the prompt has grown since is in doubt.
+        The last reported size is certain, so only the growth since then is in doubt.
         """
         beyond = max(0, estimated - self.last[0]) if self.last else 0
         return self.provider(estimated) + round(self._doubt_of_factor * beyond)

@@ -77,7 +77,7 @@ def compare(
     """Compare by hash. `messages` are the last sent messages, including at least those that are not stored.
 
     The last `answers` of them are the response to the request: another question may have the same answer, so
-    they are no evidence of a rewritten history. `is_compacted` is set if the client declares that it has
+    they do not indicate a rewritten history. `is_compacted` is set if the client declares that it has
     compacted its context.
     """
     common = _common(stored, sent)

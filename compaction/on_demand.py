@@ -35,7 +35,7 @@ and figures verbatim, and the latest request of the user. Never repeat credentia
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemand:
-    """When the provider is asked for a summary, and what it must keep.
+    """When to request a summary from the provider, and what it must keep.
 
     `threshold` is the size of the prompt in the provider's tokens, `keep` the share of the messages that
     follow the summary unchanged.

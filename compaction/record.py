@@ -42,7 +42,7 @@ class Record:
     `calibration` * estimate + `overhead`.
 
     `tokens_rebilled` are the remaining tokens after the first change, which must be written to the provider's
-    cache again. `break_even_turns` is the number of turns until the savings exceed the cost of that:
+    cache again. `break_even_turns` is the number of turns until the savings exceed this cost:
 
         N = (w - r) / r * rebilled / saved
 

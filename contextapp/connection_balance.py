@@ -1,7 +1,8 @@
 """Spread the connections of active clients evenly over the processes of the web server.
 
 The kernel assigns each new connection to a process by a hash. Agents keep their connections for a whole
-session, so one time in eight, all of four agents share one of two processes while the other is idle. A
+session. With four agents and two processes, one process therefore serves all agents in one of eight cases,
+while the other is idle. A
 process with more active connections than another therefore closes one after a response. Its client connects
 again, which assigns it again, until the processes are balanced.
 """

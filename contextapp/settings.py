@@ -157,7 +157,7 @@ CONTEXTAPP_DEFAULT_BUDGET = env.integer("CONTEXTAPP_DEFAULT_BUDGET", 100_000, mi
 #: Tokens of the context window that are reserved for the model's output.
 CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
 
-#: The URL of the dashboard, for links in messages and e-mails, which are otherwise left out.
+#: The URL of the dashboard, for links in messages and emails, which are otherwise left out.
 CONTEXTAPP_PUBLIC_URL = env.text("CONTEXTAPP_PUBLIC_URL").rstrip("/")
 #: The URL of the dashboard on this machine.
 CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.integer('CONTEXTAPP_PORT', 8000)}"
@@ -206,9 +206,9 @@ CONTEXTAPP_COOLDOWN_SECONDS = env.seconds("CONTEXTAPP_COOLDOWN_SECONDS", 600)
 #: Seconds without a turn after which the provider's cache has expired, so that a new recap has no extra cost.
 CONTEXTAPP_UPGRADE_IDLE_SECONDS = env.seconds("CONTEXTAPP_UPGRADE_IDLE_SECONDS", 300)
 
-# -- E-mail -------------------------------------------------------------------------------------
+# -- Email --------------------------------------------------------------------------------------
 
-#: The SMTP server for budget alerts. Without one, no e-mails are sent.
+#: The SMTP server for budget alerts. Without one, no emails are sent.
 EMAIL_HOST = env.text("CONTEXTAPP_SMTP_HOST")
 EMAIL_PORT = env.integer("CONTEXTAPP_SMTP_PORT", 587, minimum=1, maximum=65535)
 EMAIL_HOST_USER = env.text("CONTEXTAPP_SMTP_USER")

@@ -155,7 +155,7 @@ class Gateway:
             await asyncio.sleep(0.01)
 
     def _summarize(self, forward: Forward, served: Served, call: Call) -> None:
-        """Request a summary if one is due, or stop using one that the provider has rejected."""
+        """Request a summary if one is needed, or stop using one that the provider has rejected."""
         if served.summary is not None and call.status == 200:
             self._summaries.start(forward, served.summary)
         if served.block_session is not None and call.status == 400:
@@ -249,7 +249,7 @@ def _url(address: str, path: bytes) -> tuple[httpx2.URL, bytes]:
 
 
 def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
-    """Return the mode that the request asks for, or else that of the project."""
+    """Return the mode that the request specifies, or else that of the project."""
     asked = headers.get(b"x-contextapp-mode", b"").decode("latin-1").strip().lower()
     return asked if asked in {OBSERVE, COMPACT} else caller.mode
 

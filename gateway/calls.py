@@ -53,8 +53,8 @@ class Call:
     is false if the response was cut, by the provider or because the agent disconnected. Times are in
     milliseconds since the request was read; `at` is in seconds since 1970. `request_id` is the provider's.
     `forwarded_estimate` is the size of the prompt that was forwarded with edits, in estimated tokens.
-    `has_other_prompt` is set if another prompt than that of the session was forwarded in compact mode, and
-    `is_repaired` if thinking that the provider rejected, or would have, was removed from the prompt.
+    `has_other_prompt` is set if a prompt other than the session's was forwarded in compact mode, and
+    `is_repaired` if thinking that the provider rejected, or would have rejected, was removed from the prompt.
     """
 
     id: str

@@ -17,7 +17,7 @@ from gateway.providers import Provider
 
 log = logging.getLogger(__name__)
 
-#: The response header that says what the gateway did with the request.
+#: The response header that reports what the gateway did with the request.
 MODE = b"x-contextapp"
 
 #: Response headers with the provider's id of the request.

@@ -1,4 +1,4 @@
-"""Request summaries from the provider while the agent goes on, and store them with their session."""
+"""Request summaries from the provider while the agent continues, and store them with their session."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ class ImportedTurn:
     `cost_microusd` is set only if the log contains the cost. `cache_write_1h_tokens` is the part of
     `usage.cache_write_tokens` with a TTL of one hour, which costs more. `output_reported` are the output
     tokens that the provider reported if those of `usage` are an estimate. `prompt_served` is the estimated
-    size of the call's prompt if it was not the whole transcript. `is_usage_final`: the output tokens
-    were compared with the answer before. `billed` is false if the response is billed to another session.
+    size of the call's prompt if it was not the whole transcript. `is_usage_final` is set if the output tokens
+    were already compared with the answer. `billed` is false if the response is billed to another session.
     Latencies are in milliseconds.
     """
 

@@ -1,4 +1,4 @@
-"""Divide the change of the cost between two periods into the effects of its causes.
+"""Divide the change in cost between two periods into the effects of its causes.
 
 The cost of a period is a product of five factors, for the four kinds of tokens k:
 
@@ -7,7 +7,7 @@ The cost of a period is a product of five factors, for the four kinds of tokens 
 The input shares (uncached, read from the cache, written to it) depend on caching. The price of a kind is the
 effective one, over all models, so it changes with the prices and with the mix of models.
 
-The effect of a factor is its Shapley value: the change of the cost when this factor alone takes its later
+The effect of a factor is its Shapley value: the change in cost when this factor alone takes its later
 value, averaged over all orders in which the factors can change. Substituting the factors in one fixed order
 would also add up, but which factor gets the combined effects (more calls with larger prompts) would depend on
 that order. LMDI is independent of the order too, but undefined for factors that are 0, such as the cache

@@ -1,4 +1,4 @@
-"""Replace secrets by stable placeholders before anything is stored, counted or hashed.
+"""Replace secrets with stable placeholders before anything is stored, counted or hashed.
 
     redaction = Redaction(key=…, patterns=…)                    # key of the placeholders, custom patterns
     raw, findings = redact_bytes(raw, redaction=redaction)      # JSON bytes; the same object if clean

@@ -35,7 +35,7 @@ _local = threading.local()
 _STRONG_COUNTS = [
     next((count for count in range(1, 256) if weight(count, code) >= STRONG), 256) for code in range(256)
 ]
-#: Bytes of postings by the recorded length, whose lowest bit says that they have counts.
+#: Bytes of postings by the recorded length, whose lowest bit indicates that they have counts.
 _SIZES = [(length >> 1) << (length & 1) for length in range(2 * MOST_MESSAGES + 2)]
 
 

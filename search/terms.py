@@ -34,7 +34,7 @@ MAX_COUNT = 255
 
 #: A run of letters and digits with their combining marks.
 RUN = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*")
-#: Replaces every ASCII character that is no letter or digit by a space.
+#: Replaces every ASCII character that is not a letter or digit with a space.
 _SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)).ljust(256)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _UNSPACED = re.compile(

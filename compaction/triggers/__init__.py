@@ -2,7 +2,7 @@
 
     evaluate(state, policy) -> Trigger | None
 
-Two rules limit all triggers. Re-fire cursor: after a compaction, no trigger fires until the prompt has grown
+Two rules limit all triggers. Re-fire delta: after a compaction, no trigger fires until the prompt has grown
 by `refire_delta`. Quiet point: no background trigger fires while a tool call is open, because a summary in
 the middle of an action would lose the plan; an action that the agent has just planned, in the `next` field of
 its working memory, has a few turns to complete. The circuit breaker of background compactions is part of the
@@ -59,7 +59,7 @@ def _has_new_plan(state: TriggerState) -> bool:
 
 
 def _has_grown(state: TriggerState, policy: Policy) -> bool:
-    """Whether the prompt has passed the re-fire cursor."""
+    """Return whether the prompt has grown by the re-fire delta."""
     if state.compacted_tokens is None:
         return True
     return state.tokens - state.compacted_tokens >= policy.refire_delta * state.budget

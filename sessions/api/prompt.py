@@ -185,7 +185,7 @@ def request_parts(state: PromptState, format: str) -> RequestParts:
 def _provider_fields(
     params: ProviderParams, messages: PromptMessages, shown: orjson.Fragment | list[Any]
 ) -> dict[str, Any]:
-    """Return the parameters of the provider's engine, and the summary to request if one is due."""
+    """Return the parameters of the provider's engine, and the summary to request if one is needed."""
     params = params if b'"thinking"' in messages.joined.data else params.without_thinking()
     params = params.following_block() if _begins_with_block(messages) else params
     fields: dict[str, Any] = {"context_management": params.context_management, "betas": params.betas}

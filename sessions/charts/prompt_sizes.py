@@ -23,8 +23,8 @@ class PromptSize:
     (None for imported sessions), `reported` the size reported by the provider. `client_compaction` is set if
     the client compacted its context before this turn; `output_spike` is the size of the turn's tool outputs
     if they are a spike; `at` is the time of the turn. `uncached`, `cache_read`, `cache_write` and `output`
-    are the billed tokens, `microusd` their cost (None without a price), `billed` is not set if another
-    session pays. `preamble` is the version of the system prompt and tools.
+    are the billed tokens, `microusd` their cost (None without a price), `billed` is false if the
+    call is billed to another session. `preamble` is the version of the system prompt and tools.
     """
 
     turn: int

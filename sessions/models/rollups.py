@@ -114,7 +114,7 @@ class RollupCursor(models.Model):
 
 
 class TurnStretch(models.Model):
-    """What the pages of a long session need to know of `TURNS` consecutive turns, so that they scan none.
+    """A summary of `TURNS` consecutive turns of a long session, so that pages need not read them.
 
     A value and the index of its turn are one number: the value, shifted by 32 bits, plus the index.
     `extremes` are the minimum and the maximum of each size that the chart draws, `growths` the largest

@@ -27,7 +27,7 @@ class CostBudget(models.Model):
     """The expected maximum cost per day, week or month in a time zone, of a project or a part of it.
 
     `scope_value` is the name of the agent, model or tag, or the id of the member. A budget blocks nothing.
-    Alerts at 50%, 80% and 100% appear on the page and go out by e-mail and webhook.
+    Alerts at 50%, 80% and 100% appear on the page and go out by email and webhook.
     """
 
     project = models.ForeignKey(
@@ -65,7 +65,7 @@ class BudgetAlert(models.Model):
     limit_microusd = models.PositiveBigIntegerField()
     spent_microusd = models.PositiveBigIntegerField()
     at = models.DateTimeField(default=timezone.now)
-    # A later task sends the e-mails and retries if that fails.
+    # A later task sends the emails and retries if that fails.
     mail_pending = models.BooleanField(default=False)
     mail_attempts = models.PositiveSmallIntegerField(default=0)
 
@@ -74,7 +74,7 @@ class BudgetAlert(models.Model):
             models.UniqueConstraint(fields=["budget", "starts", "limit_microusd", "share"], name="alert_once")
         ]
         indexes = [
-            # The scheduler sends pending e-mails.
+            # The scheduler sends pending emails.
             models.Index(fields=["at"], condition=models.Q(mail_pending=True), name="alert_mail_pending")
         ]
 

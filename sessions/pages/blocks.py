@@ -47,7 +47,7 @@ class Block:
 class MessageView:
     """A message for display. `voice` is its role, except that tool results have the voice "tool".
 
-    `pinned` says who pinned the message, "" if it is not pinned.
+    `pinned` states who pinned the message, "" if it is not pinned.
     """
 
     position: int

@@ -34,9 +34,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFilter:
-    """Conditions that sessions must all meet. Fields at their default are ignored.
+    """Conditions, all of which a session must meet. Fields with their default value are ignored.
 
-    The words of `text` must all occur in title, external id, agent, model, tags or messages.
+    Each word of `text` must occur in title, external id, agent, model, tags or messages.
 
     `active_from` and `active_to`, both inclusive, select sessions that were active at any time in between.
     `metadata` maps top-level keys to values. `metadata_terms` are typed pairs of a key and a value: `12` and

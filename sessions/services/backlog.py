@@ -73,7 +73,7 @@ kept AS (SELECT id FROM agent_sessions_agentsession WHERE id = %(session)s FOR K
 class Backlog(Generic[Claimed]):
     """The sessions whose new messages one kind of worker has not processed.
 
-    `name` says what it derives. `state` is the model of the rows, `initial` the values of new ones in SQL.
+    `name` is what it derives. `state` is the model of the rows, `initial` the values of new ones in SQL.
     `claimed` is a named tuple; `result` are its columns, of the row `r` and the session `s`.
     """
 

@@ -72,7 +72,7 @@ def _delete_if_empty(session: AgentSession) -> None:
 
 
 def _is_referenced(session: AgentSession) -> bool:
-    """Return whether other tables than that of the messages may refer to turns of the session."""
+    """Return whether tables other than that of the messages may refer to turns of the session."""
     numbered = (Comment, Compaction, MemoryRevision, MemoryUpdateState, MemoryExtractionState)
     return any(model.objects.filter(session=session).exists() for model in numbered)
 

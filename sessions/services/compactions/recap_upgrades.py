@@ -1,4 +1,4 @@
-"""Replace each deterministic recap once by a model's, if the model was unavailable before.
+"""Replace each deterministic recap once with a model's recap, if the model was unavailable before.
 
 A recap is replaced if the prompt still contains it, the session is recent, and the agent has paused for
 longer than the provider caches prompts, so that changing the start of the prompt causes no extra cost. An

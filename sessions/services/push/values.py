@@ -32,7 +32,7 @@ class Target:
     """The session that a push is for, and the API key that it was sent with.
 
     The key must be valid when the turn is stored. `key_id` is None if that was checked before: a call that
-    the gateway has forwarded is recorded even if its key was revoked meanwhile.
+    the gateway has forwarded is recorded even if its key was revoked in the meantime.
     """
 
     key_id: UUID | None

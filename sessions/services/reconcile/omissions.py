@@ -12,13 +12,13 @@ from sessions.services.compactions.snapshots import snapshot_rewrite
 
 
 def messages_omit(*, session: AgentSession, positions: Sequence[int], has_new: bool) -> None:
-    """Leave messages out of later prompts. Locks the session.
+    """Omit messages from later prompts. Locks the session.
 
     `has_new` states whether the client sends new messages: if not, the prompt after the last turn does not
     contain the messages either.
 
-    A client may do so at each call. So this is not a compaction: the edits and the triggers remain the same,
-    and a compaction in progress or a prepared one is still applied.
+    A client may omit messages with each call, so this is not a compaction: the edits and the triggers remain
+    the same, and a compaction in progress or a prepared one is still applied.
     """
     if not positions:
         return

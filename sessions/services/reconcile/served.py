@@ -84,15 +84,15 @@ class _Changed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """The edits in force of a session, in a form that applies to the client's next requests.
+    """The current edits of a session, in the form in which they apply to the client's next requests.
 
     `pieces` are the messages of the prompt up to the last compaction: the index of a message in the client's
     history, or the JSON of an edited or generated one. They replace the first `count` messages, and the first
     `edited` of these existed when the prompt was last edited. `shown` is the size of the prompt and `raw`
     that without edits, of the stored messages, in estimated tokens. `provider` are parameters for the
     provider if it compacts the session, `on_demand` if it should write a summary now. `version` identifies
-    `pieces` among those of the session. `is_regular` states that the stored messages are valid together
-    without a check.
+    `pieces` among those of the session. `is_regular` is set if the stored messages are valid together
+    and need no check.
     """
 
     session_id: UUID
@@ -239,8 +239,8 @@ def _pieces(
     how many of these existed when the prompt was last edited.
 
     Messages without edits are given by their index in the client's history. `revision` and `end` are those
-    of the session, `spans` those of the client's history. Raises `_Changed` if the session has another
-    revision meanwhile.
+    of the session, `spans` those of the client's history. Raises `_Changed` if the session's
+    revision has changed.
     """
     outline, edited_to = snapshot_read(session_id), _edited_to(session_id, end)
     if not AgentSession.objects.filter(pk=session_id, edits_revision=revision).exists():

@@ -51,7 +51,7 @@ class Served:
     `estimate` is the size of the prompt in estimated tokens, if contextapp's edits determine it.
     `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
     summary that should be sent in the background. `block_session` is the session of a summary that the
-    provider wrote before, if the request begins with it. `is_repaired` states that thinking was removed which
+    provider wrote before, if the request begins with it. `is_repaired` is set if thinking was removed that
     the edits keep, but the model would reject.
     """
 

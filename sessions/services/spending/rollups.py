@@ -1,9 +1,9 @@
 """Maintain the usage sums of trends, outside of pushes.
 
 Turns are only appended, under the session's lock, so the number of summed turns identifies the missing ones.
-A turn that arrives late is added to the quarter in which it happened. Code that changes stored turns, such as
-the import of a rewritten log, calls `rollups_invalidate`; the session is then summed again from its start.
-All sums are integers, so they equal those of the turns exactly.
+A turn that arrives late is added to the quarter of an hour in which it happened. Code that changes stored
+turns, such as the import of a rewritten log, calls `rollups_invalidate`; the session is then summed again
+from its start. All sums are integers, so they equal those of the turns exactly.
 
 Savings are estimated: tokens that edits kept out of a prompt would have been part of its cached start. They
 are priced as cached tokens if the call read from the cache, else as uncached tokens.

@@ -3,7 +3,7 @@
 ContextAppError
 ├── ConnectionFailed     no response after all retries
 ├── UnexpectedResponse   the response is not from contextapp, for example a proxy's error page, or incomplete
-└── ApiError             contextapp returned an error; `code` is stable, `message` is for people
+└── ApiError             contextapp returned an error; `code` is stable, `message` is for humans
     ├── InvalidRequest   400, 413, 415, 422, 428  the request is invalid; `param` names the field
     ├── NotAuthenticated 401                      no valid API key
     ├── NotAllowed       403                      the API key lacks the scope

@@ -43,7 +43,7 @@ class Prompt:
 
     @property
     def summary_params(self) -> dict[str, Any]:
-        """The parameters for `beta.messages.create` that request the summary. Empty if none is due."""
+        """The parameters for `beta.messages.create` that request the summary. Empty if none is needed."""
         if self.summary_request is None:
             return {}
         kept = {name: value for name, value in self.params.items() if name != "context_management"}

@@ -155,7 +155,7 @@ def _thinking_part(block: dict[str, Any], provider: str | None) -> ThinkingPart:
 
 
 def _request_part(part: Any) -> Message | None:
-    """Return a part as a message, or None if it is no message, but a system prompt or a setting."""
+    """Return a part as a message, or None if it is a system prompt or a setting."""
     if isinstance(part, ToolReturnPart):
         return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
     if isinstance(part, UserPromptPart):
