@@ -29,7 +29,7 @@ lint: ## check style, templates, types, import contracts and missing migrations
 	@scripts/setup test
 	@scripts/check lint
 
-chaos: ## kill and starve a running instance for 10 minutes, then check its data (ARGS="--minutes 3")
+chaos: ## start a separate instance, kill and starve its parts for 10 minutes, then check its data (ARGS="--minutes 3")
 	@scripts/setup run
 	@$(PYTHON_BIN) -m bench.chaos $(ARGS)
 

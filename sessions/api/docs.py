@@ -18,7 +18,7 @@ class Schema(SpectacularAPIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *_: Any, **__: Any) -> HttpResponse:
-        """Return the schema, which each process generates once. This takes a second, and anybody may ask."""
+        """Return the schema, which each process generates once: it takes a second, without a key."""
         chosen = request.accepted_renderer
         name = f'inline; filename="contextapp.{chosen.format}"'
         return HttpResponse(

@@ -65,7 +65,7 @@ class Prompt(Endpoint):
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the prompt of the next model call: valid for the provider, within the budget and ready to
         pass to the provider's SDK. If it cannot fit the budget, or has no messages, `fits` is false and
-        `reason` says why. If it ends with tool calls, `open_calls` has their ids: append the results."""
+        `reason` explains why. If it ends with tool calls, `open_calls` has their ids: append the results."""
         format = format_param(call)
         manifest = choice_param(call, "manifest", ["0", "1"]) == "1"
         with_memory = choice_param(call, "memory", ["latest"]) is not None

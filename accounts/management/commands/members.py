@@ -18,14 +18,14 @@ class Command(BaseCommand):
         parser.add_argument("--project", default="default", help="slug of the project (default: default)")
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list the members and their roles")
-        add = actions.add_parser("add", help="add a member; a user who does not exist is created")
+        add = actions.add_parser("add", help="add a member, and create the user if necessary")
         add.add_argument("username")
         add.add_argument("--role", choices=Role.values, default=Role.MEMBER)
         add.add_argument("--email", default="")
         role = actions.add_parser("role", help="change the role of a member")
         role.add_argument("username")
         role.add_argument("role", choices=Role.values)
-        remove = actions.add_parser("remove", help="remove a member; the user remains")
+        remove = actions.add_parser("remove", help="remove a member; the user account stays")
         remove.add_argument("username")
 
     def handle(self, *, action: str, project: str, **options: Any) -> None:

@@ -104,7 +104,7 @@ class ImportView(Endpoint):
         responses={200: serializers.ImportJobDetail, **error_responses()},
     )
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
-        """Returns the progress of an import and what it did so far."""
+        """Returns the progress of an import and its results so far."""
         return json_response(_detail_json(_job_or_404(call, import_id)))
 
     @operation(
@@ -134,7 +134,7 @@ class ImportSessions(Endpoint):
         responses={200: serializers.ImportedSessionList, **error_responses(400)},
     )
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
-        """Returns what the import did with each session so far, in the order of the log."""
+        """Returns the result of the import for each session so far, in the order of the log."""
         job, limit = _job_or_404(call, import_id), limit_param(call)
         rows = import_job_sessions(job, after=number_cursor(call), limit=limit + 1)
         return json_response(page_json(rows, limit, _session_json, lambda row: [row.ordinal]))

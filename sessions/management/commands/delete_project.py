@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="slug of the project")
-        parser.add_argument("--yes", action="store_true", help="delete; without it, only show what there is")
+        parser.add_argument("--yes", action="store_true", help="without it, only show the number of sessions")
 
     def handle(self, *, slug: str, yes: bool, **options: Any) -> None:
         project = Project.objects.filter(slug=slug).first()

@@ -38,7 +38,7 @@ _MOST_JOBS = 4
 
 
 class Command(BaseCommand):
-    help = "Import session logs of agents: files, folders, .gz and .zst. Importing a log again adds nothing."
+    help = "Import agents' session logs (files, folders, .gz, .zst). Repeating an import adds nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_path_arguments(parser)

@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = "Rebuild the search index of all sessions, session by session."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--project", help="slug of a project; defaults to all projects")
+        parser.add_argument("--project", help="slug of the project (default: all projects)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         sessions = AgentSession.objects.order_by("-last_active_at")
