@@ -1,4 +1,4 @@
-"""Access to pages: the signed-in user, the project and what the user may do there."""
+"""Access to pages: the logged-in user, the project and what the user may do there."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def owner_of(request: HttpRequest, slug: str) -> Viewer:
 
 
 def user_of(request: HttpRequest) -> User:
-    """Return the signed-in user. Middleware guarantees that every page except the login has one."""
+    """Return the logged-in user. Middleware guarantees that every page except the login has one."""
     user = request.user
     assert isinstance(user, User)
     return user
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """Return the signed-in user as the actor of a change."""
+    """Return the logged-in user as the actor of a change."""
     return Actor(user=user_of(request))
 
 

@@ -33,7 +33,7 @@ _STATES: Mapping[str, str] = {
     "running": "A worker is running it.",
     "done": "Applied: prompts show its edits.",
     "skipped": "Not applied: it would have saved nothing, or another compaction ran first.",
-    "failed": "Not applied: it failed repeatedly.",
+    "failed": "Not applied: it failed.",
     "reverted": "Applied and later reverted: prompts since then do not show its edits.",
 }
 
