@@ -16,6 +16,7 @@ from gateway.recording.contents import answer_of, request_of
 from gateway.recording.recorder import StoreUnavailable
 from gateway.recording.sessions import Place, session_of_call, title_update
 from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_read
+from redaction import redact
 from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
 from sessions.services.calls.values import CallIdentity
@@ -53,11 +54,11 @@ def _record(call: Call) -> None:
     key = key_find(call)
     provider = PROVIDERS[call.provider]
     body, fields = request_of(call)
-    answer = provider.resent(call.endpoint, fields, answer)
     identity = provider.identity(call.headers, fields)
     if call.endpoint in provider.side_endpoints:
         identity = replace(identity, is_side=True)
     place = Place.of(call, key, identity, body=body, fields=fields)
+    call, answer = _without_secrets(call, provider.resent(call.endpoint, fields, answer), place)
     session = session_of_call(place)
     request = Request(
         body=place.history,
@@ -79,6 +80,15 @@ def _record(call: Call) -> None:
     provider_resume(session)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
+
+
+def _without_secrets(call: Call, answer: Answer, place: Place) -> tuple[Call, Answer]:
+    """Redact the names in a response: ids and the model."""
+    names = [call.request_id, answer.id, answer.model]
+    (request_id, id, model), findings = redact(names, redaction=place.redaction)
+    if not findings:
+        return call, answer
+    return replace(call, request_id=request_id), replace(answer, id=id, model=model)
 
 
 def _sent(place: Place, answer: Answer) -> Sent:

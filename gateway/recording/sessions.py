@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
 
 from django.db.models import Q
 
@@ -28,13 +28,15 @@ from sessions.services.sessions.lifecycle import NewSession, session_create
 
 _MOST_TOKENS = 2_000_000_000
 
+Names = TypeVar("Names", Identity, Continued)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The data that determines the session of a call. `history` is the client's history as JSON.
 
-    `caller` identifies the API key and the provider's URL, so that a session id chosen by a client never
-    matches a session of another caller.
+    The names in `identity` and `continued` contain no secrets. `caller` identifies the API key and the
+    provider's URL, so that a session id chosen by a client never matches a session of another caller.
     """
 
     call: Call
@@ -51,16 +53,17 @@ class Place:
         cls, call: Call, key: ApiKey, identity: Identity, *, body: bytes, fields: Mapping[str, Any]
     ) -> Place:
         """Return the place of a call. `body` is the decoded request, `fields` are its parsed fields."""
-        provider = PROVIDERS[call.provider]
+        provider, redaction = PROVIDERS[call.provider], redaction_of(key.project)
+        continued = provider.continued(call.endpoint, fields)
         return cls(
             call=call,
             key=key,
-            identity=identity,
+            identity=_without_secrets(identity, redaction),
             history=provider.history(call.endpoint, body, fields),
             fields=fields,
             caller=caller_id(call, key),
-            redaction=redaction_of(key.project),
-            continued=provider.continued(call.endpoint, fields),
+            redaction=redaction,
+            continued=_without_secrets(continued, redaction) if continued is not None else None,
         )
 
     @property
@@ -72,6 +75,12 @@ class Place:
     def name(self) -> str | None:
         """The name of the session: that of the client, or of a conversation that the provider stores."""
         return self.identity.session or self.conversation or None
+
+
+def _without_secrets(names: Names, redaction: Redaction) -> Names:
+    """Redact the names in a request. Later requests with the same names find the same session."""
+    clean, findings = redact(asdict(names), redaction=redaction)
+    return replace(names, **clean) if findings else names
 
 
 def caller_id(call: Call, key: ApiKey) -> bytes:
@@ -176,13 +185,12 @@ def title_update(session: AgentSession, place: Place) -> None:
 
 
 def _create(place: Place, name: str | None, parent: AgentSession | None = None) -> AgentSession:
-    texts = [place.identity.client, text(place.fields.get("model"))]
-    (client, model), _ = redact(texts, redaction=place.redaction)
+    model, _ = redact(text(place.fields.get("model")), redaction=place.redaction)
     new = NewSession(
         format=PROVIDERS[place.call.provider].format(place.call.endpoint),
         external_id=name,
         title=_title(place),
-        agent=client[:100],
+        agent=place.identity.client[:100],
         model=model[:200].replace("\0", ""),
         policy=NEVER_COMPACTS if place.call.mode == OBSERVE else {},
         budget_tokens=_budget(place),

@@ -24,6 +24,8 @@ from accounts.services import api_key_create
 from contextapp.blob_storage import blob_storage
 from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_body
+from tests.api.test_redaction import everything_stored
+from tests.api.test_secret_fields import Secrets
 from tests.gateway.anthropic_talk import STREAM, event, request, stream, streamed, text, tool_use, whole
 from tests.gateway.double import Provider, Reply
 from tests.gateway.openai_talk import chat_stream, chat_whole, reasoned, responses_whole, said
@@ -480,11 +482,23 @@ def test_compressed_calls_are_recorded(
 
 
 def test_secrets_are_redacted_in_the_store_only(agent: Agent, provider: Provider) -> None:
-    secret = "AKIA" + "ABCDEFGHIJKLMNOP"
-    agent.say(user(f"The key is {secret}."), text("Noted."))
-    agent.say(user("Use it."), text("Used."))
-    assert secret in provider.received[0].body.decode()
-    assert secret not in json.dumps(stored(AgentSession.objects.get()))
+    """Secrets may also be in names: of the session, the agent, the model, the request and the response."""
+    secrets = Secrets()
+    agent.headers["x-claude-code-session-id"] = secrets.new("session")
+    agent.headers["x-claude-code-agent-id"] = secrets.new("agent")
+    words = secrets.new("message")
+    for number in range(2):
+        agent.history.append(user(f"The key is {words}."))
+        parts = stream(text(f"Noted: {secrets.new(f'answer {number}')}"), model=secrets.new("model"))
+        parts[0] = parts[0].replace(b"msg_", secrets.new(f"response {number}").encode())
+        request_id = (b"request-id", secrets.new(f"request {number}").encode())
+        provider.script = [Reply(headers=[*STREAM[:1], request_id], parts=parts)]
+        agent.gateway.call(MESSAGES, request(*agent.history, tools=TOOLS), agent.headers)
+        agent.history.append(assistant(text(f"Noted: {secrets.new(f'answer {number}')}")))
+        agent.gateway.settle()
+    assert words in provider.received[0].body.decode()
+    assert secrets.found_in(everything_stored()) == set()
+    assert sorted(session.turn_count for session in AgentSession.objects.all()) == [0, 2]
     assert Message.objects.count() == 4
 
 
