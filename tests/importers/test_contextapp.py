@@ -258,7 +258,7 @@ def test_an_export_has_no_turns_that_are_pushed_meanwhile(pushed: AgentSession, 
     assert exported(pushed) == before
 
 
-def test_secrets_in_ids_and_names_are_redacted(api: Api) -> None:
+def test_secrets_in_names_and_in_damaged_lines_are_redacted(api: Api) -> None:
     secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
     turn = {"request_id": f"r {secret}", "response_id": f"q {secret}"}
     mark = {"client_compaction": {"trigger": f"c {secret}"}}
@@ -268,9 +268,11 @@ def test_secrets_in_ids_and_names_are_redacted(api: Api) -> None:
         {"type": "turn", "turn": 0, "session": f"s {secret}", **turn, **mark},
         {"type": "message", "turn": 0, "position": 0, "session": f"s {secret}", **message},
         {"type": "comment", "turn": 0, "session": f"s {secret}", "author": f"a {secret}", "comment": "x"},
+        {"type": "contextapp-session", "version": f"v {secret}", "session": "t"},
     ]
     imported = api.post("imports/", b"".join(json_bytes(line) + b"\n" for line in lines)).json()
     assert [session["state"] for session in imported["sessions"]] == ["new"]
+    assert "version 'v [redacted:github-token:" in imported["damages"][0]["reason"]
     assert Comment.objects.count() == 1
     assert secret.encode() not in everything_stored()
 

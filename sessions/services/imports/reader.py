@@ -98,7 +98,8 @@ class Reader:
         sessions, damages = [], []
         for item in _items(importer, log):
             if isinstance(item, Damage):
-                damages.append(item)
+                reason, _ = redact(item.reason, redaction=self.redaction)
+                damages.append(replace(item, reason=reason))
             else:
                 named = _without_secrets(item, self.redaction)
                 sessions.append(replace(named, started_at=_started_at(item, log)))
