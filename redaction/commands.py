@@ -33,8 +33,8 @@ class Command:
 COMMANDS = (
     Command(
         programs="curl|wget|https?|xh|smbclient|rpcclient|smbmap|netexec|nxc",
-        option=rf"(?:-u|-U|-a|--user|--auth|--proxy-user)(?:[ =]|[ ]*(?=[\"'])|(?=\w+:)){_USER_ARGUMENT}",
-        anchor=r"[ \"'](?:-u|-U)[ =\\\"']*[\w.@+-]*[:%][^\s/:]|[ \"'](?:-a|--user|--auth|--proxy-user)[ =\\\"']+[\w.@+-]*[:%][^\s/:]",
+        option=rf"(?:-[sSkLfiv]{{0,6}}u|-U|-a|--user|--auth|--proxy-user)(?:[ =]|[ ]*(?=[\"'])|(?=\w+:)){_USER_ARGUMENT}",
+        anchor=r"[ \"'](?:-[sSkLfiv]*u|-U)[ =\\\"']*[\w.@+-]*[:%][^\s/:]|[ \"'](?:-a|--user|--auth|--proxy-user)[ =\\\"']+[\w.@+-]*[:%][^\s/:]",
     ),
     Command(
         programs="mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?",
@@ -43,10 +43,10 @@ COMMANDS = (
     ),
     Command(
         programs="sshpass|mongo(?:sh|dump|restore|export|import)?|docker|podman|buildah|skopeo|crane|oras|helm|nerdctl"
-        "|az|oc|cf|argocd|heroku|influx|rabbitmqadmin|clickhouse-client|ansible-vault",
+        "|az|oc|cf|argocd|heroku|influx|rabbitmqadmin|clickhouse-client|ansible-vault|twine",
         option=rf"(?:-p|-pw|--pass|--dest-creds[ =][^\s:]+:)[ =]?{_ARGUMENT}",
         anchor=r"(?:sshpass|influx|rabbitmqadmin|clickhouse-client|mongo(?:sh|dump|restore|export|import)?) [^\\]*-|"
-        r"(?:docker|podman|buildah|skopeo|crane|oras|helm|nerdctl|registry|az|oc|cf|argocd|heroku|acr) login|creds[ =]",
+        r"(?:docker|podman|buildah|skopeo|crane|oras|helm|nerdctl|registry|az|oc|cf|argocd|heroku|acr) login|twine upload|creds[ =]",
     ),
     Command(
         programs="sqlcmd|bcp|osql|isql|unzip|zip|ipmitool|snmpwalk|snmpget",

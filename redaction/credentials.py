@@ -18,9 +18,9 @@ from redaction.spans import Rule, Span, compiled
 
 _PASSWORDS = r"(?:passw(?:or)?d|passphrase|passwd|pwd)"
 _KEYS = (
-    r"(?:secret(?:[_-]?(?:access[_-]?)?key)?(?:[_-]base)?|credentials?"
+    r"(?:secret(?:[_-]?(?:(?:access[_-]?)?key|string|binary))?(?:[_-]base)?|credentials?"
     r"|(?:api|access|auth|private|account|service|master|encryption"
-    r"|signing|client|shared|storage|iam|cloudant|softlayer)[_-]?key)"
+    r"|signing|client|shared|storage|iam|cloudant|softlayer|subscription|functions|application)[_-]?key)"
 )
 _NAMES = rf"(?:{_PASSWORDS}|{_KEYS}|token)"
 
@@ -37,7 +37,7 @@ _ASSIGNED_ANCHOR = (
 )
 
 #: A value with quotes, which may have a prefix (`b"…"`, `@"…"`, `$'…'`), with escaped quotes, or without.
-_PREFIX = r"(?:[@$]|[bru]{1,2})?"
+_PREFIX = r"(?:[@$]|[bnru]{1,2})?"
 _QUOTES = "\"'`"
 _QUOTED = re.compile(
     rf"{_PREFIX}(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\\\n]|\\.){{1,500}})(?P=quote)", re.IGNORECASE
@@ -54,7 +54,7 @@ _HARMLESS_TOKEN = re.compile(
     r"(?:page|next|prev|cursor|contin\w*|csrf|xsrf|sync|public|max|num|count|limit|stop|mask|hash|unk)[\w.-]*token\Z",
     re.IGNORECASE,
 )
-_PASSWORD_NAME = re.compile(rf"{_PASSWORDS}\Z", re.IGNORECASE)
+_PASSWORD_NAME = re.compile(rf"(?:{_PASSWORDS}|secret[_-]?string)\Z", re.IGNORECASE)
 
 _COLON_OF_KEY = re.compile(r"\\*[\"']\s*:")
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9_]*\Z")

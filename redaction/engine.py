@@ -19,6 +19,7 @@ from redaction.known_tokens import known_rules
 from redaction.library import library_rules
 from redaction.placeholders import PLACEHOLDER, placeholder
 from redaction.spans import Rule, Span
+from redaction.tools import tool_rules
 
 #: What hides text from the anchors: printable ASCII as \u00XX, `\/`, and invisible characters. Excludes <, >
 #: and &, which some encoders always escape but no anchor contains.
@@ -45,7 +46,7 @@ _KNOWN, _CONTEXT = (*library_rules(), *known_rules()), tuple(credential_rules())
 #: rules of a group share one anchor, and an automaton of the group separates them.
 _GROUPS: tuple[tuple[Rule, ...], ...] = (
     tuple(gitleaks.rules()),
-    (*command_rules(), ARGUMENTS, *file_rules()),
+    (*command_rules(), ARGUMENTS, *file_rules(), *tool_rules()),
 )
 _GROUP_ANCHORS = tuple(_automaton(rule.anchor for rule in group) for group in _GROUPS)
 _SINGLE: tuple[Rule, ...] = (*_KNOWN, *_CONTEXT)

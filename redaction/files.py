@@ -23,7 +23,7 @@ def is_basic_authentication(value: str) -> bool:
     return bool(user and separator) and len(password) > 3 and password.isprintable()
 
 
-def _is_encoded_secret(value: str) -> bool:
+def is_encoded_secret(value: str) -> bool:
     """Return whether the value is base64 of a string that is not an example."""
     try:
         decoded = base64.b64decode(value, validate=True).decode()
@@ -32,7 +32,7 @@ def _is_encoded_secret(value: str) -> bool:
     return is_typed_secret(decoded)
 
 
-def _is_password(value: str) -> bool:
+def is_password(value: str) -> bool:
     return is_typed_secret(value) and (looks_like_password(value) or looks_random(value))
 
 
@@ -42,7 +42,7 @@ def _is_session(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A place of a secret in a file: its pattern (RE2, the secret is the last group that matched) and anchor."""
+    """A place of a secret in a file: its pattern (the secret is its group) and anchor."""
 
     kind: str
     pattern: str
@@ -60,7 +60,7 @@ SETTINGS = (
         kind="pgpass-password",
         pattern=r"(?m)(?:^|[\"'\s])[\w.*-]+:(?:\d{4,5}|\*):[\w.*-]+:[\w.*-]+:([^\s:\"'\\]{6,200})",
         anchor=r"[\w*]:(?:\d\d\d\d\d?|\*):[\w.*-]+:[\w.*-]+:[^\s:\"'\\]",
-        accepts=_is_password,
+        accepts=is_password,
     ),
     Setting(
         kind="kubeconfig-key",
@@ -77,19 +77,19 @@ SETTINGS = (
         kind="credential",
         pattern=rf"(?i)<(?:\w+:)?[\w.-]*{_NAMES}>([^<>\s]{{6,300}})</",
         anchor=rf"(?i){_NAMES}(?:>|\\u003e)[^<>\s\\]",
-        accepts=_is_password,
+        accepts=is_password,
     ),
     Setting(
         kind="credential",
         pattern=rf"(?i)(?:key|name|property)\s*=\s*[\"'][\w:. -]*{_NAMES}[\"']\s+(?:type=\S+\s+)?value\s*=\s*[\"']([^\"'\n]{{6,300}})[\"']",
         anchor=rf"(?i){_NAMES}\\?[\"'](?:\s|\\[nrt])+(?:type=\S+\s+)?value",
-        accepts=_is_password,
+        accepts=is_password,
     ),
     Setting(
         kind="terraform-default",
         pattern=rf"(?i)\bvariable\s+\"[\w-]*{_NAMES}[\w-]*\"\s*\{{[^{{}}]*?\bdefault\s*=\s*\"([^\"\n]{{6,300}})\"",
         anchor=rf"(?i)variable(?: |\\t)+\\?\"[\w-]*{_NAMES}",
-        accepts=_is_password,
+        accepts=is_password,
     ),
     Setting(
         kind="powershell-password",
@@ -100,13 +100,13 @@ SETTINGS = (
         kind="powershell-password",
         pattern=r"(?i)\s-(?:\w*password|passphrase|\w*secret|apikey|accesstoken|nugetapikey)\s+[\"']?([^\s\"'$(-][^\s\"']{5,200})",
         anchor=r"(?i)\s-(?:\w*password|passphrase|\w*secret|apikey|accesstoken|nugetapikey)\s",
-        accepts=_is_password,
+        accepts=is_password,
     ),
     Setting(
         kind="pre-shared-key",
         pattern=r"(?i)\b(?:psk|wpa[_-]?passphrase|wpa[_-]psk|sae[_-]password|pre-?shared-?key|wep[_-]?key\d?)[\"']?\s*(?:[=:]\s*|\s+(?:ascii-text\s+|local\s+|remote\s+)?)[\"']?([^\s\"';,]{8,64})",
         anchor=r"(?i)(?:psk|passphrase|sae[_-]password|shared-?key|wep[_-]?key\d?)[\\\"']*(?: |\\t)*(?:[=: ]|\\t)",
-        accepts=_is_password,
+        accepts=is_password,
     ),
     Setting(
         kind="session-cookie",
@@ -132,9 +132,9 @@ SETTINGS = (
     ),
     Setting(
         kind="credential",
-        pattern=r"(?m)\b(?:[A-Z][A-Z0-9_]*_PASS|ansible_\w*pass)[\"']?\s*[=:]\s*[\"']?([^\s\"'#]{6,200})",
-        anchor=r"(?:_PASS|ansible_\w*pass)[\\\"']*\s*[=:]",
-        accepts=_is_password,
+        pattern=r"(?m)\b(?:[A-Z][A-Z0-9_]*_PASS|SSHPASS|ansible_\w*pass)[\"']?\s*[=:]\s*[\"']?([^\s\"'#]{6,200})",
+        anchor=r"(?:_PASS|SSHPASS|ansible_\w*pass)[\\\"']*\s*[=:]",
+        accepts=is_password,
     ),
     Setting(
         kind="mailgun-key",
@@ -183,14 +183,14 @@ _ENCODED_HEAD = 52
 
 def file_rules() -> Iterator[Rule]:
     for setting in SETTINGS:
-        yield Rule(kind=setting.kind, anchor=setting.anchor, find=_finder(setting))
+        yield Rule(kind=setting.kind, anchor=setting.anchor, find=finder(setting))
     yield Rule(kind="session-cookie", anchor=_COOKIES_ANCHOR, find=_cookies)
     yield Rule(kind="session-cookie", anchor=r"\\t(?:TRUE|FALSE)\\t", find=_cookie_lines)
     yield Rule(kind="private-key", anchor=_ENCODED_ANCHOR, find=_encoded_keys)
     yield Rule(kind="kubernetes-secret", anchor=r"kind: *[\\\"']*Secret", find=_kubernetes_secrets)
 
 
-def _finder(setting: Setting) -> Callable[[str], Iterator[Span]]:
+def finder(setting: Setting) -> Callable[[str], Iterator[Span]]:
     regex = compiled(setting.pattern)
 
     def find(text: str) -> Iterator[Span]:
@@ -237,6 +237,6 @@ def _kubernetes_secrets(text: str) -> Iterator[Span]:
         for data in _DATA.finditer(text, start, end):
             position = data.end()
             while line := _DATA_LINE.match(text, position, end):
-                if len(line["value"]) >= _SHORTEST_VALUE and _is_encoded_secret(line["value"]):
+                if len(line["value"]) >= _SHORTEST_VALUE and is_encoded_secret(line["value"]):
                     yield line.span("value")
                 position = line.end()

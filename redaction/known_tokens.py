@@ -99,14 +99,41 @@ PREFIXED = (
     ("sentry-dsn", r"[a-f0-9]{32}@[a-z0-9.]*sentry", "[a-z0-9./-]", "3,"),
     ("asana-token", r"[12]/\d{13,18}(?:/\d{13,18})?:", _HEX, "32"),
     ("lob-key", "(?:live|test)_(?:pub_)?", _HEX, "31,"),
+    ("azure-devops-token", f"{_WORD}{{76}}AZDO", _WORD, "4"),
+    ("azure-ai-key", f"{_WORD}{{52}}JQQJ99", _WORD, "26"),
+    ("huggingface-token", "api_org_", _WORD, "30,"),
+    ("google-refresh-token", "1//0", _NAME, "40,"),
+    ("together-key", "tgp_v1_", _NAME, "40,"),
+    ("wandb-key", "wandb_v1_", _NAME, "60,"),
+    ("snyk-token", r"snyk_uat\.[a-f0-9]{8}\.", _NAME, "40,"),
+    ("doppler-token", r"dp\.st\.(?:[a-z0-9_-]+\.)?", _WORD, "40,"),
+    ("jina-key", "jina_", _WORD, "40,"),
+    ("cursor-key", "crsr_", _HEX, "64"),
+    ("packagist-token", "packagist_[a-z]{3}_", _HEX, "60,"),
     ("wireguard-key", r"P(?:rivate|reshared)Key = ?", "[A-Za-z0-9+/]", "43"),
 )
 
 #: Prefixes that also end common words.
-_ENDS_OF_WORDS = ("sig=", "AKC", "secret_", "cio", "oy2", "fc-[a-f0-9]{12}", "fw_", "re_[A-Za-z0-9]{6,10}_")
+_ENDS_OF_WORDS = (
+    "sig=",
+    "AKC",
+    "secret_",
+    "cio",
+    "oy2",
+    "fc-[a-f0-9]{12}",
+    "fw_",
+    "1//0",
+    "re_[A-Za-z0-9]{6,10}_",
+)
 
 #: Anchors of prefixes that do not start with a literal, which would make the automaton slow.
-_ANCHORS = {"azure-client-secret": r"\dQ~", "asana-token": r"\d:", "sentry-dsn": r"[a-f0-9]@[a-z0-9.]*sentry"}
+_ANCHORS = {
+    "azure-client-secret": r"\dQ~",
+    "asana-token": r"\d:",
+    "sentry-dsn": r"[a-f0-9]@[a-z0-9.]*sentry",
+    "azure-devops-token": "AZDO",
+    "azure-ai-key": "JQQJ99",
+}
 
 #: Number of characters after the prefix that an anchor requires. More would make the automaton too large.
 _ANCHORED = 8

@@ -18,10 +18,12 @@ from tests.redaction.secrets import (
     TOKENS,
     UPPER,
     WORD,
+    password,
     private_key,
     private_key_body,
     random_text,
 )
+from tests.redaction.tool_places import TOOL_PLACES
 
 _SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
@@ -69,11 +71,6 @@ def _is_member(items: Any, character: str) -> bool:
         for kind, value in items
     )
     return text != negated
-
-
-def password(seed: str, length: int = 18) -> str:
-    """Return a password as generators make them: letters and at least one digit."""
-    return random_text(seed, length - 2) + random_text(f"{seed}d", 1, "23456789") + "k"
 
 
 _BASIC = base64.b64encode(f"deploy:{password('basic')}".encode()).decode()
@@ -197,6 +194,7 @@ PLACES: tuple[tuple[str, str, str], ...] = (
     ("Authorization in a list of bytes", "[(b'authorization', b'Basic {}')]", _BASIC),
     ("HTTP basic header", "Authorization: Basic {}", _BASIC),
     ("X-Api-Key header", "X-Api-Key: {}", random_text("xapi", 40)),
+    *TOOL_PLACES,
 )
 
 #: Texts around a token without context.

@@ -21,6 +21,11 @@ def random_text(seed: str, length: int, alphabet: str = WORD) -> str:
     return "".join(source.choice(alphabet) for _ in range(length))
 
 
+def password(seed: str, length: int = 18) -> str:
+    """Return a password as generators make them: letters and at least one digit."""
+    return random_text(seed, length - 2) + random_text(f"{seed}d", 1, "23456789") + "k"
+
+
 def jwt() -> str:
     parts = (b'{"alg":"HS256","typ":"JWT"}', b'{"sub":"1234567890","name":"A B"}')
     head, claims = (base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from redaction import redact, redact_bytes
-from tests.redaction.generated import password
-from tests.redaction.secrets import KEY, random_text
+from tests.redaction.secrets import KEY, password, random_text
 
 PASSWORD, TOKEN = password("arguments", 14), random_text("arguments", 40)
 

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from redaction import redact
-from tests.redaction.generated import PLACES, examples, password
-from tests.redaction.secrets import KEY
+from tests.redaction.generated import PLACES, examples
+from tests.redaction.secrets import HEX, KEY, password, random_text
 
 MIN_KINDS, MIN_RECALL = 200, 0.95
 
@@ -64,5 +64,30 @@ def test_variables_and_examples_in_these_places_are_not_secrets() -> None:
         "tests/a.py:1234:class:TestLogin:setup",
         "kind: SecretStore\ndata:\n  a: b",
         "npm-cache-key-" + "0123456789abcdef" * 2,
+    ):
+        assert redact({"content": text}, redaction=KEY)[1] == (), text
+
+
+def test_similar_output_of_tools_stays() -> None:
+    encoded, digest = "TE9HX0xFVkVMPWRlYnVnMQ==", random_text("digest", 64, HEX)
+    for text in (
+        f'{{"kind": "ConfigMap", "data": {{"a": "{encoded}"}}}}',
+        f'{{"data": {{"a": "{encoded}"}}, "kind": "ConfigMap"}}',
+        '{"kind": "Secret", "data": {"a": "' + "cGFzc3dvcmQ=" + '"}}',
+        "CREATE USER app IDENTIFIED BY 'password' and ALTER ROLE app PASSWORD 'postgres';",
+        "ALTER ROLE app PASSWORD '${DB_PASSWORD_2}'; CREATE USER a WITH PASSWORD %s",
+        "hosts identified by 'web12-frontend' and a row identified as \"r2d2c3po\"",
+        "grep -rn password 'src/auth2_config.py'",
+        "**Password:** must have 8 characters and **Token**: JWT, RS256-signed",
+        "- **Password:** Argon2id\n- **Password hash:** PBKDF2-SHA256\n- **Token:** OAuth2.0\n",
+        "| Password | SHA256-hashed |\n| API key | UUIDv4 |\n| Token | 128-bit |",
+        f"https://registry.acme.io/app@sha256:{digest} https://git@github.com/acme/{digest}",
+        f"cache_key_{digest} and build_key_{digest[:40]}",
+        "https://medium.com/@user1234567890abcdef and https://deploy-user-of-acme@host/x",
+        '{"Type": "String", "Value": "s7rong-value"} {"sensitive": false, "value": "s7rong-value"}',
+        "aws ssm put-parameter --name /a --type String --value ami-0a1b2c3d4e5f6",
+        "--from-literal=LOG_LEVEL=debug12345 curl -u user: https://acme.io",
+        "https://acme.logic.azure.com/workflows/1?sig=example",
+        '"keyName": "key1", "value": "' + "s7rong" + '"',
     ):
         assert redact({"content": text}, redaction=KEY)[1] == (), text
