@@ -15,7 +15,7 @@ import orjson
 from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
 from sessions.selectors.prompt_state import SESSION, SESSION_COLUMNS, PromptState
 from sessions.selectors.prompts import Rows, messages_extend, messages_keep
-from sessions.services.served_prompts import REPLACE_SERVED
+from sessions.services.served_prompts import replace_served
 from sessions.store import bodies
 from sessions.store.loop_connections import LoopConnections
 from sessions.store.prepared import Prepared
@@ -53,7 +53,7 @@ WITH found AS (
     INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
     SELECT found.id, turn_count - 1, edits_revision
       FROM found JOIN unchanged ON unchanged.id = found.id, set_config('synchronous_commit', 'off', true)
-    {REPLACE_SERVED}
+    {replace_served("(SELECT served_turn FROM found)")}
     RETURNING session_id
 )
 SELECT row_to_json(found),

@@ -15,15 +15,23 @@ from sessions.models import AgentSession, Compaction, ServedPrompt
 from sessions.selectors.prompt_state import PromptState
 from sessions.store.postgres import execute, raw_connection
 
-#: Ends the statements that record a prompt.
-REPLACE_SERVED: LiteralString = """
+
+def replace_served(known: LiteralString) -> LiteralString:
+    """Return SQL that replaces the record of a prompt, unless that of a later turn was served in the meantime.
+
+    `known` is the recorded turn when the state was read. It is later than the current turn if turns have been
+    removed since.
+    """
+    return f"""
     ON CONFLICT (session_id) DO UPDATE
    SET turn = excluded.turn, edits_revision = excluded.edits_revision
+ WHERE agent_sessions_servedprompt.turn <= greatest(excluded.turn, {known})
 """
 
-# Records nothing if an edit or the client has changed the prompt since it was read. A compaction or revert in
-# progress holds a lock, so this waits until its effect is known. It does not wait for the disk: a crash may
-# lose the record of a prompt, but a fetch remains fast.
+
+# Records nothing if an edit or the client has changed the prompt since it was read, or if a later one was
+# served. A compaction or revert in progress holds a lock, so this waits until its effect is known. It does not
+# wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
 _RECORD: LiteralString = f"""
 INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
 SELECT s.id, %(turn)s, s.edits_revision
@@ -31,21 +39,23 @@ SELECT s.id, %(turn)s, s.edits_revision
          WHERE id = %(session)s AND edits_revision = %(revision)s AND omitted_count = %(omitted)s
            FOR KEY SHARE) s,
        set_config('synchronous_commit', 'off', true)
-{REPLACE_SERVED}
-"""  # noqa: S608  a constant is inserted
+{replace_served("%(served)s")}
+"""  # noqa: S608  constants are inserted
 
 
 def prompt_record(state: PromptState) -> bool:
     """Record that the current prompt is served, unless it was recorded already.
 
-    Returns False and records nothing if the prompt has changed since the state was read.
+    Returns False and records nothing if the prompt has changed since the state was read, or if that of a later
+    turn was served.
     """
     return _record(state, (state.served_turn, state.served_revision))
 
 
 def session_prompt_record(session: AgentSession) -> bool:
     """Record that the current prompt of a session is served, like `prompt_record`."""
-    served = ServedPrompt.objects.filter(session=session).values_list("turn", "edits_revision").first()
+    rows = AgentSession.objects.filter(pk=session.pk, turn_count=session.turn_count)
+    served = rows.values_list("served_prompt__turn", "served_prompt__edits_revision").first()
     return _record(session, served or (None, None))
 
 
@@ -54,20 +64,21 @@ def _record(state: PromptState | AgentSession, served: tuple[int | None, int | N
     if turn < 0 or (turn, state.edits_revision) == served:
         return True
     if turn != served[0]:
-        return _insert(state)
+        return _insert(state, served[0])
     with transaction.atomic():
-        is_current = _insert(state)
+        is_current = _insert(state, turn)
         if is_current:
             _show_at_once(state.id, turn)
     return is_current
 
 
-def _insert(state: PromptState | AgentSession) -> bool:
+def _insert(state: PromptState | AgentSession, served: int | None) -> bool:
     parameters = {
         "session": state.id,
         "turn": Int4(state.turn_count - 1),
         "revision": Int4(state.edits_revision),
         "omitted": Int4(state.omitted_count),
+        "served": Int4(served) if served is not None else None,
     }
     with connection.wrap_database_errors:
         return execute(raw_connection(), _RECORD, parameters).rowcount == 1

@@ -89,6 +89,27 @@ def test_a_compaction_during_a_fetch_does_not_change_the_past_prompt(
     assert api.get(PROMPT).json()["compactions"] == 1
 
 
+def test_a_slow_fetch_does_not_change_the_past_prompt_of_a_later_turn(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(api)
+    served: list[Any] = []
+
+    def read(state: PromptState) -> PromptMessages | None:
+        messages = messages_now(state)
+        if not served:
+            served.append(None)
+            push(api, whole_turn(8))
+            served.append(api.get(PROMPT).json())
+        return messages
+
+    monkeypatch.setattr(prompt_api, "messages_now", read)
+    api.get(PROMPT)
+    compact(api)
+    push(api, [request()])
+    assert past(api, 8) == served[1]
+
+
 @pytest.mark.parametrize("fetched_again", [False, True])
 def test_a_revert_after_the_fetch_is_shown_from_the_next_turn_on(api: Api, fetched_again: bool) -> None:
     fill(api)
