@@ -6,6 +6,7 @@ Without a deadline it does nothing.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,13 +20,20 @@ class OutOfTime(CompactionError):
 
 
 class Deadline:
-    """A point in time, in seconds of `time.monotonic`. Another thread may `expire` it earlier."""
+    """A point in time, in seconds of `time.monotonic`. Another thread may `expire` it earlier.
+
+    After `lift`, it no longer applies.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.at = time.monotonic() + seconds
 
     def expire(self) -> None:
-        self.at = 0.0
+        if self.at < math.inf:
+            self.at = 0.0
+
+    def lift(self) -> None:
+        self.at = math.inf
 
 
 _active: ContextVar[tuple[Deadline, ...]] = ContextVar("deadlines", default=())

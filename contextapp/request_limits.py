@@ -1,4 +1,7 @@
-"""The deadline of a request: it stops when it takes too long or its client has left."""
+"""The deadline of a request: it stops when it takes too long or its client has left.
+
+After a commit it runs to its end: an error response would say that its changes were not stored.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +42,25 @@ def watch_client(proto: Any, deadline: Deadline) -> Callable[[], None]:
 
 @contextmanager
 def request_limited(deadline: Deadline) -> Iterator[None]:
-    """Apply the deadline to the SQL statements and the plans within the block."""
-    with limited_by(deadline), connection.execute_wrapper(_stop_late):
+    """Apply the deadline to the SQL statements and the plans within the block, up to the first commit."""
+    with limited_by(deadline), connection.execute_wrapper(_stop_late), _lifted_by_commit(deadline):
         yield
+
+
+@contextmanager
+def _lifted_by_commit(deadline: Deadline) -> Iterator[None]:
+    wrapper = connections[connection.alias]
+    commit = wrapper.commit
+
+    def commit_and_lift() -> None:
+        commit()
+        deadline.lift()
+
+    wrapper.commit = commit_and_lift  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del wrapper.commit
 
 
 def _stop_late(execute: Callable[..., Any], *arguments: Any) -> Any:

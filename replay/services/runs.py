@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -21,6 +20,7 @@ from replay.services.dispatch import replay_dispatch
 from sessions.models import AgentSession
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import summarizer_missing
+from sessions.services.commits import after_commit
 
 #: Limits of one run. Larger runs would delay compactions.
 MAX_SESSIONS, MAX_SETTINGS = 200, 40
@@ -70,7 +70,7 @@ def run_create(
         ReplayTarget(run=run, session=session, ordinal=ordinal) for ordinal, session in enumerate(sessions)
     )
     _audit(run, "replay.created", actor, {"sessions": len(sessions), "with_model": with_model})
-    transaction.on_commit(partial(replay_dispatch, run.pk))
+    after_commit(replay_dispatch, run.pk)
     return run
 
 
@@ -102,7 +102,7 @@ def run_confirm(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     """Start a run whose estimate was accepted. Raises `WrongState`."""
     _change_state(run, (ReplayRun.State.WAITING,), ReplayRun.State.RUNNING)
     _audit(run, "replay.confirmed", actor, {"estimate_microusd": run.estimate_microusd})
-    transaction.on_commit(partial(replay_dispatch, run.pk))
+    after_commit(replay_dispatch, run.pk)
 
 
 @transaction.atomic
@@ -120,7 +120,7 @@ def run_resume(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     state = ReplayRun.State.ESTIMATING if needs_estimate else ReplayRun.State.RUNNING
     _change_state(run, (ReplayRun.State.CANCELLED,), state, finished_at=None)
     _audit(run, "replay.resumed", actor, {"done": run.done})
-    transaction.on_commit(partial(replay_dispatch, run.pk))
+    after_commit(replay_dispatch, run.pk)
 
 
 def _change_state(run: ReplayRun, states: Sequence[str], state: str, **changes: Any) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
@@ -22,6 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from sessions.models import Compaction
+from sessions.services.commits import after_commit
 from sessions.services.push.spikes import spike_stored
 from sessions.store.metric_files import metric_files_reserve
 
@@ -140,4 +140,4 @@ def _compaction_saved(instance: Compaction, update_fields: Collection[str] | Non
     if instance.state == Compaction.State.DONE:
         counters += [instruments().steps.labels(step) for step in instance.record.get("strategies", ())]
     for counter in counters:
-        transaction.on_commit(counter.inc)
+        after_commit(counter.inc)

@@ -17,7 +17,7 @@ from sessions.store.postgres import execute, raw_connection
 
 
 def replace_served(known: LiteralString) -> LiteralString:
-    """Return SQL that replaces the record of a prompt, unless that of a later turn was served in the meantime.
+    """Return SQL that replaces the record of a prompt, unless a later one was served in the meantime.
 
     `known` is the recorded turn when the state was read. It is later than the current turn if turns have been
     removed since.
@@ -26,12 +26,12 @@ def replace_served(known: LiteralString) -> LiteralString:
     ON CONFLICT (session_id) DO UPDATE
    SET turn = excluded.turn, edits_revision = excluded.edits_revision
  WHERE agent_sessions_servedprompt.turn <= greatest(excluded.turn, {known})
-"""
+"""  # noqa: S608  a constant is inserted
 
 
 # Records nothing if an edit or the client has changed the prompt since it was read, or if a later one was
-# served. A compaction or revert in progress holds a lock, so this waits until its effect is known. It does not
-# wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
+# served. A compaction or revert in progress holds a lock, so this waits until its effect is known. It does
+# not wait for the disk: a crash may lose the record of a prompt, but a fetch remains fast.
 _RECORD: LiteralString = f"""
 INSERT INTO agent_sessions_servedprompt (session_id, turn, edits_revision)
 SELECT s.id, %(turn)s, s.edits_revision
@@ -46,8 +46,8 @@ SELECT s.id, %(turn)s, s.edits_revision
 def prompt_record(state: PromptState) -> bool:
     """Record that the current prompt is served, unless it was recorded already.
 
-    Returns False and records nothing if the prompt has changed since the state was read, or if that of a later
-    turn was served.
+    Returns False and records nothing if the prompt has changed since the state was read, or if that of a
+    later turn was served.
     """
     return _record(state, (state.served_turn, state.served_revision))
 

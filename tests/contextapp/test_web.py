@@ -13,12 +13,15 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from django.db import transaction
+from django.db.models.signals import post_save
 
 from compaction.deadline import Deadline, check_deadline
 from contextapp import request_limits
 from contextapp.request_bodies import Bodies
 from contextapp.request_limits import request_limited
 from contextapp.web import Application
+from sessions.models import Compaction
 from tests.api.client import Api
 from tests.api.talk import request, whole_turn
 from tests.asynchronous import run
@@ -243,6 +246,26 @@ def test_a_call_at_its_deadline_changes_nothing(api_key: str, db: None) -> None:
         response = api.post("sessions/", {"id": "late"})
     assert (response.status_code, error_code(response.content)) == (503, "deadline_exceeded")
     assert api.get("sessions/late/").status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_call_at_its_deadline_after_the_commit_succeeds(api_key: str) -> None:
+    api, deadline = Api(api_key), Deadline(60)
+
+    def leave(**_: Any) -> None:
+        transaction.on_commit(deadline.expire)
+
+    api.post("sessions/", {"id": "s1", "format": "anthropic"})
+    for number in range(4):
+        api.post("sessions/s1/turns/", {"messages": whole_turn(number)})
+    assert api.post("sessions/s1/compact/", {"policy": {"target": 0.01}}).json()["state"] == "done"
+    post_save.connect(leave, sender=Compaction)
+    try:
+        with request_limited(deadline):
+            response = api.post("sessions/s1/compactions/1/revert/")
+    finally:
+        post_save.disconnect(leave, sender=Compaction)
+    assert (response.status_code, response.json()["state"]) == (200, "reverted")
 
 
 def test_headers_with_underscores_are_ignored() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import LiteralString
 
-from django.db import transaction
 from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
@@ -13,6 +11,7 @@ from compaction.policy import Policy
 from compaction.triggers import TRIGGERS
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import calibration_of
+from sessions.services.commits import after_commit
 from sessions.services.dispatch import compaction_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.postgres import rows_fetch
@@ -90,7 +89,7 @@ def compaction_queue(
         instructions=instructions,
         upgrades=upgrades,
     )
-    transaction.on_commit(partial(compaction_dispatch, compaction.pk))
+    after_commit(compaction_dispatch, compaction.pk)
     return compaction
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from django.db import transaction
 from django.dispatch import Signal
 
 from sessions.models import AgentSession, WebhookEvent
+from sessions.services.commits import after_commit
 from sessions.services.push.values import NewTurn
 from sessions.services.webhooks.deliveries import event_emit
 
@@ -27,7 +25,7 @@ def spike_report(turn: NewTurn) -> None:
         "output_spike": turn.spike.to_json(),
     }
     event_emit(project_id=session.project_id, event=WebhookEvent.SPIKE, payload=payload)
-    transaction.on_commit(partial(spike_count, turn))
+    after_commit(spike_count, turn)
 
 
 def spike_count(turn: NewTurn) -> None:

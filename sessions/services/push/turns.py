@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 
 from sessions.models import AgentSession, TurnSource
 from sessions.services.blobs import contents_large, contents_put
+from sessions.services.commits import after_commit
 from sessions.services.compactions.lifecycle import compaction_supersede
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
@@ -277,6 +277,6 @@ def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn |
     if _written(_write_of(turn, push, target, compacted, is_locked=True)) is None:
         raise SessionGone
     if turn.plan_turn == turn.index:
-        transaction.on_commit(partial(preparations.request, turn.session.id, turn.index))
+        after_commit(preparations.request, turn.session.id, turn.index)
     if push.preamble is not None and turn.changes_preamble:
         execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))

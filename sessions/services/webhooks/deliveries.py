@@ -12,19 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from http.client import HTTPException
 from threading import BoundedSemaphore, Lock
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
 from sessions.models import Compaction, Webhook, WebhookDelivery, WebhookFormat
 from sessions.selectors.compactions import compaction_json
 from sessions.services.claims import claim, is_free, oldest_first, still_own
+from sessions.services.commits import after_commit
 from sessions.services.dispatch import delivery_dispatch
 from sessions.services.targets import ForbiddenAddress, target_of
 from sessions.services.webhooks.messages import slack_message
@@ -96,7 +97,7 @@ def _deliver(
     ]
     WebhookDelivery.objects.bulk_create(rows)
     for delivery in rows:
-        transaction.on_commit(partial(delivery_dispatch, delivery.pk))
+        after_commit(delivery_dispatch, delivery.pk)
 
 
 def _body(format: str, hook: Webhook, event: str, payload: Mapping[str, Any]) -> bytes:
