@@ -8,6 +8,7 @@ import pytest
 
 from sessions.models import AgentSession
 from tests.api.client import Api, code
+from tests.api.talk import output
 
 pytestmark = pytest.mark.django_db
 
@@ -69,6 +70,18 @@ def test_a_response_is_continued_although_a_fork_ends_before_it(api: Api) -> Non
     reconcile(api, done(2), previous_response_id="resp_2")
     served = reconcile(api, done(2, "Failed."), previous_response_id="resp_2")
     assert served["messages"] == [asked("Read."), *called(1), done(1), *called(2), done(2, "Failed.")]
+
+
+def test_messages_that_follow_a_response_are_compacted(api: Api) -> None:
+    AgentSession.objects.update(budget_tokens=3_000)
+    reconcile(api, asked("Read."), *called(0), response_id="resp_0")
+    for number in range(6):
+        new = [done(number, output(number, 60)), *called(number + 1)]
+        previous, answered = f"resp_{number}", f"resp_{number + 1}"
+        served = reconcile(api, *new, previous_response_id=previous, response_id=answered)
+        assert served["fits"]
+    assert served["compactions"] > 0
+    assert served["turn"] == 6
 
 
 def test_an_unknown_response_is_rejected(api: Api) -> None:

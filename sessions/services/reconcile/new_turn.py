@@ -7,7 +7,7 @@ from dataclasses import replace
 from compaction import dialects
 from compaction.histories import is_summary
 from redaction import Finding
-from sessions.models import ClientHistory
+from sessions.models import ClientHistory, TurnSource
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 from sessions.services.push.values import Push
 from sessions.services.reconcile.reading import Reading
@@ -42,7 +42,7 @@ def push_of(
         response_id=(call.response_id if call is not None else "") or None,
         is_placed=True,
         provider=sent.provider,
-        is_stateful=request.continued is not None,
+        is_stateful=request.continued is not None and sent.source is TurnSource.GATEWAY,
         prompt_estimate=sent.prompt_estimate,
         has_other_prompt=sent.has_other_prompt,
         is_repaired=sent.is_repaired,
