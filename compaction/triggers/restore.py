@@ -1,4 +1,4 @@
-"""Restore: the agent changed its tools while they did not fit the prompt, and the new ones fit."""
+"""Restore: the agent needs tools that did not fit the prompt, or has changed them to some that fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from compaction.triggers.base import Trigger
 
 TRIGGER = Trigger(
     name="restore",
-    meaning="Restored the tool definitions: the agent changed them, and the new ones fit.",
-    description="Tool definitions were removed for lack of room, the agent changes them, and the new ones "
-    "fit. At once; restores only these.",
+    meaning="Restored the tool definitions: the agent called a tool, or changed them to some that fit.",
+    description="Tool definitions were removed for lack of room, and the agent calls a tool for the first "
+    "time, or changes the definitions to some that fit. At once; the latter restores only these.",
 )

@@ -18,8 +18,8 @@ def push_is_eligible(state: SessionState, push: Push) -> bool:
 
 
 def turn_is_eligible(turn: NewTurn, push: Push) -> bool:
-    """Return whether the turn neither changes the preamble nor reports a compaction by the provider."""
-    return not turn.changes_preamble and not push.has_provider_compaction
+    """Return whether the turn changes no preamble, restores no tools and reports no compaction."""
+    return not (turn.changes_preamble or turn.needs_shed_tools or push.has_provider_compaction)
 
 
 def is_stale(state: SessionState, push: Push) -> bool:

@@ -13,7 +13,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.capabilities import capabilities_of
 from compaction.messages import Thinking
 from compaction.provider_engine import is_compacted_by_provider
-from compaction.triggers import Trigger, TriggerState, evaluate, soft, thinking
+from compaction.triggers import Trigger, TriggerState, evaluate, restore, soft, thinking
 from sessions.models import AgentSession, Compaction, TurnSource
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
@@ -103,6 +103,8 @@ def triggers_run(turn: NewTurn, push: Push) -> Triggered:
             return Triggered(compactions=(recorded,), shown=_shown(turn.session.id))
     made = [each for each in (_restored_by_preamble(turn), _cleared_by_preamble(turn, push)) if each]
     trigger = trigger_evaluate(turn)
+    if turn.needs_shed_tools and not made and (trigger is None or trigger.is_background):
+        trigger = restore.TRIGGER
     triggered = _compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
     if not made:
         return triggered

@@ -17,7 +17,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.components import TOOLS
 from compaction.continuation import Continuation
-from compaction.messages import Message, Usage
+from compaction.messages import Message, ToolCall, Usage
 from compaction.meter import Spike
 from compaction.provider_engine import ProviderReport
 from compaction.provider_summary import is_compaction
@@ -161,6 +161,13 @@ class NewTurn(Struct, frozen=True, kw_only=True):
     @property
     def changes_preamble(self) -> bool:
         return self.preamble_version != self.session.preamble_version
+
+    @property
+    def needs_shed_tools(self) -> bool:
+        """Whether the turn has the session's first tool calls, and the tool definitions had been removed."""
+        if not self.session.has_shed_tools or "tool_outputs" in self.session.context.tokens:
+            return False
+        return any(isinstance(part, ToolCall) for message in self.values for part in message.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
