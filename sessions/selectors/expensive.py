@@ -52,4 +52,6 @@ def expensive_calls(*, session: AgentSession, known: Largest = NOTHING) -> list[
     compactions = compactions_by_turn(session=session)
     missed = {each.turn: each for each in misses(points, compactions)}
     calls = {point.turn: point for point in points}
-    return [ExpensiveCall(call=calls[n], is_first=n == 0, miss=missed.get(n)) for n in turns]
+    # Turns that were pushed since the session was read have no point.
+    shown = (n for n in turns if n in calls)
+    return [ExpensiveCall(call=calls[n], is_first=n == 0, miss=missed.get(n)) for n in shown]

@@ -158,6 +158,8 @@ def test_most_expensive_calls_explain_cache_misses(member_client, project, djang
     assert "Cache miss: after a pause of 120 min" in page
     assert "Cache miss: after a compaction by the client" in page
     assert "First call" in page
+    session.turn_count = 8  # the last turns were pushed since the session was read
+    assert [row.call.turn for row in expensive_calls(session=session)][:1] == [0]
 
 
 @pytest.mark.django_db
