@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from gateway import upstream
 from gateway.callers import COMPACT, OBSERVE, Caller, Callers
 from gateway.calls import Call, kept_headers
-from gateway.compact import Compactor, Passthrough
+from gateway.compact import Compactor, Passthrough, call_forwarded
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
 from gateway.exchange import MODE, Copy, Cut, Forward, exchange
@@ -125,7 +125,7 @@ class Gateway:
         if endpoint:
             forward, served = await self._compacted(forward, call, caller, credentials)
             if served is not None:
-                call = replace(call, forwarded_estimate=served.estimate, is_repaired=served.is_repaired)
+                call = call_forwarded(call, served)
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy(most_bytes=self._most_bytes if endpoint else 0)
         self._open += 1

@@ -52,7 +52,8 @@ class Call:
     `headers` contains only the request headers that identify the session or describe the body. `is_complete`
     is false if the response was cut, by the provider or because the agent disconnected. Times are in
     milliseconds since the request was read; `at` is in seconds since 1970. `request_id` is the provider's.
-    `forwarded_estimate` is the size of the prompt that was forwarded with edits, in estimated tokens.
+    `forwarded_estimate` is the size of the prompt that was forwarded with edits, in estimated tokens, and
+    `forwarded_from` the id of its session and the number of the session's last compaction at that time.
     `has_other_prompt` is set if a prompt other than the session's was forwarded in compact mode, and
     `is_repaired` if thinking that the provider rejected, or would have rejected, was removed from the prompt.
     """
@@ -75,6 +76,7 @@ class Call:
     total_ms: int | None = None
     request_id: str = ""
     forwarded_estimate: int | None = None
+    forwarded_from: tuple[str, int] | None = None
     has_other_prompt: bool = False
     is_repaired: bool = False
 

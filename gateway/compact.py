@@ -173,6 +173,17 @@ class Compactor:
             connection.close()
 
 
+def call_forwarded(call: Call, served: Served) -> Call:
+    """Return the call with the prompt that is forwarded for it."""
+    source = served.source
+    return replace(
+        call,
+        forwarded_estimate=served.estimate,
+        forwarded_from=(source.session_id.hex, source.compaction) if source is not None else None,
+        is_repaired=served.is_repaired,
+    )
+
+
 def _put(cache: OrderedDict[K, V], key: K, value: V) -> None:
     """Add a value, and remove the oldest one if there are too many."""
     cache[key] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from django.db import DataError, IntegrityError, connection
 from django.db import Error as DatabaseError
@@ -24,7 +25,7 @@ from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Target
 from sessions.services.reconcile.history import history_reconcile
-from sessions.services.reconcile.values import Request, Sent
+from sessions.services.reconcile.values import PromptSource, Request, Sent
 
 #: How long before a call its key may have ended: the gateway checks it before it reads the request, and
 #: caches the result for some seconds.
@@ -109,9 +110,18 @@ def _sent(place: Place, answer: Answer) -> Sent:
         is_named=place.name is not None,
         source=TurnSource.GATEWAY,
         prompt_estimate=call.forwarded_estimate,
+        prompt_source=_source(call),
         has_other_prompt=call.has_other_prompt,
         is_repaired=call.is_repaired,
     )
+
+
+def _source(call: Call) -> PromptSource | None:
+    """Return where the prompt is from that was forwarded, None if it had no edits."""
+    if call.forwarded_from is None:
+        return None
+    session_id, compaction = call.forwarded_from
+    return PromptSource(UUID(session_id), compaction)
 
 
 def _usage(answer: Answer) -> tuple[Usage | None, int]:

@@ -11,9 +11,13 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 from psycopg.types.numeric import Int4
 
+from compaction.triggers import client, provider
 from sessions.models import AgentSession, Compaction, ServedPrompt
 from sessions.selectors.prompt_state import PromptState
 from sessions.store.postgres import execute, raw_connection
+
+#: The client and the provider apply their compactions to the prompt of the turn that reports them.
+_OF_OTHERS = (client.TRIGGER.name, provider.TRIGGER.name)
 
 
 def replace_served(known: LiteralString) -> LiteralString:
@@ -89,6 +93,17 @@ def _show_at_once(session_id: UUID, turn: int) -> None:
     rows = Compaction.objects.filter(session_id=session_id)
     rows.filter(turn_index=turn, first_turn=turn + 1).update(first_turn=turn)
     rows.filter(reverted_turn=turn + 1).update(reverted_turn=turn)
+
+
+def served_prompt_correct(session: AgentSession, *, turn: int, compaction: int) -> None:
+    """Show the compactions up to number `compaction` in the prompt of the call of `turn`, and no later ones.
+
+    If calls are recorded late, a session may be compacted after the prompt of a call was served, but before
+    the turns that precede that call are stored.
+    """
+    rows = Compaction.objects.filter(session=session).exclude(trigger__in=_OF_OTHERS)
+    rows.filter(number__lte=compaction, first_turn__gte=turn).update(first_turn=turn - 1)
+    rows.filter(number__gt=compaction, first_turn__lt=turn).update(first_turn=turn)
 
 
 def next_prompt_turn(session: AgentSession) -> Combinable:

@@ -418,13 +418,14 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
 @pytest.mark.slow
 def test_calls_that_are_recorded_late_cause_no_further_compactions(
     provider: Provider,
+    api: Api,
     api_key: str,
     tmp_path: Path,
     transactional_db: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No compaction can shorten messages that are not stored yet, and a reported size belongs to the prompt
-    that was forwarded, not to the one that the session would serve now.
+    that was forwarded, not to the one that the session would serve now. So does the past prompt.
     """
     is_down = False
 
@@ -450,6 +451,9 @@ def test_calls_that_are_recorded_late_cause_no_further_compactions(
     assert session.compaction_count <= 3
     calibration = Calibration.from_json(session.calibration)
     assert (calibration.reports, calibration.doubt) == (12, None)
+    for turn, received in enumerate(provider.received[1:]):
+        past = api.get(f"sessions/s/prompt/?at_turn={turn}").json()["messages"]
+        assert list(map(plain, past[:-1])) == list(map(plain, messages(received)[:-1]))
 
 
 def test_an_unexpected_error_does_not_fail_the_call(

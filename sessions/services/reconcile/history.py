@@ -44,6 +44,7 @@ from sessions.services.reconcile.reading import Reading, history_read, with_answ
 from sessions.services.reconcile.rewrites import history_rewrite, spans_kept
 from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
+from sessions.services.served_prompts import served_prompt_correct
 from sessions.store import bodies
 
 #: A plain query, because Django takes 0.5 ms to build it. It also checks the API key.
@@ -160,6 +161,9 @@ def _append(
         push = without_reported_usage(push, request.call, project_id=target.project_id)
     turn: int | None = None
     if push.messages or push.preamble is not None:
+        source = sent.prompt_source
+        if source is not None and source.session_id == session.pk:
+            served_prompt_correct(session, turn=session.turn_count, compaction=source.compaction)
         own = replace(target, session_id=session.pk)
         answer = turn_push_locked(own, push)
         assert isinstance(answer, bytes)  # the key was not stored before

@@ -91,8 +91,8 @@ class Edits:
     `edited` of these existed when the prompt was last edited. `shown` is the size of the prompt and `raw`
     that without edits, of the stored messages, in estimated tokens. `provider` are parameters for the
     provider if it compacts the session, `on_demand` if it should write a summary now. `version` identifies
-    `pieces` among those of the session. `is_regular` is set if the stored messages are valid together
-    and need no check.
+    `pieces` among those of the session, and `compaction` is the number of its last compaction. `is_regular`
+    is set if the stored messages are valid together and need no check.
     """
 
     session_id: UUID
@@ -111,6 +111,7 @@ class Edits:
     message_count: int
     in_force: tuple[int, ...]
     is_regular: bool
+    compaction: int
 
     @property
     def changes_nothing(self) -> bool:
@@ -208,7 +209,9 @@ def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
 
 def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     spans = tuple((first, end) for first, end in history.spans)
-    pieces, count, edited = _pieces(session.pk, session.edits_revision, session.snapshot_end, spans)
+    pieces, count, edited, compaction = _pieces(
+        session.pk, session.edits_revision, session.snapshot_end, spans
+    )
     params = session_provider_params(session)
     on_demand = on_demand_due(session, params)
     return Edits(
@@ -227,6 +230,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         on_demand=on_demand,
         message_count=session.message_count,
         is_regular=not session.needs_repair,
+        compaction=compaction,
         in_force=tuple(edits_in_force(session.pk)) if on_demand is not None else (),
     )
 
@@ -234,19 +238,21 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
 @lru_cache(maxsize=_CACHED)
 def _pieces(
     session_id: UUID, revision: int, end: int, spans: Sequence[tuple[int, int | None]]
-) -> tuple[Sequence[int | bytes], int, int]:
-    """Return the messages of a session's snapshot, the number of the client's messages that they replace, and
-    how many of these existed when the prompt was last edited.
+) -> tuple[Sequence[int | bytes], int, int, int]:
+    """Return the messages of a session's snapshot, the number of the client's messages that they replace, how
+    many of these existed when the prompt was last edited, and the number of the last compaction.
 
     Messages without edits are given by their index in the client's history. `revision` and `end` are those
     of the session, `spans` those of the client's history. Raises `_Changed` if the session's
     revision has changed.
     """
     outline, edited_to = snapshot_read(session_id), _edited_to(session_id, end)
+    applied = Compaction.objects.filter(session_id=session_id, state__in=Compaction.APPLIED)
+    compaction = applied.aggregate(newest=Max("number"))["newest"] or 0
     if not AgentSession.objects.filter(pk=session_id, edits_revision=revision).exists():
         raise _Changed
     if outline is None:
-        return (), 0, 0
+        return (), 0, 0, compaction
     index_of = {position: index for index, position in enumerate(span_positions(spans, end))}
     shown = [position for span in outline.spans for position in range(*span)]
     others = [(position, position + 1) for position in shown if position not in index_of]
@@ -262,7 +268,7 @@ def _pieces(
         else:
             found += (pieces[position] for position in range(*each) if position in pieces)
     count, edited = (sum(position < limit for position in index_of) for limit in (end, edited_to))
-    return tuple(found), count, edited
+    return tuple(found), count, edited, compaction
 
 
 def _edited_to(session_id: UUID, end: int) -> int:

@@ -23,6 +23,7 @@ from sessions.services.compactions.on_demand import SummaryRequested
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.served import Edits, NotServable, Reason, new_tokens
 from sessions.services.reconcile.stored import positions
+from sessions.services.reconcile.values import PromptSource
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.rawjson import element_spans, list_start, with_field
 
@@ -48,7 +49,8 @@ _ACCEPTED_MAX = 500
 class Served:
     """A request body with the edits applied; token figures are in the provider's tokens.
 
-    `estimate` is the size of the prompt in estimated tokens, if contextapp's edits determine it.
+    `estimate` is the size of the prompt in estimated tokens, and `source` where it is from, if contextapp's
+    edits determine it.
     `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
     summary that should be sent in the background. `block_session` is the session of a summary that the
     provider wrote before, if the request begins with it. `is_repaired` is set if thinking was removed that
@@ -60,6 +62,7 @@ class Served:
     tokens_before: int
     tokens_after: int
     estimate: int | None = None
+    source: PromptSource | None = None
     is_by_provider: bool = False
     betas: tuple[str, ...] = ()
     summary: SummaryNeeded | None = None
@@ -98,6 +101,7 @@ def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, 
         tokens_before=before,
         tokens_after=after,
         estimate=edits.shown + new if edits.provider is None and not is_repaired else None,
+        source=PromptSource(edits.session_id, edits.compaction),
         is_repaired=is_repaired,
     )
     follows_block = _is_block(messages)

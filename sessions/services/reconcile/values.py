@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from compaction.messages import Usage
@@ -44,6 +44,13 @@ class Status(StrEnum):
     SIDE = "side"  #: a side request outside the conversation, stored in a separate session
 
 
+class PromptSource(NamedTuple):
+    """The session whose prompt the model saw, and the number of its last compaction at that time."""
+
+    session_id: UUID
+    compaction: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """The fields of a request other than its messages.
@@ -52,7 +59,8 @@ class Sent:
     the history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
     is the partition in which a session that the client does not name is found, None over the API; `is_named`
     is set if the client names it. `call` identifies the model call of the last response in the history.
-    `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it is known.
+    `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it is known, and
+    `prompt_source` is set if contextapp's edits determined it.
     `has_other_prompt` is set if that was not the prompt of the session, `is_repaired` if it had no thinking,
     because the provider had rejected the thinking in the history.
     """
@@ -72,6 +80,7 @@ class Sent:
     source: TurnSource = TurnSource.PUSH
     call: CallIdentity | None = None
     prompt_estimate: int | None = None
+    prompt_source: PromptSource | None = None
     has_other_prompt: bool = False
     is_repaired: bool = False
 
