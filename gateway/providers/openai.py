@@ -125,7 +125,9 @@ class OpenAI(Provider):
         for event in events:
             model, id = text(event.get("model")) or model, text(event.get("id")) or id
             usage = dict(mapping(event.get("usage"))) or usage
-            for choice in items(event.get("choices"))[:1]:
+            for choice in items(event.get("choices")):
+                if choice.get("index"):
+                    continue  # another choice, which is not part of the conversation
                 delta = mapping(choice.get("delta"))
                 for name in ("content", "refusal", "reasoning_content"):
                     if part := text(delta.get(name)):

@@ -11,8 +11,8 @@ from accounts.models import Project
 from accounts.services.gateway import gateway_update
 from compaction.validation import validate
 from sessions.models import AgentSession
-from tests.gateway.double import Provider
-from tests.gateway.openai_talk import chat_stream, chat_whole
+from tests.gateway.double import Provider, Reply
+from tests.gateway.openai_talk import EVENTS, chat_stream, chat_whole
 from tests.gateway.running import Response, Running
 from tests.gateway.test_recording import stored
 
@@ -68,6 +68,14 @@ def test_calls_of_custom_tools_are_recorded(agent: Agent, is_stream: bool) -> No
     session = AgentSession.objects.get()
     assert stored(session) == agent.history
     assert session.turn_count == 2
+
+
+def test_the_first_of_several_answers_is_recorded(agent: Agent) -> None:
+    first, second = ({"role": "assistant", "content": words} for words in ("Yes.", "No, never."))
+    others = [part.replace(b'"index": 0', b'"index": 1') for part in chat_stream(second).parts[:-2]]
+    agent.provider.script = [Reply(headers=EVENTS, parts=[*others, *chat_stream(first).parts])]
+    agent.say(first)
+    assert stored(AgentSession.objects.get()) == agent.history
 
 
 class TestCompactMode:
