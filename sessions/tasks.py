@@ -13,6 +13,7 @@ from sessions.services import dispatch, reference_scans
 from sessions.services.compactions import background, recap_upgrades, sweep, triggers
 from sessions.services.imports import execution, jobs
 from sessions.services.memory import auto_proposals, auto_updates, extraction
+from sessions.services.reconcile import points
 from sessions.services.samples import jobs as samples
 from sessions.services.search import indexing
 from sessions.services.sessions import profiles, retention
@@ -62,6 +63,7 @@ def retention_run() -> None:
     jobs.import_jobs_expire()
     deliveries.deliveries_expire()
     logins.logins_expire()
+    points.points_expire()
 
 
 @shared_task(name=dispatch.IMPORT_STEP)  # type: ignore[untyped-decorator]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
-from sessions.models import AgentSession, ClientHistory
+from sessions.models import AgentSession, ClientHistory, HistoryPoint
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.find import root_of_caller
+from sessions.services.reconcile.points import points_expire
 from tests.api.statements import statements
 from tests.gateway.double import Provider
 from tests.gateway.openai_talk import chat_whole
@@ -44,12 +47,13 @@ class Agent:
         self.gateway, self.provider = gateway, provider
         self.headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk"}
         self.numbers = count()
+        self.system: str | None = None
 
     def ask(self, *messages: JSON, answer: str = ANSWER) -> JSON:
-        """Send the messages after a system prompt, and return the answer."""
+        """Send the messages after a system prompt, which differs in each call if none is set."""
         message = assistant(answer.format(next(self.numbers)))
         self.provider.otherwise = lambda received: chat_whole(message, prompt=len(received.body) // 4)
-        system = {"role": "system", "content": f"Today is day {next(self.numbers)}."}
+        system = {"role": "system", "content": self.system or f"Today is day {next(self.numbers)}."}
         body = json.dumps({"model": "gpt-5", "messages": [system, *messages]}).encode()
         response = self.gateway.call("/openai/v1/chat/completions", body, self.headers)
         assert response.status == 200, response.body
@@ -110,6 +114,36 @@ def test_a_rewind_is_a_fork(agent: Agent) -> None:
     trunk, fork = AgentSession.objects.order_by("created_at")
     assert (fork.parent, fork.forked_at) == (trunk, 5)
     assert (stored(trunk)[1:], stored(fork)[1:]) == (history, rewound)
+
+
+@pytest.mark.parametrize("kept", [[], [user("Begin.")]], ids=["last", "first and last"])
+def test_an_agent_that_drops_its_first_messages(agent: Agent, kept: list[JSON]) -> None:
+    """It also does so after its points have expired: its next request begins with the whole last one."""
+    agent.system = "You are a reader."
+    history, sent = [*kept], [*kept]
+    for number in range(6):
+        if number == 5:
+            points_expire(now=timezone.now() + timedelta(days=31))
+            assert not HistoryPoint.objects.exists()
+        else:
+            sent = [*kept, *sent[len(kept) :][-4:]]
+        sent.append(user(f"Read file {number}."))
+        sent.append(agent.ask(*sent))
+        history += sent[-2:]
+    session = only_session(turns=6)
+    assert stored(session)[1:] == history
+
+
+def test_another_agent_that_gets_the_end_of_a_conversation_has_its_own_session(agent: Agent) -> None:
+    agent.system, history = "You are a reader.", list[JSON]()
+    for number in range(4):
+        history.append(user(f"Read file {number}."))
+        history.append(agent.ask(*history))
+    agent.system = "Is the answer polite?"
+    agent.ask(*history[-2:], user("Check."))
+    agent.system = "You are a reader."
+    agent.ask(user("Read file 3."), assistant("Another answer. " * 9), user("Go on."))
+    assert [session.turn_count for session in AgentSession.objects.order_by("created_at")] == [4, 1, 1]
 
 
 def test_other_conversations_with_the_same_beginning(agent: Agent) -> None:

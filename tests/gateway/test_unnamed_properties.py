@@ -63,6 +63,8 @@ class Agent:
 
     def step(self, project: Project, words: str) -> None:
         """Make a call, and add the answer and the next question to the history."""
+        if self.kind == "window":
+            self.history = self.history[-5:]
         sent = [*self.history]
         if self.kind == "once":
             sent.append(user(f"It is {next(NUMBERS)}. <{self.name}>"))
@@ -82,7 +84,7 @@ def names(session: AgentSession) -> set[str]:
     return {name for each in words for name in re.findall("<.>", each)}
 
 
-kinds = st.sampled_from(["plain", "once", "longer"])
+kinds = st.sampled_from(["plain", "once", "longer", "window"])
 schedules = st.lists(st.integers(0, 3), min_size=8, max_size=20)
 
 

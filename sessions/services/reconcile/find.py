@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from compaction.histories import Change, leading_system
+from compaction.identity import canonical
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory
-from sessions.services.reconcile.points import root_of_points
-from sessions.services.reconcile.reading import history_read
+from sessions.selectors.stored_rows import messages_load
+from sessions.services.reconcile.matching import histories_of, history_match
+from sessions.services.reconcile.new_turn import preamble_hash_of
+from sessions.services.reconcile.points import root_of_points, roots_of_last_answer
+from sessions.services.reconcile.reading import Reading, history_read
+from sessions.services.reconcile.values import Sent
+from sessions.store.bodies import json_value
 
 #: Maximum number of new messages with which a client is still recognized.
 _MOST_NEW = 100
@@ -19,8 +26,8 @@ def root_of_caller(
     """Return the session that the body continues, None if there is none.
 
     That is the one whose whole history the body begins with, or else the one with which it shares the longest
-    history up to an answer. `caller` is the partition: histories of other callers are not found. Raises
-    `BadJson` or `InvalidHistory`.
+    history up to an answer, or else the one whose history it contains without the beginning. `caller` is the
+    partition: histories of other callers are not found. Raises `BadJson` or `InvalidHistory`.
     """
     reading = history_read(body, histories=(), redaction=redaction)
     digests = reading.digests[1:][-_MOST_NEW:]
@@ -33,7 +40,33 @@ def root_of_caller(
     )
     if longer is not None:
         return AgentSession.objects.filter(pk=longer).first()
-    return whole.root if whole is not None else None
+    if whole is not None:
+        return whole.root
+    return _root_of_trimmed(reading, project_id=project_id, caller=caller)
+
+
+def _root_of_trimmed(reading: Reading, *, project_id: UUID, caller: bytes) -> AgentSession | None:
+    """Return the session whose client has dropped the beginning of its history, or None.
+
+    The request has the end of the whole last history, and the same system prompt and tools: another agent may
+    get the last messages of a conversation, for example to check them.
+    """
+    roots = roots_of_last_answer(reading, project_id=project_id, caller=caller)
+    root = AgentSession.objects.filter(pk=roots.pop()).first() if len(roots) == 1 else None
+    if root is None:
+        return None
+    matched = history_match(histories_of(root), reading, Sent())
+    is_trimmed = matched.comparison.change in {Change.TRIMMED, Change.COMPACTED}
+    is_same = bytes(matched.history.preamble_hash) == (preamble_hash_of(reading) or b"")
+    return root if is_trimmed and is_same and _has_system_of(matched.session, reading) else None
+
+
+def _has_system_of(session: AgentSession, reading: Reading) -> bool:
+    """Return whether a request has the system messages of a session. Their hashes ignore the text."""
+    sent = reading.values[: leading_system(reading.values)]
+    rows = messages_load(session.pk, [(0, len(sent) + 1)])
+    stored = [json_value(row.data) for row in rows]
+    return [*map(canonical, stored[: leading_system(stored)])] == [*map(canonical, sent)]
 
 
 def has_other_conversation(session: AgentSession, conversation: str) -> bool:

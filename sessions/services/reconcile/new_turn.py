@@ -65,12 +65,20 @@ def _ingested(
     ], found
 
 
+def preamble_hash_of(reading: Reading) -> bytes | None:
+    """Return the hash of the system prompt and tools of a request, None if it has none."""
+    system, tools = reading.fields.get("system"), reading.fields.get("tools")
+    if system is None and tools is None:
+        return None
+    return bodies.content_hash(bodies.json_bytes([system, tools]))
+
+
 def _preamble(history: ClientHistory, reading: Reading) -> tuple[NewPreamble | None, bytes]:
     """Return the system prompt and tools if they have changed since the last request, and their hash."""
     system, tools = reading.fields.get("system"), reading.fields.get("tools")
-    if system is None and tools is None:
+    found = preamble_hash_of(reading)
+    if found is None:
         return None, bytes(history.preamble_hash)
-    found = bodies.content_hash(bodies.json_bytes([system, tools]))
     if found == bytes(history.preamble_hash):
         return None, found
     return preamble_ingest(system, tools, redaction=reading.redaction)[0], found

@@ -4,13 +4,19 @@ After each answer, its points are stored: the digest of the history up to the an
 without the last messages before it, which the client may leave out or edit later. A request continues the
 session with which it shares the longest history up to an answer of the model. Another conversation may
 begin with the same question, but it gets a different answer.
+
+One more point is the digest of the last question and its answer alone. It finds the session of a client that
+drops the beginning of its history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import LiteralString, NamedTuple
 from uuid import UUID
+
+from django.utils import timezone
 
 from compaction.histories import ONCE_MAX, is_answer, leading_system
 from compaction.identity import canonical, history_digest
@@ -27,6 +33,12 @@ _COMPARED = 20
 #: Minimum size, in bytes, of an answer that identifies a session although other messages before it differ. A
 #: tool call has at least an id, a name and arguments.
 _DISTINCTIVE = 60
+
+#: `omitted` of the points with the last question and its answer only.
+_END = 32_767
+
+#: How long points are kept. A request that begins with the whole last history is recognized without them.
+_KEPT = timedelta(days=30)
 
 #: The longest history comes first, then a complete one, then one that was not continued since.
 _FIND: LiteralString = """
@@ -65,10 +77,30 @@ def points_save(history: ClientHistory, reading: Reading, *, answers: int) -> No
         if last < leading or is_answer(reading.values[last]):
             break
         found.setdefault(history_digest(reading.hashes[end:], start=reading.digests[last]), omitted)
+    HistoryPoint.objects.filter(history=history, omitted=_END).delete()
+    if end > leading and not is_answer(reading.values[end - 1]):
+        found.setdefault(history_digest(reading.hashes[end - 1 :]), _END)
     HistoryPoint.objects.bulk_create(
         HistoryPoint(history=history, digest=digest, omitted=omitted, at=history.updated_at)
         for digest, omitted in found.items()
     )
+
+
+def points_expire(*, now: datetime | None = None) -> None:
+    """Delete old points."""
+    HistoryPoint.objects.filter(at__lt=(now or timezone.now()) - _KEPT).delete()
+
+
+def roots_of_last_answer(reading: Reading, *, project_id: UUID, caller: bytes) -> set[UUID]:
+    """Return the ids of the sessions that ended with the last question and answer in a request."""
+    values = reading.values
+    end = next((at for at in range(len(values), 0, -1) if is_answer(values[at - 1])), 0)
+    first = _first_answer(reading, end)
+    if first <= leading_system(values) or not _is_distinctive(reading, first, end):
+        return set()
+    digest = history_digest(reading.hashes[first - 1 : end])
+    rows = rows_fetch(_FIND, [[end], [digest], [_END], [_END], caller, project_id, _COMPARED])
+    return {root for _, root, _ in rows}
 
 
 def root_of_points(reading: Reading, *, project_id: UUID, caller: bytes, after: int) -> UUID | None:
@@ -99,14 +131,25 @@ def _wanted(reading: Reading, after: int) -> Iterator[_Wanted]:
         if not is_answer(values[end - 1]):
             end -= 1
             continue
-        first = end - 1
-        while first > leading and is_answer(values[first - 1]):
-            first -= 1
+        first = _first_answer(reading, end)
         # Before the user's first message, the application has written the answer.
         if first > leading and (end <= _SEARCHED or end > len(values) - _SEARCHED):
-            is_distinctive = sum(len(canonical(value)) for value in values[first:end]) >= _DISTINCTIVE
+            is_distinctive = _is_distinctive(reading, first, end)
             yield _Wanted(end, reading.digests[end], 0, ONCE_MAX if is_distinctive else 0)
             if is_distinctive:
                 digest = history_digest(reading.hashes[first:end], start=reading.digests[first - 1])
                 yield _Wanted(end, digest, 1, ONCE_MAX)
         end = first
+
+
+def _first_answer(reading: Reading, end: int) -> int:
+    """Return the index of the first of the answers before `end`, which follow each other."""
+    first = end
+    while first > 0 and is_answer(reading.values[first - 1]):
+        first -= 1
+    return first
+
+
+def _is_distinctive(reading: Reading, first: int, end: int) -> bool:
+    """Return whether no other conversation is likely to have the same answer."""
+    return sum(len(canonical(value)) for value in reading.values[first:end]) >= _DISTINCTIVE
