@@ -64,12 +64,20 @@ def test_no_page_is_cached(ids: dict[str, Any], owner_client: Client, subtests: 
             assert "no-store" in response["Cache-Control"]
 
 
-def test_foreign_hosts_are_rejected(ids: dict[str, Any], owner_client: Client, subtests: Any) -> None:  # noqa: F811
+def test_foreign_hosts_are_rejected(
+    ids: dict[str, Any],  # noqa: F811
+    owner_client: Client,
+    subtests: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     for route, pattern in PAGES:
         with subtests.test(route):
             response = owner_client.get(address_of(pattern, ids), headers={"Host": "evil.example"})
             assert response.status_code == 400
             assert "CONTEXTAPP_ALLOWED_HOSTS" in response.text
+    lines = caplog.text.splitlines()
+    assert len(lines) == len(caplog.records)
+    assert all("evil.example" in line and " CONTEXTAPP_ALLOWED_HOSTS" in line for line in lines)
 
 
 def test_a_login_does_not_redirect_to_another_site(member: User) -> None:

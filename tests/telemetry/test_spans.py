@@ -123,6 +123,7 @@ class TestInstrumentations:
         )
         assert list(usage) == [(12, 4_000, 300, 57)] * 2
         assert (session.format, session.agent, session.tags) == ("anthropic", "shop", ["team.id:growth"])
+        assert session.title == "List the files."
         assert session.preambles.get().tools is not None
         assert session.cost_microusd > 0
 

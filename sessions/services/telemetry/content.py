@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from importers.values import request_of, text_of
+from redaction import redact
 from sessions.models import AgentSession, TurnSource
 from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
@@ -15,6 +17,7 @@ from sessions.services.reconcile.values import InvalidHistory, Reconciled, Reque
 from sessions.services.telemetry.values import Destination
 from sessions.store.bodies import json_bytes
 from sessions.store.rawjson import BadJson
+from sessions.store.text import storable
 from telemetry.values import Conversation, ModelCall
 
 
@@ -40,6 +43,16 @@ def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination
     if destination.has_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
     return reconciled
+
+
+def request_in(call: ModelCall, destination: Destination) -> str:
+    """Return the message of the user that states the task, without secrets. "" if there is none."""
+    words = ""
+    for message in call.content.messages if call.content is not None else ():
+        if message.get("role") == "user":
+            words = request_of(words, text_of(message.get("content")))
+    clean, _ = redact(words, redaction=destination.redaction)
+    return storable(clean)
 
 
 def session_continued(destination: Destination, content: Conversation) -> AgentSession | None:

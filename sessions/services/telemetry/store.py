@@ -19,7 +19,12 @@ from sessions.services.calls.append import ReportedCall, call_append
 from sessions.services.calls.complete import call_correct
 from sessions.services.calls.match import family_of, has_usage, turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
-from sessions.services.telemetry.content import NotStorable, call_reconcile, session_continued
+from sessions.services.telemetry.content import (
+    NotStorable,
+    call_reconcile,
+    request_in,
+    session_continued,
+)
 from sessions.services.telemetry.redact_reports import report_redact
 from sessions.services.telemetry.sessions import line_locked, session_locked, title_set
 from sessions.services.telemetry.values import Destination, Stored
@@ -131,6 +136,8 @@ class _SessionReports:
             return
         self._complete |= {call.id, call.response_id} - {""}
         self._root.refresh_from_db()
+        if not self._root.title:
+            title_set(self._root, request_in(call, self._destination))
         if reconciled.turn is None:  # all messages were stored before, but not the call
             self._append(call)
 
