@@ -108,7 +108,7 @@ def test_the_history_is_stored_once_and_the_model_sees_a_compacted_prompt(
     assert _is_alone(served_url, api_key, name)
 
 
-def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
+def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result_and_images_are_stored(
     frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
 ) -> None:
     name = uuid4().hex
@@ -116,9 +116,12 @@ def test_a_failed_call_of_pydantic_ai_has_its_error_as_its_result(
     assert frameworks.run_agent("pydantic_ai_history", **given) == ANSWER
     session = ContextApp(served_url, api_key).session(name)
     stored = [message for turn in session.turns() for message in turn["messages"]]
-    assert [message["role"] for message in stored[:4]] == ["user", "assistant", "tool", "user"]
+    assert [message["role"] for message in stored[:6]] == ["user", *["assistant", "tool"] * 2, "user"]
     assert stored[2]["tool_call_id"] == "failed"
     assert "is not a number" in stored[2]["content"]
+    [text, image] = next(each["content"] for each in stored if each.get("tool_call_id") == "scan")
+    assert text["text"] == "A scan:"
+    assert image["image_url"]["url"].startswith("data:image/png;base64,")
 
 
 def test_requests_of_pydantic_ai_that_are_shown_in_part_keep_system_prompts_and_images(
@@ -173,6 +176,13 @@ def test_litellm_stores_refusals_and_content_of_its_own_and_creates_a_deleted_se
     session = ContextApp(served_url, admin_key).session(name)
     stored = [message for turn in session.turns() for message in turn["messages"]]
     assert [message["role"] for message in stored] == ["user", "assistant", "user", "assistant"]
+
+
+def test_an_agent_continues_after_its_session_was_deleted(
+    frameworks: Frameworks, served_url: str, admin_key: str, provider: Provider
+) -> None:
+    given = {"url": served_url, "key": admin_key, "session": uuid4().hex, "provider": provider.url}
+    assert frameworks.run_agent("pydantic_ai_deleted", **given) == "I read 3 messages."
 
 
 def test_a_later_process_continues_the_history_from_which_the_agents_sdk_took_items_back(

@@ -24,6 +24,7 @@ class Session:
     def __init__(self, transport: Transport, id: str) -> None:
         self.id = id
         self.transport = transport
+        self.was_found = False  # whether a call to `sync` has succeeded
         self._cached: dict[tuple[object, ...], tuple[str, bytes]] = {}
 
     def __repr__(self) -> str:
@@ -116,6 +117,7 @@ class Session:
             compacted=compacted,
         )
         response = self._call("POST", "reconcile", body=body, query={"format": format}, repeatable=True)
+        self.was_found = True
         return Prompt.read(response.data)
 
     def turns(self, *, last: int | None = None) -> Iterator[types.Turn]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from contextapp_client.errors import ConnectionFailed, RateLimited, ServerError, Unavailable
+from contextapp_client.errors import ConnectionFailed, NotFound, RateLimited, ServerError, Unavailable
 from contextapp_client.session import Session
 from contextapp_client.types import Format
 
@@ -46,8 +46,8 @@ def compact(
     `session` may be a function that creates it. `reconciled` receives the id of the session that contains
     the history, which may be a fork. `fields` are passed to `Session.sync`. Items that contextapp
     left unchanged are returned unmodified, with everything that messages do not contain. While contextapp
-    does not respond, returns all items and logs a warning. Raises the other exceptions of
-    `contextapp_client.errors`.
+    does not respond, or if `session` was deleted after an earlier call, returns all items and logs a
+    warning. Raises the other exceptions of `contextapp_client.errors`.
     """
     encoded = [codec.encode(item) for item in items]
     messages = [message for group in encoded for message in group]
@@ -60,6 +60,11 @@ def compact(
             reconciled(prompt.reconciled["session"])
     except (ConnectionFailed, RateLimited, ServerError, Unavailable) as error:
         _logger.warning("contextapp did not respond, so the model receives the whole history: %s", error)
+        return list(items)
+    except NotFound as error:
+        if not isinstance(session, Session) or not session.was_found:
+            raise
+        _logger.warning("the session was deleted, so the model sees the whole history: %s", error)
         return list(items)
     shown = prompt.params["input" if codec.format == "openai-responses" else "messages"]
     return _restore(items, encoded, shown, codec)

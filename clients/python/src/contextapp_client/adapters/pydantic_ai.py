@@ -157,7 +157,7 @@ def _thinking_part(block: dict[str, Any], provider: str | None) -> ThinkingPart:
 def _request_part(part: Any) -> Message | None:
     """Return a part as a message, or None if it is a system prompt or a setting."""
     if isinstance(part, ToolReturnPart):
-        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": _tool_content(part)}
     if isinstance(part, UserPromptPart):
         return {"role": "user", "content": _user_content(part.content)}
     if not hasattr(part, "model_response"):
@@ -165,6 +165,13 @@ def _request_part(part: Any) -> Message | None:
     if getattr(part, "tool_name", None):  # in histories of earlier versions, the result of a call
         return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response()}
     return {"role": "user", "content": part.model_response()}
+
+
+def _tool_content(part: ToolReturnPart) -> Any:
+    """Return the text of a result, or a list of its text and its files."""
+    text = part.model_response_str()
+    files = [_block(file) for file in part.files]
+    return [*([{"type": "text", "text": text}] if text else ()), *files] if files else text
 
 
 def _user_content(content: Any) -> Any:
