@@ -27,7 +27,8 @@ def is_chat_message(value: Any) -> bool:
     """Return whether this is a message in OpenAI's chat format."""
     return (
         isinstance(value, Mapping)
-        and value.get("role") in _KEYS
+        and isinstance(value.get("role"), str)
+        and value["role"] in _KEYS
         and (value.get("content") is None or isinstance(value["content"], str | list))
         and ("content" in value or "tool_calls" in value)
     )

@@ -95,6 +95,8 @@ class _Rollout:
         self._started_at = self._started_at or at
         kind = record.get("type")
         if kind in _LINES:
+            if not isinstance(record["payload"], Mapping):
+                raise TypeError("`payload` is not an object")
             self._take_line(line, kind, record["payload"], at)
         elif kind in _ITEMS:
             self._take_item(line, record, at)

@@ -17,7 +17,7 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .calls import conversation_id
 from .chat import call_ids, tool_call
 from .gemini_parts import chat_content, result_text
-from .jsonlines import Record, read_records, values
+from .jsonlines import Record, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
@@ -59,7 +59,7 @@ class GeminiCliImporter:
 
         yield from read_records(log, values(log), take)
         if recording.id:
-            yield recording.session(log)
+            yield from recording.read(log)
         if checkpoint.mark:
             yield checkpoint.session(log)
 
@@ -71,6 +71,9 @@ class _Recording:
         self.id = ""
         self._facts: dict[str, Any] = {}
         self._entries: dict[str, Mapping[str, Any] | None] = {}
+        self._turns = TurnBuilder()
+        self._opening = self._model = ""
+        self._is_compacted = False
 
     def take(self, value: Mapping[str, Any]) -> None:
         """Read one record: metadata, a message, or a change to either."""
@@ -91,29 +94,33 @@ class _Recording:
         for message in messages:
             self._entries[str(message["id"])] = message
 
-    def session(self, log: LogFile) -> ImportedSession:
-        turns = TurnBuilder()
-        opening, model, compacted = "", "", False
-        for key, entry in self._entries.items():
-            if entry is None:
-                turns.compacted(ClientCompaction(trigger="auto"))
-                compacted = True
-            elif entry.get("type") == "user":
-                message = _user(entry, key, is_summary=compacted)
-                compacted = False
-                opening = opening or ("" if message.is_meta else text_of(message.body["content"]))
-                turns.add(message)
-            elif entry.get("type") == "gemini":
-                model = str(entry.get("model") or model)
-                _answer(turns, entry, key)
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        """Yield the damaged messages, then the session."""
+        yield from take_messages(log, self._entries.items(), lambda _, item: self._add(*item))
+        yield self._session(log)
+
+    def _add(self, key: str, entry: Mapping[str, Any] | None) -> None:
+        if entry is None:
+            self._turns.compacted(ClientCompaction(trigger="auto"))
+            self._is_compacted = True
+        elif entry.get("type") == "user":
+            message = _user(entry, key, is_summary=self._is_compacted)
+            self._is_compacted = False
+            self._opening = self._opening or ("" if message.is_meta else text_of(message.body["content"]))
+            self._turns.add(message)
+        elif entry.get("type") == "gemini":
+            self._model = str(entry.get("model") or self._model)
+            _answer(self._turns, entry, key)
+
+    def _session(self, log: LogFile) -> ImportedSession:
         folders = self._facts.get("directories")
         return ImportedSession(
             external_id=self.id,
             format="openai",
             agent="gemini-cli",
-            turns=turns.turns(),
-            model=model,
-            title=str(self._facts.get("summary") or "") or title_of(opening),
+            turns=self._turns.turns(),
+            model=self._model,
+            title=str(self._facts.get("summary") or "") or title_of(self._opening),
             parent_external_id=_parent(log) if self._facts.get("kind") == "subagent" else None,
             started_at=time_of(self._facts.get("startTime")),
             metadata={"cwd": str(folders[0])} if isinstance(folders, list) and folders else {},

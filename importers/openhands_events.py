@@ -8,13 +8,13 @@ observation follows its action.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, chat_usage, tool_call
-from .jsonlines import Record, read_records, values
+from .jsonlines import Record, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
@@ -65,17 +65,20 @@ class OpenHandsEventsImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         runs: list[_Run] = []
+        damages: list[Damage] = []
 
         def take(record: Record) -> None:
             if _is_event(record.value):  # one event per file, or per line
                 if not runs:
                     runs.append(_Run({}))
-                runs[-1].take([record.value])
+                runs[-1].take(record.value)
             else:
-                runs.append(_Run(mapping_of(record.value)))
-                runs[-1].take(_events(record.value))
+                run = _Run(mapping_of(record.value))
+                runs.append(run)
+                damages.extend(take_messages(log, _events(record.value), lambda _, event: run.take(event)))
 
         yield from read_records(log, values(log), take)
+        yield from damages
         for number, run in enumerate(runs, start=1):
             yield run.session(log, number if len(runs) > 1 else 0)
 
@@ -95,18 +98,17 @@ class _Run:
         self._call_of_event: dict[Any, str] = {}
         self._last_call = ""
 
-    def take(self, events: Sequence[Mapping[str, Any]]) -> None:
-        for event in events:
-            self._count += 1
-            if "observation" in event:
-                self._observation(event)
-            elif event.get("action") == "system":
-                arguments = _arguments(event)
-                self._system, self._tools = arguments.get("content"), arguments.get("tools")
-            elif event.get("action") == "condensation":
-                self._turns.compacted(ClientCompaction(trigger="auto"))
-            elif event.get("action") not in _INTERNAL:
-                self._action(event)
+    def take(self, event: Mapping[str, Any]) -> None:
+        self._count += 1
+        if "observation" in event:
+            self._observation(event)
+        elif event.get("action") == "system":
+            arguments = _arguments(event)
+            self._system, self._tools = arguments.get("content"), arguments.get("tools")
+        elif event.get("action") == "condensation":
+            self._turns.compacted(ClientCompaction(trigger="auto"))
+        elif event.get("action") not in _INTERNAL:
+            self._action(event)
 
     def _action(self, event: Mapping[str, Any]) -> None:
         arguments = _arguments(event)

@@ -62,7 +62,7 @@ class _Reading:
     def session(self, log: LogFile, value: Mapping[str, Any]) -> ImportedSession:
         info = mapping_of(value.get("info"))
         stats = mapping_of(info.get("model_stats"))
-        opening = next((text_of(body["content"]) for body in self._bodies if body["role"] == "user"), "")
+        opening = next((text_of(body.get("content")) for body in self._bodies if body["role"] == "user"), "")
         metadata: dict[str, Any] = {
             key: info[key] for key in ("exit_status", "submission") if isinstance(info.get(key), str)
         }

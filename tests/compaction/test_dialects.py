@@ -310,6 +310,7 @@ def test_response_fields_are_not_sent_to_anthropic() -> None:
         [{"role": "user", "content": None}],
         [{"role": "assistant", "content": None, "tool_calls": [None, "x", {}]}],
         [{"role": "tool", "content": {"a": 1}}],
+        [{"role": ["user"], "content": "x"}],
         [{"role": 7, "content": [None, "x", {}, {"type": "text"}, {"type": "tool_use"}]}],
         [{"role": "assistant", "content": [{"type": "tool_use", "id": "a b", "name": "", "input": "x"}]}],
         [{"role": "user", "content": ""}, assistant(""), user("  ")],

@@ -40,6 +40,13 @@ def test_a_recording_becomes_turns_with_usage_in_disjoint_parts() -> None:
     assert bodies(session)[3] == {"role": "tool", "tool_call_id": "c1", "content": "x = 1"}
 
 
+def test_a_damaged_message_does_not_hide_the_others() -> None:
+    messages = [REQUEST, answer("m2", "", toolCalls=["c1"]), answer("m3", "Done.")]
+    [session], [damage] = read(document({**FACTS, "messages": messages}), "gemini-cli")
+    assert [body["content"] for body in bodies(session)] == ["Fix the parser", "Done."]
+    assert damage.reason.startswith("message 2")
+
+
 def test_the_last_record_of_a_message_is_used() -> None:
     log = jsonl(
         {**FACTS, "messages": []},

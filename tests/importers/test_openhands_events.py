@@ -126,3 +126,11 @@ def test_a_condensation_is_the_clients_compaction() -> None:
     later = {"id": 12, "source": "user", "action": "message", "args": {"content": "And now?"}}
     [session], _ = read(document([*STREAM, condensed, later]), "openhands-events")
     assert session.turns[-1].client_compaction is not None
+
+
+def test_a_damaged_event_does_not_hide_the_others() -> None:
+    events = [*STREAM[:2], {"action": "run", "args": {}, "tool_call_metadata": 5, "id": []}, *STREAM[3:]]
+    [session], [damage] = read(document({"history": events}), "openhands-events")
+    [whole], _ = read(document({"history": STREAM}), "openhands-events")
+    assert bodies(session) == bodies(whole)
+    assert damage.reason.startswith("message 3")

@@ -148,6 +148,15 @@ def test_codex_rollout() -> None:
     assert validate(bodies(session), "openai-responses") == ()
 
 
+def test_codex_a_damaged_line_does_not_hide_the_others() -> None:
+    ask = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]}
+    log = jsonl(
+        {"type": "session_meta", "payload": "cx-1"}, {"type": "response_item", "payload": ask}, name="r.jsonl"
+    )
+    [session], [damage] = read(log, "codex")
+    assert (session.external_id, bodies(session), damage.line) == ("r", [ask], 1)
+
+
 def test_codex_keeps_the_compaction_of_its_provider() -> None:
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "opaque"}
     log = jsonl(
@@ -229,7 +238,11 @@ def test_a_log_that_grows_by_a_conversation_keeps_its_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"hello", b"[]", b"{}", b"[[]]", b'{"messages": []}', b"\x00\xff", b"3"]
+    "data",
+    [
+        *(b"", b"hello", b"[]", b"{}", b"[[]]", b'{"messages": []}', b"\x00\xff", b"3"),
+        b'{"role": [], "content": "x"}',
+    ],
 )
 def test_a_file_that_is_not_a_log_is_not_recognized(data: bytes) -> None:
     assert recognize(LogFile(name="x.json", data=data)) is None

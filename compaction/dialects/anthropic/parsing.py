@@ -30,8 +30,8 @@ def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinn
         return non_object_message(
             item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
         )
-    name = item.get("role")
-    role = _ROLES.get(name, Role.USER) if isinstance(name, str) else Role.USER
+    name = as_text(item.get("role"))
+    role = _ROLES.get(name, Role.USER)
     parts, sound = _parts(item.get("content"), role)
     return Message(
         position=position,

@@ -44,8 +44,8 @@ def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinn
         return non_object_message(
             item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
         )
-    name = item.get("role")
-    role = _ROLES.get(name) if isinstance(name, str) else None
+    name = as_text(item.get("role"))
+    role = _ROLES.get(name)
     if name == "function":
         item, role = {**item, "tool_call_id": function_id(item.get("name"))}, Role.TOOL
     parts = _answer(item) if role is Role.TOOL else _parts(item, role)

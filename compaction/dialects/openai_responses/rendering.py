@@ -56,7 +56,7 @@ def message_json(message: Message) -> list[Item]:
 
 def _role(message: Message, native: bool) -> str:
     role = message.source.get("role") if native and message.source is not None else None
-    if role in ROLES and role != "developer":
+    if isinstance(role, str) and role in ROLES and role != "developer":
         role = None  # the role of an edited message may have changed
     if role == "developer" and message.role is Role.SYSTEM:
         return "developer"
