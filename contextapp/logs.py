@@ -14,9 +14,7 @@ def logging_settings(level: str) -> dict[str, Any]:
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "filters": {
-            "own_setting": {"()": "django.utils.log.CallbackFilter", "callback": _with_own_setting}
-        },
+        "filters": {"own_setting": {"()": "django.utils.log.CallbackFilter", "callback": _with_own_setting}},
         "loggers": {
             # Responses such as 404 are not worth a log line.
             "django.request": {"level": "ERROR"},

@@ -48,7 +48,8 @@ class ImportedMessage:
     `source_id` identifies the message in its session and does not change when the log grows. `is_meta` marks
     messages that the client inserted (reminders, command output): they are model input, but not typed by a
     user. `is_summary` marks the client's summary at the start of a compacted context. `is_pinned` marks
-    messages that no compaction edits.
+    messages that no compaction edits. `omitted_from` is set for messages that the client sent only once: the
+    number of messages of the session from which on a longer prompt does not contain it.
     """
 
     body: Mapping[str, Any]
@@ -57,6 +58,7 @@ class ImportedMessage:
     is_meta: bool = False
     is_summary: bool = False
     is_pinned: bool = False
+    omitted_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

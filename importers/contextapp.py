@@ -6,6 +6,7 @@ type `contextapp-session`. The newest system prompt and tools apply to the whole
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,9 @@ from .values import MAX_MICROUSD, count_of, mapping_of, time_of, tokens_of
 VERSION = 1
 
 _SESSION = "contextapp-session"
+
+#: Maximum number of messages of a session.
+_MAX_POSITION = 2**31 - 1
 
 #: Maximum duration of a call in milliseconds: one day.
 _MAX_MS = 86_400_000
@@ -96,7 +100,7 @@ class _Session:
             external_id=self.id,
             format=str(facts.get("format") or DEFAULT),
             agent=str(facts.get("agent") or ""),
-            turns=[turn.imported() for turn in self._turns.values()],
+            turns=self._imported_turns(),
             model=str(facts.get("model") or ""),
             title=str(facts.get("title") or ""),
             parent_external_id=str(parent) if parent else None,
@@ -110,8 +114,27 @@ class _Session:
             comments=self._comments,
         )
 
+    def _imported_turns(self) -> list[ImportedTurn]:
+        """Return the turns. `omitted_from` counts only the messages that could be read."""
+        read = sorted(self._positions)
+        turns = [turn.imported() for turn in self._turns.values()]
+        return [
+            replace(
+                turn,
+                messages=[
+                    replace(message, omitted_from=bisect_left(read, message.omitted_from))
+                    if message.omitted_from is not None
+                    else message
+                    for message in turn.messages
+                ],
+            )
+            for turn in turns
+        ]
+
     def _new_message(self, record: Mapping[str, Any]) -> ImportedMessage:
-        position = record["position"]
+        position = count_of(record["position"], _MAX_POSITION)
+        if position is None:
+            raise ValueError("`position` is not a number of a message")
         if position in self._positions:
             raise ValueError(f"the message at position {position} appears twice")
         message = _message(record)
@@ -172,6 +195,7 @@ def _message(record: Mapping[str, Any]) -> ImportedMessage:
         is_meta=record.get("is_meta") is True,
         is_summary=record.get("is_summary") is True,
         is_pinned=record.get("pinned") is True,
+        omitted_from=count_of(record.get("omitted_from"), _MAX_POSITION),
     )
 
 

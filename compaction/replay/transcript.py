@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
@@ -88,8 +88,15 @@ def transcript_of(
     turns: Iterable[RecordedTurn],
     model: str = "",
     cache_seconds: int = FIVE_MINUTES,
+    omitted: Collection[int] = (),
 ) -> Transcript:
-    """Return the transcript of recorded turns, in order."""
+    """Return the transcript of recorded turns, in order.
+
+    `omitted` are the positions of messages that the client sent only once. They are left out, because they
+    were part of a single prompt.
+    """
+    if omitted:
+        messages, turns = _without(messages, turns, omitted)
     return Transcript(
         name=name,
         format=format,
@@ -97,6 +104,17 @@ def transcript_of(
         calls=tuple(_calls(messages, turns)),
         model=model,
         cache_seconds=cache_seconds,
+    )
+
+
+def _without(
+    messages: Sequence[Message], turns: Iterable[RecordedTurn], omitted: Collection[int]
+) -> tuple[Sequence[Message], Iterable[RecordedTurn]]:
+    kept = [message for message in messages if message.position not in omitted]
+    before = [*accumulate((message.position not in omitted for message in messages), initial=0)]
+    return (
+        [replace(message, position=position) for position, message in enumerate(kept)],
+        [replace(turn, first=before[turn.first], end=before[turn.end]) for turn in turns],
     )
 
 

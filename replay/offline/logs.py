@@ -38,11 +38,13 @@ def log_transcripts(source: LogSource) -> Iterator[Transcript]:
 def log_transcript(session: ImportedSession) -> Transcript:
     """Return the transcript of a logged session. Raises FormatError for a message in another format."""
     messages: list[Message] = []
+    omitted: set[int] = set()
     turns: list[RecordedTurn] = []
     beside = _tokens(session.system) + _tokens(session.tools)
     for index, turn in enumerate(session.turns):
         bodies = [dict(message.body) for message in turn.messages]
         first = len(messages)
+        omitted |= {n for n, each in enumerate(turn.messages, start=first) if each.omitted_from is not None}
         messages += dialects.parse_mixed(
             bodies, default=session.format, counter=counter(), start_position=first, turn=index
         )
@@ -65,6 +67,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
         turns=turns,
         model=session.model,
         cache_seconds=HOUR if hour else FIVE_MINUTES,
+        omitted=omitted,
     )
 
 

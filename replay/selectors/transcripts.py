@@ -14,7 +14,7 @@ from sessions.selectors.stored_rows import message_batches
 
 def session_transcript(session: AgentSession) -> Transcript:
     """Return the transcript of a session. Reads the whole history, so only workers call it."""
-    messages = [row.value(session.format) for rows, _ in message_batches(session) for row in rows]
+    rows = [row for batch, _ in message_batches(session) for row in batch]
     turns = list(session.turns.order_by("index"))
     fixed_tokens = {
         preamble.version: preamble.system_tokens + preamble.tools_tokens
@@ -23,10 +23,11 @@ def session_transcript(session: AgentSession) -> Transcript:
     return transcript_of(
         name=session.title or session.external_id,
         format=get_dialect(session.format).name,
-        messages=messages,
+        messages=[row.value(session.format) for row in rows],
         turns=[_turn(turn, fixed_tokens.get(turn.preamble_version, 0)) for turn in turns],
         model=session.model,
         cache_seconds=HOUR if _uses_one_hour_cache(turns, session.model) else FIVE_MINUTES,
+        omitted={row.position for row in rows if row.omitted_from is not None},
     )
 
 

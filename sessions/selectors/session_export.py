@@ -125,6 +125,7 @@ def _message_line(message: StoredMessage, turn: Turn, source_id: str | None) -> 
         "at": turn.at,
         "tokens": message.tokens,
         **({"source_id": source_id} if source_id is not None else {}),
+        **({"omitted_from": message.omitted_from} if message.omitted_from is not None else {}),
         **{name: True for name, flag in _MARKS.items() if message.flags & flag},
         "message": _fragment(message.data),
     }

@@ -22,8 +22,8 @@ from sessions.store.flags import MessageFlag
 class IngestedMessage:
     """One message: its JSON bytes without secrets, and the message that the core parsed from them.
 
-    `source_id`, `is_meta`, `is_summary` and `is_pinned` are set only for imported messages (see
-    `ImportedMessage`), `content_hash` only for those that a client sent as part of its history (see
+    `source_id`, `is_meta`, `is_summary`, `is_pinned` and `omitted_from` are set only for imported messages
+    (see `ImportedMessage`), `content_hash` only for those that a client sent as part of its history (see
     `compaction.identity`).
     """
 
@@ -33,6 +33,7 @@ class IngestedMessage:
     is_meta: bool = False
     is_summary: bool = False
     is_pinned: bool = False
+    omitted_from: int | None = None
     content_hash: bytes | None = None
 
     @property

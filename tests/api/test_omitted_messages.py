@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -12,9 +13,13 @@ from django.urls import reverse
 
 from accounts.models import Project
 from compaction.breakdown import TokenBreakdown
-from importers.base import ImportedMessage, ImportedSession, ImportedTurn
+from importers.base import ImportedMessage, ImportedSession, ImportedTurn, LogFile
+from importers.contextapp import ContextappImporter
+from replay.offline.logs import log_transcript
+from replay.selectors.transcripts import session_transcript
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.past_prompts import outline_at, past_prompt_json
+from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions import background
 from sessions.services.compactions.background import compaction_claim, compaction_finish
@@ -104,6 +109,37 @@ def test_past_prompts_are_those_that_were_served(api: Api, seed: int) -> None:
     assert [agent.past(number) for number in range(40)] == agent.served
     for messages in agent.served:
         assert sum(str(message["content"]).startswith("Note ") for message in messages) <= 3
+
+
+def test_a_copy_has_the_same_prompts(api: Api, stranger_api: Api) -> None:
+    agent = Agent(api, "s2", policy={"preset": "off"})
+    exports = []
+    for calls in (4, 3):  # the second export marks messages that the first one does not
+        work(agent, calls, seed=5)
+        exports.append(b"".join(session_jsonl(agent.row)))
+    turns = agent.row.turn_count
+    for data, state in zip(exports, ("new", "grown"), strict=True):
+        assert stranger_api.post("imports/", data).json()["sessions"][0]["state"] == state
+    copies = AgentSession.objects.filter(external_id="s2").values_list("omitted_count", "shown_components")
+    assert len(set(map(str, copies))) == 1
+    for each in (api, stranger_api):
+        push(each, [request("And now?")], "s2")
+    for turn in range(turns + 1):
+        path = f"sessions/s2/prompt/?at_turn={turn}"
+        here, there = (each.get(path).json()["messages"] for each in (api, stranger_api))
+        assert here == there
+
+
+def test_a_replay_leaves_them_out(api: Api) -> None:
+    agent = Agent(api, "s2", policy={"preset": "off"})
+    work(agent, 6, seed=5)
+    [imported] = ContextappImporter().read(LogFile(name="s2", data=b"".join(session_jsonl(agent.row))))
+    assert isinstance(imported, ImportedSession)
+    for transcript in (session_transcript(agent.row), log_transcript(imported)):
+        assert set(re.findall(r"Note (\d)", str(transcript.messages))) == {"5"}  # not yet omitted
+        answers = [transcript.messages[call.answer].role.value for call in transcript.calls]
+        assert answers == ["assistant"] * 6
+        assert transcript.size(transcript.calls[-1]) <= sum(message.tokens for message in transcript.messages)
 
 
 def test_omissions_are_no_compactions(api: Api, project: Project, client: Client) -> None:

@@ -171,6 +171,7 @@ def _messages(
             is_meta=imported.is_meta,
             is_summary=imported.is_summary,
             is_pinned=imported.is_pinned,
+            omitted_from=imported.omitted_from,
         )
         for message, imported in zip(messages, turn.messages, strict=True)
     ]

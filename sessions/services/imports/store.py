@@ -15,7 +15,7 @@ from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.session_tree import names_with_ancestors
 from sessions.services.blobs import blobs_remove, messages_delete
-from sessions.services.compactions.snapshots import snapshot_rebuild
+from sessions.services.compactions.snapshots import snapshot_rebuild, snapshot_rewrite
 from sessions.services.imports.annotations import (
     annotations_import,
     annotations_of,
@@ -27,11 +27,12 @@ from sessions.services.imports.find import (
     parent_of,
     session_find_or_create,
 )
+from sessions.services.imports.omissions import omissions_update
 from sessions.services.imports.places import context_window_of, turns_place
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
 from sessions.services.imports.reported import Joined, calls_join, reported_remove
 from sessions.services.imports.rows import billed_elsewhere, turns_write
-from sessions.services.imports.tally import Tally
+from sessions.services.imports.tally import Tally, once_of
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.spending.rollups import rollups_invalidate
@@ -173,6 +174,7 @@ def _rewrite_end(
         session_tools_reset(session_id=session.pk)
     if changed:
         turns_write(session, turns[first:])
+        omissions_update(session, prepared.turns[:first])
     if annotations is not None:
         annotations_restore(session, annotations, first=first)
         blobs_remove(session.project_id, replaced)
@@ -227,7 +229,9 @@ def _append(
         reported_remove(session, joined)
     turns.extend(joined.remaining)
     elsewhere = billed_elsewhere(session, turns)
-    new_turns, tally = turns_place(session, turns, Tally.of(session), elsewhere)
+    omitted = omissions_update(session, prepared.turns)
+    tally = replace(Tally.of(session), once=once_of(omitted))
+    new_turns, tally = turns_place(session, turns, tally, elsewhere)
     turns_write(session, new_turns)
     _save(session, prepared, tally)
     return True
@@ -273,3 +277,5 @@ def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> Non
     session.save()
     if session.compaction_count and restarted:
         snapshot_rebuild(session=session)
+    elif session.omitted_count:
+        snapshot_rewrite(session=session)

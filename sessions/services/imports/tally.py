@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.continuation import Continuation
-from compaction.messages import USAGE_COUNTS, Message, Usage
+from compaction.messages import USAGE_COUNTS, Message, Role, Usage
 from compaction.meter import spike_of
 from sessions.models import AgentSession
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
+from sessions.services.ingestion import IngestedMessage
 from sessions.store.continuation_columns import continuation_columns, continuation_of
+
+#: A message that the client sent only once, after its `omitted_from`.
+Once = tuple[int, Message]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +26,9 @@ class Tally:
     """The counters of a session after some of its turns.
 
     `context` counts the context of the recording client. `shown` counts the prompt that this server returns:
-    that context, or what remains of it after compactions. The client's own compactions reset both. `usage`
-    and `cost_microusd` are sums over the calls billed to this session; `unpriced` counts those without a
-    price.
+    that context, or what remains of it after compactions. The client's own compactions reset both. `once` are
+    the messages of the context that the client will omit (`ImportedMessage.omitted_from`). `usage` and
+    `cost_microusd` are sums over the calls billed to this session; `unpriced` counts those without a price.
     """
 
     last_at: datetime
@@ -32,6 +36,7 @@ class Tally:
     messages: int = 0
     context: TokenBreakdown = field(default_factory=TokenBreakdown)
     shown: TokenBreakdown = field(default_factory=TokenBreakdown)
+    once: Sequence[Once] = field(default=(), compare=False)
     continuation: Continuation = field(default_factory=Continuation)
     context_start: int = 0
     last_prompt: int = 0
@@ -70,7 +75,12 @@ class Tally:
 
     def prompt(self, turn: PreparedTurn) -> TokenBreakdown:
         """Return the breakdown of the prompt that the client sent in this turn's call."""
-        return self._context_before(turn).prompt_of(_values(turn))
+        values = _values(turn)
+        answers = sum(value.role is Role.ASSISTANT for value in values)
+        context = self._context_before(turn)
+        if turn.client_compaction is None:
+            context = context.subtract(_omitted(self.once, self.messages + len(values) - answers))
+        return context.prompt_of(values)
 
     def output_spike(self, turn: PreparedTurn, limit: int) -> int | None:
         """Return the tokens of the turn's tool outputs if they are a spike."""
@@ -82,12 +92,16 @@ class Tally:
         values = _values(turn)
         size, restarts = self._size(turn), turn.client_compaction is not None
         counted = self._billed(turn) if billed else self
+        messages = self.messages + len(values)
+        once = [*(() if restarts else self.once), *once_of(turn.messages)]
+        omitted = _omitted(once, messages)
         return replace(
             counted,
             turns=self.turns + 1,
-            messages=self.messages + len(values),
-            context=self._context_before(turn).add(values),
-            shown=self._shown_before(turn).add(values),
+            messages=messages,
+            context=self._context_before(turn).add(values).subtract(omitted),
+            shown=self._shown_before(turn).add(values).subtract(omitted),
+            once=[each for each in once if each[0] >= messages],
             continuation=(Continuation() if restarts else self.continuation).after(values, format),
             context_start=self.messages if restarts else self.context_start,
             last_prompt=size or self.last_prompt,
@@ -147,6 +161,16 @@ class Tally:
             cost_microusd=self.cost_microusd + (turn.cost_microusd or 0),
             unpriced=self.unpriced + (turn.usage is not None and turn.cost_microusd is None),
         )
+
+
+def once_of(messages: Iterable[IngestedMessage]) -> list[Once]:
+    """Return the messages that the client omits later, with the positions from which it does."""
+    return [(message.omitted_from, message.value) for message in messages if message.omitted_from is not None]
+
+
+def _omitted(once: Iterable[Once], end: int) -> list[Message]:
+    """Return the messages that a prompt that ends before position `end` does not contain."""
+    return [message for omitted_from, message in once if omitted_from < end]
 
 
 def _values(turn: PreparedTurn) -> list[Message]:
