@@ -100,11 +100,22 @@ def document(log: LogFile) -> Any:
         return None
 
 
+def document_damages(log: LogFile) -> Iterator[Damage]:
+    """Yield `Damage` if `document` has replaced invalid UTF-8."""
+    data = text_bytes(log.data)
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        yield Damage(file=log.name, line=line, reason="invalid UTF-8 was replaced")
+
+
 def values(log: LogFile) -> Iterator[Record | Damage]:
     """Yield the values of a log that is either JSONL or one document on any number of lines."""
     first = first_line(log)
     if first and _parsed(first) is None and (value := document(log)) is not None:
         yield Record(1, value)
+        yield from document_damages(log)
     else:
         yield from records(log)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import call_ids, chat_body, chat_usage
-from .jsonlines import document, take_messages
+from .jsonlines import document, document_damages, take_messages
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
@@ -37,6 +37,7 @@ class MiniSweAgentImporter:
         value = document(log)
         reading = _Reading(log.name)
         yield from take_messages(log, value["messages"], reading.take)
+        yield from document_damages(log)
         yield reading.session(log, value)
 
 

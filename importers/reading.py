@@ -78,7 +78,7 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
     logs = [entry for entry in entries if entry.is_file() and _plain_name(entry).endswith(_LOG_ENDINGS)]
     series = _series(folder, logs)
     if series:
-        yield LogSource(name=str(folder), files=tuple(series))
+        yield LogSource(name=_printable(folder), files=tuple(series))
     for entry in logs:
         if entry not in series:
             yield LogSource(name=_plain_name(entry), files=(entry,))
@@ -88,7 +88,12 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
 
 
 def _plain_name(path: Path) -> str:
-    return str(path.with_suffix("") if path.suffix in _PACKED_ENDINGS else path)
+    return _printable(path.with_suffix("") if path.suffix in _PACKED_ENDINGS else path)
+
+
+def _printable(path: Path) -> str:
+    """Return a path as text. Bytes that are not UTF-8 can be neither printed nor stored, and are replaced."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:
@@ -119,9 +124,10 @@ def _read(path: Path) -> bytes:
         with _opened(path) as log:
             data = log.read(LARGEST_LOG_BYTES + 1)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise UnreadableLogError(f"{path}: {error}") from error
+        reason = str(error).encode("utf-8", "replace").decode()
+        raise UnreadableLogError(f"{_printable(path)}: {reason}") from error
     if len(data) > LARGEST_LOG_BYTES:
-        raise UnreadableLogError(f"{path}: larger than {LARGEST_LOG_BYTES >> 20} MiB")
+        raise UnreadableLogError(f"{_printable(path)}: larger than {LARGEST_LOG_BYTES >> 20} MiB")
     return data
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, chat_body
-from .jsonlines import document, take_messages
+from .jsonlines import document, document_damages, take_messages
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, title_of
 
@@ -32,6 +32,7 @@ class SweAgentImporter:
         value = document(log)
         reading = _Reading(str(value["history"][0]["agent"]))
         yield from take_messages(log, value["history"], reading.take)
+        yield from document_damages(log)
         yield reading.session(log, value)
 
 

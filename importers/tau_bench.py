@@ -11,7 +11,7 @@ from typing import Any
 
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import call_ids, chat_body, chat_usage
-from .jsonlines import document
+from .jsonlines import document, document_damages
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
@@ -30,6 +30,7 @@ class TauBenchImporter:
         return isinstance(first, dict) and {"task_id", "traj"} <= first.keys()
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        yield from document_damages(log)
         for number, run in enumerate(document(log), start=1):
             try:
                 yield _tau_session(log, run)
@@ -50,6 +51,7 @@ class Tau2BenchImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         value = document(log)
         info = mapping_of(value["info"])
+        yield from document_damages(log)
         for number, simulation in enumerate(value["simulations"], start=1):
             try:
                 yield _tau2_session(simulation, info)

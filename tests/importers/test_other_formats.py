@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -248,13 +250,24 @@ def test_a_file_that_is_not_a_log_is_not_recognized(data: bytes) -> None:
     assert recognize(LogFile(name="x.json", data=data)) is None
 
 
+def test_replaced_bytes_of_a_document_are_reported() -> None:
+    history = [{"role": "user", "content": "caf\xe9", "agent": "main"}]
+    for format, value in (("openai-chat", history[0]), ("swe-agent", {"history": history})):
+        log = document(value)
+        (session,), damages = read(replace(log, data=log.data.replace(b"\xc3\xa9", b"\xe9")), format)
+        assert bodies(session)[0]["content"] == "caf\ufffd"
+        assert [damage.reason for damage in damages] == ["invalid UTF-8 was replaced"]
+
+
 def test_compressed_and_damaged_files(tmp_path: Path) -> None:
     data = document([ASK]).data
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(data))
     (tmp_path / "b.json.zst").write_bytes(zstandard.compress(data))
     (tmp_path / "c.json.gz").write_bytes(gzip.compress(data)[:-9])
+    (tmp_path / os.fsdecode(b"d\xff.json")).write_bytes(data)
     (tmp_path / "notes.md").write_text("no log")
-    first, second, damaged = log_sources([tmp_path])
+    first, second, damaged, latin = log_sources([tmp_path])
+    assert latin.name.endswith("d\ufffd.json")
     assert first.read().data == second.read().data == data
     assert first.name.endswith("a.json")
     with pytest.raises(UnreadableLogError, match=r"c\.json\.gz"):
