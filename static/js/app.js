@@ -22,8 +22,6 @@ function themeApply(theme) {
 
 for (const button of document.querySelectorAll("[data-theme-switch]")) {
   const label = button.querySelector("[data-theme-name]");
-  label.textContent = root.dataset.theme ?? "auto";
-  button.hidden = false;
   button.addEventListener("click", () => {
     const next = THEMES[(THEMES.indexOf(label.textContent) + 1) % THEMES.length];
     label.textContent = next;
@@ -151,7 +149,6 @@ function rowStep(step) {
 
 const help = document.getElementById("keys");
 const keysButton = document.querySelector("[data-keys]");
-if (keysButton) keysButton.hidden = false;
 keysButton?.addEventListener("click", () => help.showModal());
 
 const KEYS = {

@@ -8,8 +8,9 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from playwright.sync_api import Page, expect
 
-from tests.browsing import barriers
+from tests.browsing import PHONE, barriers
 from tests.pages.served import address, compacted_session
+from tests.pages.transcripts import make_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -79,6 +80,19 @@ def test_an_empty_project_and_the_login_are_accessible(page, project, at):
     page.context.clear_cookies()
     at("/login/")
     assert barriers(page) == []
+
+
+def test_scripts_do_not_move_the_content(at, page, project):
+    """What only works with scripts has its space from the start."""
+    page.set_viewport_size(PHONE)
+    path = address("session_turn", make_session(project), 0)
+    parts = ("main", ".tabs", ".turn-head")
+    page.route("**/js/app*.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    tops = [at(path).locator(part).bounding_box()["y"] for part in parts]
+    page.unroute_all()
+    page.reload()
+    expect(page.get_by_role("button", name="Copy", exact=True).first).to_be_visible()
+    assert tops == [page.locator(part).bounding_box()["y"] for part in parts]
 
 
 def test_the_not_found_page_is_accessible(at, page, complaints):
