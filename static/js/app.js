@@ -159,7 +159,10 @@ const KEYS = {
 };
 document.addEventListener("keydown", (event) => {
   const field = event.target.closest("input, select, textarea");
-  if (field && event.key === "Escape") field.blur();
+  if (field && event.key === "Escape") {
+    if (field.type === "search") event.preventDefault(); // would clear the field
+    field.blur();
+  }
   if (field || document.querySelector("dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return;
   const action = KEYS[event.key];
   if (!action) return;

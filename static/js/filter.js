@@ -75,7 +75,7 @@ field.addEventListener("keydown", (event) => {
   else if ((event.key === "Enter" || event.key === "Tab") && chosen) take(chosen);
   else if (event.key === "Escape") close();
   else return;
-  if (event.key !== "Escape") event.preventDefault();
+  event.preventDefault(); // Escape would also clear the field
   event.stopPropagation();
 });
 list.addEventListener("mousedown", (event) => {

@@ -258,8 +258,17 @@ def test_search_while_typing(at, page, project):
     make_session(project, name="two", title="Second thing")
     at(reverse("sessions", args=[project.slug]))
     page.keyboard.press("/")
-    page.keyboard.type("second")
+    page.keyboard.type("agent:")
+    suggestions = page.get_by_role("listbox", name="Suggestions")
+    expect(suggestions).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(suggestions).to_be_hidden()
+    page.locator("#q").fill("second")
     expect(page.locator("[data-row]")).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("#q")).not_to_be_focused()
+    expect(page.locator("#q")).to_have_value("second")
 
 
 def test_keyboard_only(at, page, project):
