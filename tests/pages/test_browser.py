@@ -133,10 +133,11 @@ HUES = """(over) => {
 }"""
 
 
-def test_a_chart_keeps_its_colors_in_high_contrast(at, page, project):
+def test_a_chart_keeps_its_colors_and_the_figures_their_borders_in_high_contrast(at, page, project):
     page.emulate_media(forced_colors="active")
     at(address(make_session(project, [reading_turn(index) for index in range(3)])))
     hues, colors = chart_drawn(page).evaluate(HUES)
+    expect(page.locator(".tiles > div").first).to_have_css("outline-style", "solid")
     page.emulate_media(forced_colors="none")
     assert (hues > 1, colors) == (True, 2)
 
