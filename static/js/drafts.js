@@ -1,9 +1,10 @@
 // Keep the text of a form that is submitted after the login has expired: the login page leads back to the form, which
-// shows the text again. `sessionStorage` has the text of the last submitted form until the next page loads.
+// shows the text again. `sessionStorage` has the text of the submitted form until the response arrives.
 
 const LOGIN = "/login/";
 const KEY = "draft";
-const FIELDS = "textarea[name], input[name]:not([type]), input[name][type=text]";
+// Not fields that may contain a secret; they have `autocomplete=off`.
+const FIELDS = ":is(textarea, input:not([type]), input[type=text])[name]:not([autocomplete=off])";
 // Several forms have the same action, for example those that change an item of the memory. Their hidden fields specify
 // what they change, except for the values before the change (`was_…`).
 const SUBJECT = "textarea[hidden], input[type=hidden]:not([name=csrfmiddlewaretoken], [name^=was_])";
@@ -55,3 +56,7 @@ draftTake();
 draftRestore(document);
 document.addEventListener("htmx:load", ({ target }) => draftRestore(target));
 document.addEventListener("submit", draftStore, { capture: true });
+// An expired login redirects instead.
+document.addEventListener("htmx:afterSwap", ({ detail }) => {
+  if (detail.requestConfig.verb === "post") sessionStorage.removeItem(KEY);
+});

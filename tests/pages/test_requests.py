@@ -92,6 +92,7 @@ def test_text_typed_before_the_login_expired_is_kept(page_as, member, project):
     expect(comment).to_have_value("The <file> was removed.")
     page.get_by_role("button", name="Comment", exact=True).click()
     expect(page.locator(".comment-text")).to_have_text("The <file> was removed.")
+    assert "was removed" not in page.evaluate("JSON.stringify(sessionStorage)")
     page.get_by_text("Edit title, tags and notes").click()
     notes.fill("Look at turn 1")
     page.context.clear_cookies(name="sessionid")
@@ -101,6 +102,16 @@ def test_text_typed_before_the_login_expired_is_kept(page_as, member, project):
     expect(notes).to_have_value("Look at turn 1")
     page.reload()
     expect(notes).to_have_value("")
+
+
+def test_fields_that_may_contain_a_secret_are_not_kept(page_as, owner, project):
+    page = page_as(owner)
+    page.goto(reverse("settings_webhooks", args=[project.slug]))
+    page.get_by_label("URL").fill("https://hooks.example.com/a-token")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page).to_have_url(re.compile("/login/"))
+    assert "a-token" not in page.evaluate("JSON.stringify(sessionStorage)")
 
 
 def test_text_is_kept_in_the_form_among_those_of_the_same_kind(page_as, member, project):

@@ -84,7 +84,7 @@ class ProviderKeyForm(PlainForm):
         max_length=500,
         label="API key",
         help_text="Stored encrypted. Leave blank to remove the stored key.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        widget=forms.PasswordInput,
     )
 
 

@@ -61,11 +61,13 @@ class ModelField(forms.CharField):
 class PlainForm(forms.Form):
     """A form whose labels end without a colon, and which rejects texts that look like secrets."""
 
-    #: Fields that may contain a secret.
+    #: Fields that may contain a secret. Neither the browser nor `drafts.js` keeps their text.
     secret_fields: Collection[str] = ()
 
     def __init__(self, data: Any = None, **options: Any) -> None:
         super().__init__(data, label_suffix="", **options)
+        for name in self.secret_fields:
+            self.fields[name].widget.attrs["autocomplete"] = "off"
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # the hook for checks of cleaned data
