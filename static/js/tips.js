@@ -77,9 +77,17 @@ function hide() {
 
 const titled = (target) => (target instanceof Element ? target.closest("[title], [data-tip]") : null);
 
+// Text that is cut off shows in full to the mouse. Screen readers read all of it anyway.
+const CUT = ".sessions .title, .sessions .id, .facets a";
+function pointedAt(target) {
+  const cut = target instanceof Element && !titled(target) && target.closest(CUT);
+  if (cut && (cut.scrollWidth > cut.clientWidth || cut.scrollHeight > cut.clientHeight)) cut.title = cut.textContent.trim();
+  return titled(target);
+}
+
 document.addEventListener("pointerover", (event) => {
   if (event.pointerType !== "mouse") return;
-  const element = titled(event.target);
+  const element = pointedAt(event.target);
   if (element === owner) return;
   hide();
   if (element) timer = setTimeout(show, DELAY, element);

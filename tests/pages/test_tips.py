@@ -34,6 +34,17 @@ def test_tooltips_by_keyboard_mouse_and_screen_reader(at, project):
     expect(tip).to_be_hidden()
 
 
+def test_the_mouse_shows_text_that_is_cut_off(at, project):
+    title = "A title that needs more than two lines of the list " * 4
+    make_session(project, name="long", title=title)
+    make_session(project, name="short", title="Short")
+    page = at(reverse("sessions", args=[project.slug]))
+    page.get_by_role("link", name=title.strip()).hover()
+    expect(page.locator("#tip")).to_have_text(title.strip())
+    page.get_by_role("link", name="Short", exact=True).hover()
+    expect(page.locator("#tip")).to_be_hidden()
+
+
 def test_terms_by_touch(browser, served_url, logged_in, member, project):
     cookie = logged_in(member).cookies[settings.SESSION_COOKIE_NAME]
     size = {"width": 390, "height": 800}
