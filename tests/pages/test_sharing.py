@@ -71,7 +71,9 @@ def test_a_link_shows_comments_only_if_chosen(member_client: Client, allowed: Ag
 @pytest.mark.slow
 def test_links_expire_and_are_revoked(member_client: Client, allowed: AgentSession) -> None:
     link, other = share(member_client, allowed), share(member_client, allowed)
-    assert "won't be able to see it again" not in member_client.get(address(allowed)).text
+    page = member_client.get(address(allowed)).text
+    assert "won't be able to see it again" not in page
+    assert 'data-confirm="Revoke this link?' in page
     newest = SharedLink.objects.order_by("-pk")[0]
     member_client.post(address(allowed, "session_unshare", newest.pk))
     assert Client().get(other).status_code == 404

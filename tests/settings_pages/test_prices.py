@@ -103,7 +103,9 @@ def test_owners_change_and_remove_prices(project, owner_client, member_client):
     assert [one["uncached"] for one in project.custom_prices] == [3_000_000]
     assert b"acme-7b" in member_client.get(address()).content
     known = {"model": "acme-7b", "first": FORM["first"]}
-    assert f'value="{known["model"]}"' in owner_client.get(address()).content.decode()
+    page = owner_client.get(address()).content.decode()
+    assert f'value="{known["model"]}"' in page
+    assert 'data-confirm="Remove this price?' in page
     assert member_client.post(address(REMOVE), known).status_code == 403
     assert owner_client.post(address(REMOVE), known).status_code == 302
     assert owner_client.post(address(REMOVE), known).status_code == 404
