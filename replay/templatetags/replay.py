@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import template
 
+from sessions.pages import figures
 from sessions.selectors.reference_rates import REACTIONS
 
 register = template.Library()
@@ -11,13 +12,8 @@ register = template.Library()
 
 @register.filter
 def share(value: float) -> str:
-    """Format a share as a percentage, for example, `98.9%`. Never rounds to 0% or 100%."""
-    percent = 100 * value
-    if 0 < percent < 0.1:
-        return "<0.1%"
-    if 99.9 < percent < 100:
-        return ">99.9%"
-    return f"{percent:.0f}%" if percent in (0, 100) else f"{percent:.1f}%"
+    """Format a share as a percentage, for example, `98.9%`."""
+    return figures.percent(value, 1)
 
 
 @register.filter

@@ -65,9 +65,12 @@ def short_milliseconds(value: int) -> str:
     return short_duration(timedelta(seconds=round(value / 1_000)))
 
 
-def percent(part: int, whole: int) -> str:
-    """Return a share with two significant digits: 2.5%, 50%. Never rounds to 0%."""
-    share = 100 * part / whole if whole else 0.0
-    if 0 < share < 0.05:
+def percent(part: float, whole: float) -> str:
+    """Return a share with a decimal near 0% and 100%: 2.5%, 50%, 97.2%. Never rounds to 0% or 100%."""
+    value = 100 * part / whole if whole else 0.0
+    if 0 < value < 0.05:
         return "<0.1%"
-    return f"{share:.1f}%" if 0 < share < 9.95 else f"{share:.0f}%"
+    if 99.95 <= value < 100:
+        return ">99.9%"
+    has_decimal = 0 < value < 9.95 or (90 < value < 110 and value != 100)
+    return f"{value:.{int(has_decimal)}f}%"

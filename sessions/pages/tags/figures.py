@@ -125,7 +125,7 @@ def limit(session: AgentSession) -> Limit | None:
 
 
 @register.filter
-def percent_of(part: int, whole: int | None) -> str:
+def percent_of(part: float, whole: float | None) -> str:
     return figures.percent(part, whole or 0)
 
 
