@@ -26,6 +26,12 @@ def test_markdown_becomes_html():
         assert piece in html
 
 
+def test_markdown_lists_begin_where_their_text_begins():
+    html = markdown_html("- ראשון\n\n3. שני")
+    assert '<ul dir="auto">' in html
+    assert '<ol start="3" dir="auto">' in html
+
+
 def test_markdown_cannot_add_html_scripts_or_requests():
     html = markdown_html(f"{EVIL}\n[a](javascript:alert(1)) ![b](https://host/x.png) [c](docs/x.md)")
     assert "<script" not in html

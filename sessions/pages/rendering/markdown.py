@@ -30,6 +30,13 @@ class _Renderer(RendererHTML):
     def heading_close(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         return f"</{_heading(tokens[idx])}>\n"
 
+    def bullet_list_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """Place the markers of a list where its text begins: on the right in Arabic and Hebrew."""
+        tokens[idx].attrSet("dir", "auto")
+        return self.renderToken(tokens, idx, options, env)
+
+    ordered_list_open = bullet_list_open
+
     def image(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         token = tokens[idx]
         return _link(str(token.attrs.get("src", "")), escape(token.content or "image"))
