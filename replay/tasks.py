@@ -6,10 +6,10 @@ from uuid import UUID
 
 from celery import shared_task
 
-from replay.services import dispatch, execution
+from replay.services import execution
 
 
-@shared_task(name=dispatch.STEP)  # type: ignore[untyped-decorator]
+@shared_task(name=execution.STEP)  # type: ignore[untyped-decorator]
 def replay_step(run_id: str) -> None:
     execution.run_step(run_id=UUID(run_id))
 

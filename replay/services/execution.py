@@ -37,7 +37,6 @@ from replay.selectors.price_tables import transcript_prices
 from replay.selectors.run_settings import settings_of
 from replay.selectors.searches import session_search
 from replay.selectors.transcripts import session_transcript
-from replay.services.dispatch import replay_dispatch
 from replay.services.summarizers import (
     ClaimedRun,
     ClaimLost,
@@ -46,12 +45,16 @@ from replay.services.summarizers import (
     summaries_cost,
 )
 from sessions.services.claims import claim, is_free, release, renew, still_own
+from sessions.services.dispatch import task_dispatch
 from sessions.services.search.indexing import session_index
 from sessions.store import bodies
 from sessions.store.postgres import constraint_name
 from sessions.store.text import storable
 
 log = logging.getLogger(__name__)
+
+#: The name of the task, so that senders need not import it.
+STEP = "replay.tasks.replay_step"
 
 #: Seconds after which a task leaves the rest to the next task.
 SLICE_SECONDS = 5.0
@@ -72,13 +75,13 @@ def run_step(*, run_id: UUID) -> None:
     except ClaimLost:
         return
     if not is_finished and release(_still_own(run)):
-        replay_dispatch(run.pk)
+        task_dispatch(STEP, run.pk)
 
 
 def replays_sweep() -> int:
     """Dispatch the open runs without a worker. Returns their number."""
     runs = ReplayRun.objects.filter(is_free(), state__in=ReplayRun.OPEN).order_by("pk")
-    return sum(map(replay_dispatch, list(runs.values_list("pk", flat=True))))
+    return sum(task_dispatch(STEP, id) for id in runs.values_list("pk", flat=True))
 
 
 # -- The claim ----------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from compaction.replay import Limit
 from redaction import redact
 from replay.models import ReplayRun, ReplayTarget
 from replay.selectors.run_settings import limit_json
-from replay.services.dispatch import replay_dispatch
+from replay.services.execution import STEP
 from sessions.models import AgentSession
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.services.commits import after_commit
+from sessions.services.dispatch import task_dispatch
 
 #: Limits of one run. Larger runs would delay compactions.
 MAX_SESSIONS, MAX_SETTINGS = 200, 40
@@ -70,7 +71,7 @@ def run_create(
         ReplayTarget(run=run, session=session, ordinal=ordinal) for ordinal, session in enumerate(sessions)
     )
     _audit(run, "replay.created", actor, {"sessions": len(sessions), "with_model": with_model})
-    after_commit(replay_dispatch, run.pk)
+    after_commit(task_dispatch, STEP, run.pk)
     return run
 
 
@@ -102,7 +103,7 @@ def run_confirm(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     """Start a run whose estimate was accepted. Raises `WrongState`."""
     _change_state(run, (ReplayRun.State.WAITING,), ReplayRun.State.RUNNING)
     _audit(run, "replay.confirmed", actor, {"estimate_microusd": run.estimate_microusd})
-    after_commit(replay_dispatch, run.pk)
+    after_commit(task_dispatch, STEP, run.pk)
 
 
 @transaction.atomic
@@ -120,7 +121,7 @@ def run_resume(*, run: ReplayRun, actor: Actor = SYSTEM) -> None:
     state = ReplayRun.State.ESTIMATING if needs_estimate else ReplayRun.State.RUNNING
     _change_state(run, (ReplayRun.State.CANCELLED,), state, finished_at=None)
     _audit(run, "replay.resumed", actor, {"done": run.done})
-    after_commit(replay_dispatch, run.pk)
+    after_commit(task_dispatch, STEP, run.pk)
 
 
 def _change_state(run: ReplayRun, states: Sequence[str], state: str, **changes: Any) -> None:

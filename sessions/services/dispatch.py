@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 COMPACTION_RUN = "sessions.tasks.compaction_run"
 WEBHOOK_DELIVER = "sessions.tasks.webhook_deliver"
 MEMORY_UPDATE = "sessions.tasks.memory_upkeep"
-MEMORY_OBSERVE = "sessions.tasks.memory_observe"
+MEMORY_OBSERVE = "sessions.tasks.memory_observe"  # even if automatic updates are off in the project
 SEARCH_INDEX = "sessions.tasks.search_index"
 IMPORT_STEP = "sessions.tasks.import_step"
 SAMPLE_LOAD = "sessions.tasks.sample_load"
@@ -34,41 +34,6 @@ PAUSE = 5.0
 EXPIRES = 600
 
 _paused_until = 0.0
-
-
-def compaction_dispatch(compaction_id: UUID) -> bool:
-    """Send a compaction to the workers. Returns False if the broker did not accept it."""
-    return task_dispatch(COMPACTION_RUN, compaction_id)
-
-
-def delivery_dispatch(delivery_id: UUID) -> bool:
-    """Send a webhook delivery to the workers. Returns False if the broker did not accept it."""
-    return task_dispatch(WEBHOOK_DELIVER, delivery_id)
-
-
-def memory_update_dispatch(session_id: UUID) -> bool:
-    """Request an automatic memory update of a session. Returns False if the broker did not accept it."""
-    return task_dispatch(MEMORY_UPDATE, session_id)
-
-
-def memory_observe_dispatch(session_id: UUID) -> bool:
-    """Request a memory update for a user, even if automatic updates are off in the project."""
-    return task_dispatch(MEMORY_OBSERVE, session_id)
-
-
-def search_index_dispatch(session_id: UUID) -> bool:
-    """Request the indexing of a session. Returns False if the broker did not accept it."""
-    return task_dispatch(SEARCH_INDEX, session_id)
-
-
-def import_dispatch(job_id: UUID) -> bool:
-    """Request the next slice of an import. Returns False if the broker did not accept it."""
-    return task_dispatch(IMPORT_STEP, job_id)
-
-
-def sample_dispatch(project_id: UUID) -> bool:
-    """Request the loading of a project's sample data. Returns False if the broker did not accept it."""
-    return task_dispatch(SAMPLE_LOAD, project_id)
 
 
 def task_dispatch(task: str, row_id: UUID) -> bool:

@@ -290,7 +290,7 @@ def test_a_compaction_continues_after_the_clock_was_set_back(
     )  # fmt: skip
     sent: list[object] = []
     monkeypatch.setattr(
-        "sessions.services.compactions.sweep.compaction_dispatch", lambda id: not sent.append(id)
+        "sessions.services.compactions.sweep.task_dispatch", lambda task, id: not sent.append(id)
     )
     assert compactions_sweep() == 1
     assert sent == [lost.pk]

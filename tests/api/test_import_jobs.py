@@ -47,7 +47,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Import every log in the background, a few messages at a time and one step per slice."""
     monkeypatch.setattr(views, "SMALL_BYTES", 0)
     monkeypatch.setattr(uploads, "STEP_MESSAGES", 5)
-    monkeypatch.setattr(execution, "import_dispatch", lambda id: True)
+    monkeypatch.setattr(execution, "task_dispatch", lambda task, id: True)
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ class TestFailures:
     def test_an_import_continues_after_the_clock_was_set_back(
         self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(jobs, "import_dispatch", lambda id: execution.import_step(job_id=id))
+        monkeypatch.setattr(jobs, "task_dispatch", lambda task, id: execution.import_step(job_id=id))
         id = UUID(upload(conversation(1)).json()["id"])
         ImportJob.objects.filter(pk=id).update(lease_until=timezone.now() + timedelta(hours=2))
         assert jobs.import_jobs_sweep() == 1
@@ -316,7 +316,7 @@ class TestFailures:
         self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         sent: list[object] = []
-        monkeypatch.setattr(jobs, "import_dispatch", lambda id: not sent.append(id))
+        monkeypatch.setattr(jobs, "task_dispatch", lambda task, id: not sent.append(id))
         id = upload(conversation(1)).json()["id"]
         assert jobs.import_jobs_sweep() == 1
         assert [str(each) for each in sent] == [id]

@@ -190,7 +190,7 @@ class TestSchedule:
         self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
     ) -> None:
         sent: list[UUID] = []
-        monkeypatch.setattr(extraction, "memory_update_dispatch", sent.append)
+        monkeypatch.setattr(extraction, "task_dispatch", lambda task, id: sent.append(id))
         for number in range(120):
             push(user(f"step {number}"))
         work()

@@ -27,4 +27,4 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def collect_dispatched(monkeypatch: pytest.MonkeyPatch, found: list[object]) -> None:
     for module in (runs, execution):
-        monkeypatch.setattr(module, "replay_dispatch", lambda id: not found.append(id))
+        monkeypatch.setattr(module, "task_dispatch", lambda task, id: not found.append(id))

@@ -18,7 +18,7 @@ from sessions.api.schema import error_responses, operation
 from sessions.selectors.memory import schema_of
 from sessions.selectors.memory_extraction import ExtractionState, extraction_state
 from sessions.selectors.summarizers import reader_missing
-from sessions.services.dispatch import memory_observe_dispatch
+from sessions.services.dispatch import MEMORY_OBSERVE, task_dispatch
 from sessions.services.memory.update_state import update_state_turn
 
 
@@ -84,7 +84,7 @@ class Upkeep(Endpoint):
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Has a worker update the session's working memory from its new tool results, even if automatic
         updates are off for the project."""
-        memory_observe_dispatch(session_or_404(call, session_id).pk)
+        task_dispatch(MEMORY_OBSERVE, session_or_404(call, session_id).pk)
         return HttpResponse(status=202)
 
     scopes = {"GET": Scope.READ, "POST": Scope.PUSH}

@@ -39,7 +39,7 @@ from sessions.selectors.memory import (
 )
 from sessions.selectors.memory_extraction import extraction_state
 from sessions.selectors.memory_in_prompt import memory_in_prompt
-from sessions.services.dispatch import memory_observe_dispatch
+from sessions.services.dispatch import MEMORY_OBSERVE, task_dispatch
 from sessions.services.memory.facts import facts_import
 from sessions.services.memory.proposals import MemoryItem, facts_propose
 from sessions.services.memory.revisions import (
@@ -128,7 +128,7 @@ def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResp
 def session_memory_observe(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     """Update the memory from the turns that automatic updates have not processed yet."""
     viewer, session = _writer(request, slug, id)
-    if memory_observe_dispatch(session.pk):
+    if task_dispatch(MEMORY_OBSERVE, session.pk):
         messages.success(request, "Updating memory. Reload the page in a few seconds.")
     else:
         messages.error(request, "No worker is available. Try again in a moment.")

@@ -12,7 +12,7 @@ from compaction.triggers import TRIGGERS
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.commits import after_commit
-from sessions.services.dispatch import compaction_dispatch
+from sessions.services.dispatch import COMPACTION_RUN, task_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.postgres import rows_fetch
 
@@ -89,7 +89,7 @@ def compaction_queue(
         instructions=instructions,
         upgrades=upgrades,
     )
-    after_commit(compaction_dispatch, compaction.pk)
+    after_commit(task_dispatch, COMPACTION_RUN, compaction.pk)
     return compaction
 
 

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from sessions.models import Compaction
 from sessions.services.claims import is_free
 from sessions.services.compactions.background import compaction_retry_or_fail
-from sessions.services.dispatch import compaction_dispatch
+from sessions.services.dispatch import COMPACTION_RUN, task_dispatch
 
 #: Maximum number of compactions per pass, so that a long queue is not dispatched repeatedly as a whole.
 BATCH = 200
@@ -36,4 +36,4 @@ def compactions_sweep() -> int:
 
 def _dispatch_again(compaction: Compaction) -> bool:
     not_dispatched = Compaction.objects.filter(pk=compaction.pk, dispatched_at=compaction.dispatched_at)
-    return not_dispatched.update(dispatched_at=Now()) == 1 and compaction_dispatch(compaction.pk)
+    return not_dispatched.update(dispatched_at=Now()) == 1 and task_dispatch(COMPACTION_RUN, compaction.pk)

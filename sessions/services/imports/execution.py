@@ -23,7 +23,7 @@ from importers.registry import IMPORTERS
 from sessions.models import ImportedLog, ImportJob, ImportJobSession
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import claim, release, renewed, still_own
-from sessions.services.dispatch import import_dispatch
+from sessions.services.dispatch import IMPORT_STEP, task_dispatch
 from sessions.services.imports.places import context_window_of
 from sessions.services.imports.prepare import too_deep
 from sessions.services.imports.reader import Reader, malformed
@@ -71,7 +71,7 @@ def import_step(*, job_id: UUID, seconds: float = SLICE_SECONDS) -> bool:
         _end(job, "internal_error", f"{type(error).__name__}: {error}")
         return True
     if not is_finished and release(_still_own(job)):
-        import_dispatch(job.pk)
+        task_dispatch(IMPORT_STEP, job.pk)
     return is_finished
 
 

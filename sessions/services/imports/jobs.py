@@ -14,7 +14,7 @@ from sessions.models import ImportJob
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import is_free, revoke
 from sessions.services.commits import after_commit
-from sessions.services.dispatch import import_dispatch
+from sessions.services.dispatch import IMPORT_STEP, task_dispatch
 from sessions.services.imports.execution import LONGEST_LEASE
 from sessions.services.imports.uploads import Readable, upload_delete, upload_store
 
@@ -47,7 +47,7 @@ def import_job_create(
     job.name = job.name or f"log-{digest[:12]}"
     job.save(update_fields=["size", "name"])
     if is_dispatched:
-        after_commit(import_dispatch, job.pk)
+        after_commit(task_dispatch, IMPORT_STEP, job.pk)
     return job
 
 
@@ -65,7 +65,7 @@ def import_job_cancel(*, job: ImportJob) -> ImportJob:
 def import_jobs_sweep() -> int:
     """Dispatch the open jobs without a worker. Returns their number."""
     jobs = ImportJob.objects.filter(is_free(longest=LONGEST_LEASE), state__in=ImportJob.OPEN).order_by("pk")
-    return sum(map(import_dispatch, list(jobs.values_list("pk", flat=True))))
+    return sum(task_dispatch(IMPORT_STEP, id) for id in jobs.values_list("pk", flat=True))
 
 
 def import_jobs_expire() -> int:

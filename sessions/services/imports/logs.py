@@ -9,7 +9,7 @@ from django.db.models import Count, Max, Min
 
 from accounts.models import Project
 from sessions.models import ImportedLog
-from sessions.services.dispatch import memory_update_dispatch
+from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.reader import ReadLog
 from sessions.services.imports.store import ImportResult, prepared_import
@@ -51,7 +51,7 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
             continue
         results.append(result)
         if result.changed and project.memory_upkeep:
-            memory_update_dispatch(result.session.pk)
+            task_dispatch(MEMORY_UPDATE, result.session.pk)
     imported = [result.session for result in results if isinstance(result, ImportResult)]
     if imported and len(imported) == len(results) and not log.damages:
         ImportedLog.objects.bulk_create(

@@ -18,7 +18,7 @@ from importers.base import ImportedSession
 from redaction import Redaction
 from sessions.models import AgentSession, ImportJob, ImportJobSession, ImportStep
 from sessions.services.commits import after_commit
-from sessions.services.dispatch import memory_update_dispatch
+from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.places import turns_place
 from sessions.services.imports.prepare import session_prepare, turns_prepare
@@ -106,7 +106,7 @@ def _import(
         row.turns += result.turns_added
         row.messages += result.messages_added
         if result.changed and importing.project.memory_upkeep:
-            after_commit(memory_update_dispatch, result.session.pk)
+            after_commit(task_dispatch, MEMORY_UPDATE, result.session.pk)
         _save(job, row, imported, is_last=is_whole or step.is_last)
 
 

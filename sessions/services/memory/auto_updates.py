@@ -24,7 +24,7 @@ from compaction.messages import Message as MessageValue
 from sessions.models import AgentSession
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.turn_messages import turns_messages
-from sessions.services.dispatch import memory_update_dispatch
+from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.memory.revisions import MemoryTooLarge, Writer, revision_create
 from sessions.services.memory.update_state import update_state_load, update_state_store, update_state_turn
 
@@ -72,7 +72,7 @@ def memory_updates_sweep() -> int:
         last_active_at__gte=timezone.now() - _SWEEP_PERIOD,
     )
     ids = rows.order_by("-last_active_at").values_list("pk", flat=True)[:_SWEEP_SESSIONS]
-    return sum(memory_update_dispatch(session_id) for session_id in ids)
+    return sum(task_dispatch(MEMORY_UPDATE, session_id) for session_id in ids)
 
 
 def _update_next(session: AgentSession) -> int:

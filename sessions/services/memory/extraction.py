@@ -36,7 +36,7 @@ from sessions.selectors.redaction import redaction_for
 from sessions.selectors.summarizers import reader, reader_missing
 from sessions.selectors.turn_messages import turns_messages, turns_tokens
 from sessions.services.claims import claim, is_free
-from sessions.services.dispatch import memory_update_dispatch
+from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.memory.extraction_results import (
     ExtractionJob,
     dismissed_items,
@@ -69,7 +69,7 @@ def extraction_run(*, session_id: UUID) -> bool:
     if job is None or not _extract(job):
         return False
     if _pending_end(job.session, job.end) is not None:
-        memory_update_dispatch(session_id)
+        task_dispatch(MEMORY_UPDATE, session_id)
     return True
 
 
@@ -88,7 +88,7 @@ def extractions_sweep() -> int:
         last_active_at__range=(now - _SWEEP_PERIOD, _idle_before(now)),
     )
     ids = rows.order_by("-last_active_at").values_list("pk", flat=True)[:_SWEEP_SESSIONS]
-    return sum(memory_update_dispatch(session_id) for session_id in ids)
+    return sum(task_dispatch(MEMORY_UPDATE, session_id) for session_id in ids)
 
 
 def _idle_before(now: datetime) -> datetime:

@@ -10,7 +10,7 @@ import threading
 import time
 from uuid import UUID
 
-from sessions.services.dispatch import memory_update_dispatch
+from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 
 #: Seconds during which requests for the same session are combined.
 INTERVAL = 0.2
@@ -41,7 +41,7 @@ class UpdateRequests:
             with self._lock:
                 session_ids, self._pending = self._pending, set()
             for session_id in session_ids:
-                memory_update_dispatch(session_id)
+                task_dispatch(MEMORY_UPDATE, session_id)
 
 
 _requests = UpdateRequests()

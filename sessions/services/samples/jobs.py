@@ -23,7 +23,7 @@ from accounts.services.audit import audit_record
 from sessions.models import AgentSession, SampleLoad, SharedFact
 from sessions.services.claims import claim, is_free, release, renewed, revoke, still_own
 from sessions.services.commits import after_commit
-from sessions.services.dispatch import sample_dispatch
+from sessions.services.dispatch import SAMPLE_LOAD, task_dispatch
 from sessions.services.reference_scans import session_references_scan
 from sessions.services.samples.backdate import session_backdate
 from sessions.services.samples.catalog import LOG_AGE, LOG_TITLE, STORIES, TOTAL, Story
@@ -51,7 +51,7 @@ def sample_load(*, project: Project, actor: Actor = SYSTEM) -> SampleLoad:
         audit_record(action="sample.loaded", project=project, actor=actor, target=project.slug)
     failed = SampleLoad.objects.filter(pk=project.pk, state=SampleLoad.State.FAILED)
     if is_new or failed.update(state=SampleLoad.State.LOADING, attempts=0, lease_until=None):
-        after_commit(sample_dispatch, project.pk)
+        after_commit(task_dispatch, SAMPLE_LOAD, project.pk)
         load.refresh_from_db()
     return load
 
@@ -82,7 +82,7 @@ def sample_run(*, project_id: UUID) -> None:
 def samples_sweep() -> int:
     """Dispatch the loads that no worker has claimed. Returns their number."""
     rows = SampleLoad.objects.filter(is_free(), state=SampleLoad.State.LOADING)
-    return sum(map(sample_dispatch, list(rows.values_list("pk", flat=True))))
+    return sum(task_dispatch(SAMPLE_LOAD, id) for id in rows.values_list("pk", flat=True))
 
 
 @transaction.atomic

@@ -17,7 +17,7 @@ from sessions.selectors.search.documents import messages_to_index, segments_to_m
 from sessions.services.backlog import Backlog
 from sessions.services.claims import release, revoke
 from sessions.services.commits import after_commit
-from sessions.services.dispatch import search_index_dispatch
+from sessions.services.dispatch import SEARCH_INDEX, task_dispatch
 from sessions.services.search.segments import segment_store
 
 #: Period that the frequent pass covers. The pass over all sessions processes the rest.
@@ -53,7 +53,7 @@ def search_index_run(*, everywhere: bool = False) -> int:
 
 def search_index_on_commit(*, session_id: UUID) -> None:
     """Request indexing of a session after the commit, because an import has written to it."""
-    after_commit(search_index_dispatch, session_id)
+    after_commit(task_dispatch, SEARCH_INDEX, session_id)
 
 
 def search_index_truncate(*, session_id: UUID, position: int) -> None:

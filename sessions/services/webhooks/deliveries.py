@@ -26,7 +26,7 @@ from sessions.models import Compaction, Webhook, WebhookDelivery, WebhookFormat
 from sessions.selectors.compactions import compaction_json
 from sessions.services.claims import claim, is_free, oldest_first, still_own
 from sessions.services.commits import after_commit
-from sessions.services.dispatch import delivery_dispatch
+from sessions.services.dispatch import WEBHOOK_DELIVER, task_dispatch
 from sessions.services.targets import ForbiddenAddress, target_of
 from sessions.services.webhooks.messages import slack_message
 from sessions.services.webhooks.transport import post
@@ -97,7 +97,7 @@ def _deliver(
     ]
     WebhookDelivery.objects.bulk_create(rows)
     for delivery in rows:
-        after_commit(delivery_dispatch, delivery.pk)
+        after_commit(task_dispatch, WEBHOOK_DELIVER, delivery.pk)
 
 
 def _body(format: str, hook: Webhook, event: str, payload: Mapping[str, Any]) -> bytes:
@@ -192,7 +192,8 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
 def deliveries_sweep() -> int:
     """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number."""
     pending = WebhookDelivery.objects.filter(is_free(longest=None), state=WebhookDelivery.State.PENDING)
-    return sum(map(delivery_dispatch, oldest_first(pending).values_list("pk", flat=True)[:_BATCH]))
+    ids = oldest_first(pending).values_list("pk", flat=True)[:_BATCH]
+    return sum(task_dispatch(WEBHOOK_DELIVER, id) for id in ids)
 
 
 def deliveries_expire() -> int:
