@@ -26,7 +26,7 @@ from replay.selectors.results import (
 )
 from replay.services import runs
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound, about
+from sessions.api.errors import InvalidField, NotFound, about
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
@@ -79,7 +79,7 @@ class Replays(Endpoint):
                 actor=call.actor,
             )
         except runs.InvalidRun as error:
-            raise InvalidRequest("invalid_field", about(error.field, error), param=error.field) from None
+            raise InvalidField(error.field, about(error.field, error)) from None
         return json_response(_detail_json(run), status=201)
 
 
@@ -115,7 +115,7 @@ class ReplayView(Endpoint):
         try:
             _change(run, wanted)(run=run, actor=call.actor)
         except runs.WrongState as error:
-            raise InvalidRequest("invalid_field", about("state", error), param="state") from None
+            raise InvalidField("state", about("state", error)) from None
         return json_response(_detail_json(run))
 
 
@@ -167,14 +167,14 @@ def _prices(call: ApiCall) -> Prices | None:
     try:
         return named_prices(text)
     except ValueError as error:
-        raise InvalidRequest("invalid_field", about("prices", error), param="prices") from None
+        raise InvalidField("prices", about("prices", error)) from None
 
 
 def _replay_or_404(call: ApiCall, name: str) -> ReplayRun:
     id = as_uuid(name)
     run = run_find(project_id=call.principal.project_id, id=id) if id is not None else None
     if run is None:
-        raise NotFound("not_found", f"No replay with the id {name!r} in this project.", param="replay_id")
+        raise NotFound(f"No replay with the id {name!r} in this project.", param="replay_id")
     return run
 
 

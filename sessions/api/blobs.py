@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 from redaction.patterns import BadPattern
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound
+from sessions.api.errors import InvalidField, NotFound
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import error_responses, operation
@@ -45,9 +45,7 @@ class Blob(Endpoint):
         session = session_or_404(call, session_id)
         content = contents.content_find(session=session, handle=handle)
         if content is None:
-            raise NotFound(
-                "not_found", f"No content with the handle {handle!r} in this session.", param="handle"
-            )
+            raise NotFound(f"No content with the handle {handle!r} in this session.", param="handle")
         return json_response(content_json(call, content))
 
 
@@ -56,7 +54,7 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
     limit = int_param(call, "limit", default=1_000_000, minimum=1)
     unit = call.query.get("unit", "lines")
     if unit not in _UNITS:
-        raise InvalidRequest("invalid_field", "`unit` must be `lines` or `characters`.", param="unit")
+        raise InvalidField("unit", "`unit` must be `lines` or `characters`.")
     found: dict[str, Any] = {
         "handle": content.handle,
         "position": content.position,
@@ -71,9 +69,7 @@ def content_json(call: ApiCall, content: contents.Content) -> dict[str, Any]:
         try:
             matches, count = contents.grep(content.text, pattern, context=around)
         except BadPattern as error:
-            raise InvalidRequest(
-                "invalid_field", f"`grep` is not a valid regular expression: {error}", param="grep"
-            ) from None
+            raise InvalidField("grep", f"`grep` is not a valid regular expression: {error}") from None
         return found | {"matches": matches, "match_count": count}
     text, after = _UNITS[unit](content.text, offset=offset, limit=limit)
     return found | {"unit": unit, "offset": offset, "text": text, "next_offset": after}

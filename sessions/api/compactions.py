@@ -202,7 +202,7 @@ def compaction_or_404(session: AgentSession, number: int) -> Compaction:
     if number <= serializers.MAX_TOKENS:
         compaction = Compaction.objects.filter(session=session, number=number).first()
     if compaction is None:
-        raise NotFound("not_found", f"No compaction {number} in this session.", param="number")
+        raise NotFound(f"No compaction {number} in this session.", param="number")
     return compaction
 
 

@@ -97,7 +97,7 @@ class Endpoint(APIView):
         except ApiError as error:
             return error.response()
         except AgentSession.DoesNotExist:
-            return NotFound("not_found", "The session was deleted during the request.").response()
+            return NotFound("The session was deleted during the request.").response()
         except OutOfTime:
             return _too_late()
         except StorageUnavailable:
@@ -128,7 +128,7 @@ class Endpoint(APIView):
         if scope not in principal.scopes:
             raise NotAllowed("missing_scope", f"The API key lacks the scope `{scope}`.")
         if "\0" in request.path:
-            raise NotFound("not_found", "URLs must not contain NUL characters.")
+            raise NotFound("URLs must not contain NUL characters.")
         _refuse_unknown(request, handler.query_names)
         response: HttpResponse = handler(ApiCall(request, principal), **kwargs)
         return response

@@ -2,6 +2,7 @@
 
 ApiError
 ├── InvalidRequest   400, 408, 413, 415, 422, 428  the request is invalid
+│   └── InvalidField 400                      a field or parameter has an invalid type or value
 ├── NotAuthenticated 401                      no valid API key
 ├── NotAllowed       403                      the key lacks the scope
 ├── NotFound         404                      the object does not exist in the key's project
@@ -57,6 +58,13 @@ class InvalidRequest(ApiError):
     type = "invalid_request"
 
 
+class InvalidField(InvalidRequest):
+    """A field or parameter has an invalid type or value."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__("invalid_field", message, param=name)
+
+
 class NotAuthenticated(ApiError):
     status = 401
     type = "not_authenticated"
@@ -70,6 +78,9 @@ class NotAllowed(ApiError):
 class NotFound(ApiError):
     status = 404
     type = "not_found"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__("not_found", message, param=param)
 
 
 class NotSupported(ApiError):
@@ -184,12 +195,10 @@ def error_response(
 def unknown_url(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Respond to a URL that matches no route: as JSON under `/api/` and `/gateway/`, else as a page."""
     if request.path.startswith("/gateway/"):
-        return NotFound(
-            "not_found", "The gateway has its own port. contextapp prints its URL when it starts."
-        ).response()
+        return NotFound("The gateway has its own port. contextapp prints its URL when it starts.").response()
     if not request.path.startswith("/api/"):
         return page_not_found(request, exception)
     slashed = f"{request.path_info}/"
     if not request.path_info.endswith("/") and is_valid_path(slashed):
-        return NotFound("not_found", f"URLs end with a slash: {slashed}").response()
-    return NotFound("not_found", "No such URL. See /api/docs/ for the available endpoints.").response()
+        return NotFound(f"URLs end with a slash: {slashed}").response()
+    return NotFound("No such URL. See /api/docs/ for the available endpoints.").response()

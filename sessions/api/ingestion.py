@@ -9,7 +9,7 @@ from django.conf import settings
 
 from compaction import dialects
 from redaction import Finding, Redaction, redact
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
 
 
@@ -71,11 +71,9 @@ def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPrea
 def check_preamble(system: Any, tools: Any) -> None:
     """Raise `InvalidRequest` if the system prompt or the tools have a type that no provider accepts."""
     if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
-        raise InvalidRequest(
-            "invalid_field", "`system` must be a string or an array of content blocks.", param="system"
-        )
+        raise InvalidField("system", "`system` must be a string or an array of content blocks.")
     if not (tools is None or _is_list_of_objects(tools)):
-        raise InvalidRequest("invalid_field", "`tools` must be an array of tool definitions.", param="tools")
+        raise InvalidField("tools", "`tools` must be an array of tool definitions.")
 
 
 def reject_secret(value: Any, name: str, redaction: Redaction) -> None:

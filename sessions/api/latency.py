@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessions.api.errors import InvalidRequest, unknown_field
+from sessions.api.errors import InvalidField, unknown_field
 from sessions.services.push.values import Latency
 
 #: Maximum duration of a call in milliseconds: one day.
@@ -18,16 +18,12 @@ def latency_field(data: Any) -> Latency:
     if data is None:
         return Latency()
     if not isinstance(data, dict):
-        raise InvalidRequest("invalid_field", "`latency` must be an object.", param="latency")
+        raise InvalidField("latency", "`latency` must be an object.")
     if unknown := data.keys() - {_FIRST, _DURATION}:
         raise unknown_field(min(unknown), (_FIRST, _DURATION), within="latency")
     first, duration = (_milliseconds(data, name) for name in (_FIRST, _DURATION))
     if first is not None and duration is not None and first > duration:
-        raise InvalidRequest(
-            "invalid_field",
-            f"`latency.{_FIRST}` must not exceed `latency.{_DURATION}`.",
-            param=f"latency.{_FIRST}",
-        )
+        raise InvalidField(f"latency.{_FIRST}", f"`latency.{_FIRST}` must not exceed `latency.{_DURATION}`.")
     return Latency(first_token_ms=first, duration_ms=duration)
 
 
@@ -36,9 +32,8 @@ def _milliseconds(data: dict[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_MS:
-        raise InvalidRequest(
-            "invalid_field",
+        raise InvalidField(
+            f"latency.{name}",
             f"`latency.{name}` must be a whole number of milliseconds between 0 and {MAX_MS:,}.",
-            param=f"latency.{name}",
         )
     return value

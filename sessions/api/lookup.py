@@ -17,7 +17,7 @@ def session_or_404(call: ApiCall, name: str) -> AgentSession:
 
 
 def raise_session_not_found(name: str) -> NoReturn:
-    raise NotFound("not_found", f"No session with the id {name!r} in this project.", param="id")
+    raise NotFound(f"No session with the id {name!r} in this project.", param="id")
 
 
 def raise_key_or_session_error(call: ApiCall, name: str) -> NoReturn:

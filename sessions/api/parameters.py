@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from compaction.dialects import DIALECTS
 from sessions.api.endpoint import ApiCall
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidField
 from sessions.api.serializers import MAX_TOKENS
 
 
@@ -40,7 +40,7 @@ def choice_param(call: ApiCall, name: str, choices: Collection[str]) -> str | No
     value = call.query.get(name)
     if value is None or value in choices:
         return value
-    raise InvalidRequest("invalid_field", f"`{name}` must be one of: {', '.join(choices)}.", param=name)
+    raise InvalidField(name, f"`{name}` must be one of: {', '.join(choices)}.")
 
 
 def int_parameter(
@@ -58,9 +58,7 @@ def int_param(call: ApiCall, name: str, *, default: int, minimum: int = 0, maxim
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and minimum <= int(text) <= maximum):
-        raise InvalidRequest(
-            "invalid_field", f"`{name}` must be an integer between {minimum:,} and {maximum:,}.", param=name
-        )
+        raise InvalidField(name, f"`{name}` must be an integer between {minimum:,} and {maximum:,}.")
     return int(text)
 
 
@@ -71,10 +69,8 @@ def time_param(call: ApiCall, name: str) -> datetime | None:
         return None
     time = parse_time(text)
     if time is None:
-        raise InvalidRequest(
-            "invalid_field",
-            f"`{name}` must be an ISO 8601 time with a UTC offset, such as 2026-01-31T12:00:00Z.",
-            param=name,
+        raise InvalidField(
+            name, f"`{name}` must be an ISO 8601 time with a UTC offset, such as 2026-01-31T12:00:00Z."
         )
     return time
 

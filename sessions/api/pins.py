@@ -44,7 +44,5 @@ class Pin(Endpoint):
         if position > serializers.MAX_TOKENS or not message_pin(
             session=session, position=position, pinned=pinned, actor=call.actor
         ):
-            raise NotFound(
-                "not_found", f"No message at position {position} in this session.", param="position"
-            )
+            raise NotFound(f"No message at position {position} in this session.", param="position")
         return json_response({"position": position, "pinned": pinned})

@@ -115,7 +115,7 @@ def _past(state: PromptState, turn: int) -> tuple[PromptState, PromptMessages] |
         return None
     past = prompt_at(state, turn=turn) if turn <= last else None
     if past is None:
-        raise NotFound("not_found", f"No turn {turn} in this session.", param="at_turn")
+        raise NotFound(f"No turn {turn} in this session.", param="at_turn")
     return past
 
 

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest, sentence
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import error_responses, operation
 from sessions.services.compactions.lifecycle import CompactionInProgress
@@ -37,7 +37,7 @@ class RecapEdit(Endpoint):
         except NotEditable as error:
             raise Conflict("not_editable", sentence(error)) from None
         except EmptyRecap as error:
-            raise InvalidRequest("invalid_field", sentence(error), param="text") from None
+            raise InvalidField("text", sentence(error)) from None
         except RecapTooLarge as error:
             raise InvalidRequest("text_too_long", sentence(error), param="text", status=422) from None
         return json_response(detail_json(compaction))

@@ -12,7 +12,7 @@ from django.utils import timezone
 from compaction.dialects import get_dialect
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, sentence, unknown_field
+from sessions.api.errors import InvalidField, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import check_preamble, reject_secret
 from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
@@ -111,7 +111,7 @@ def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
             raise key_reused() from None
         except UnknownResponse:
             message = "The session has no response with this id."
-            raise InvalidRequest("invalid_field", message, param=PREVIOUS_RESPONSE) from None
+            raise InvalidField(PREVIOUS_RESPONSE, message) from None
         except TooDeep as error:
             raise InvalidRequest("too_deep", sentence(error)) from None
         except BadJson as error:
@@ -156,7 +156,7 @@ def _continued(call: ApiCall) -> Continued | None:
 
 def _invalid(error: InvalidHistory) -> InvalidRequest:
     if error.index is None:
-        return InvalidRequest("invalid_field", str(error), param="messages")
+        return InvalidField("messages", str(error))
     return InvalidRequest("invalid_message", str(error), param=f"messages[{error.index}]")
 
 
@@ -167,7 +167,7 @@ def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
     check_preamble(fields.get("system"), fields.get("tools"))
     compacted = fields.get("compacted", False)
     if not isinstance(compacted, bool):
-        raise InvalidRequest("invalid_field", "`compacted` must be a boolean.", param="compacted")
+        raise InvalidField("compacted", "`compacted` must be a boolean.")
     model = text_field(fields, "model")
     reject_secret(model, "model", call.principal.redaction)
     usage, cache_write_1h = usage_field(fields.get("usage"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from compaction.messages import Usage
 from pricing.usage import INPUT_FIELDS, UsageError, cache_writes_1h, has_input_tokens, usage_read
-from sessions.api.errors import InvalidRequest, sentence
+from sessions.api.errors import InvalidField, sentence
 
 
 def usage_field(data: Any) -> tuple[Usage | None, int]:
@@ -17,15 +17,14 @@ def usage_field(data: Any) -> tuple[Usage | None, int]:
     if data is None or data == {}:
         return None, 0
     if not isinstance(data, dict):
-        raise InvalidRequest("invalid_field", "`usage` must be an object.", param="usage")
+        raise InvalidField("usage", "`usage` must be an object.")
     try:
         usage = usage_read(data), cache_writes_1h(data)
     except UsageError as error:
-        raise InvalidRequest("invalid_field", sentence(error), param=f"usage.{error.field}") from None
+        raise InvalidField(f"usage.{error.field}", sentence(error)) from None
     if INPUT_FIELDS.isdisjoint(data):
-        raise InvalidRequest(
-            "invalid_field",
+        raise InvalidField(
+            "usage",
             "`usage` must have `input_tokens` or `prompt_tokens`, as in a response of Anthropic or OpenAI.",
-            param="usage",
         )
     return usage if has_input_tokens(data) else (None, 0)

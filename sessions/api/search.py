@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_encode, cursor_param, invalid_cursor, limit_param, paging
 from sessions.api.schema import error_responses, operation
@@ -85,7 +85,7 @@ def _search(call: ApiCall, *, session: AgentSession | None) -> HttpResponse:
 def _expression(text: str) -> SearchExpression:
     expression = search_expression(text)
     if expression.problems:
-        raise InvalidRequest("invalid_field", f"`q`: {expression.problems[0]}", param="q")
+        raise InvalidField("q", f"`q`: {expression.problems[0]}")
     return expression
 
 

@@ -15,7 +15,7 @@ from compaction.breakdown import TokenBreakdown
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest
 from sessions.api.ingestion import ingest_preamble, reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
@@ -215,13 +215,9 @@ def _parent_id(call: ApiCall, data: Mapping[str, Any]) -> UUID | None:
         return None
     parent = session_find(project_id=call.principal.project_id, name=data["parent"])
     if parent is None:
-        raise InvalidRequest(
-            "invalid_field", f"No session with the id {data['parent']!r} in this project.", param="parent"
-        )
+        raise InvalidField("parent", f"No session with the id {data['parent']!r} in this project.")
     if data.get("id") in names_with_ancestors(session=parent):
-        raise InvalidRequest(
-            "invalid_field", "`parent` is the session itself, or one below it.", param="parent"
-        )
+        raise InvalidField("parent", "`parent` is the session itself, or one below it.")
     return parent.pk
 
 
@@ -259,10 +255,8 @@ def _grades(call: ApiCall) -> frozenset[str]:
     names = call.query.get("health", "").split(",")
     grades = frozenset(name.strip().upper() for name in names if name.strip())
     if not grades <= set(known):
-        raise InvalidRequest(
-            "invalid_field",
-            f"`health` must be a comma-separated list of grades: {', '.join(known)}.",
-            param="health",
+        raise InvalidField(
+            "health", f"`health` must be a comma-separated list of grades: {', '.join(known)}."
         )
     return grades
 
@@ -272,5 +266,5 @@ def _metadata(text: str | None) -> dict[str, str] | None:
         return None
     key, separator, value = text.partition(":")
     if not separator or "\0" in text:
-        raise InvalidRequest("invalid_field", "`metadata` must have the form `key:value`.", param="metadata")
+        raise InvalidField("metadata", "`metadata` must have the form `key:value`.")
     return {key: value}

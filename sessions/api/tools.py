@@ -11,7 +11,7 @@ from compaction import dialects
 from compaction.jsontext import loads_object
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotAllowed
+from sessions.api.errors import InvalidField, InvalidRequest, NotAllowed
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import format_param, format_parameter
 from sessions.api.schema import error_responses, operation
@@ -66,5 +66,5 @@ def _arguments(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(arguments, str):
         return dict(loads_object(arguments))
     if not isinstance(arguments, dict):
-        raise InvalidRequest("invalid_field", "`arguments` must be an object.", param="arguments")
+        raise InvalidField("arguments", "`arguments` must be an object.")
     return arguments

@@ -16,7 +16,7 @@ from redaction import Redaction
 from sessions.api import serializers
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest, sentence, unknown_field
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
 from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
@@ -165,15 +165,13 @@ def push_read(
     if values is None:
         raise InvalidRequest("missing_field", "`messages` is required.", param="messages")
     if not isinstance(values, list) or not values:
-        raise InvalidRequest(
-            "invalid_field", "`messages` must be an array with at least one message.", param="messages"
-        )
+        raise InvalidField("messages", "`messages` must be an array with at least one message.")
     redaction = principal.redaction
     elements = raw_elements(raw, "messages")
     messages, found = ingest_messages(elements, values, format=format, redaction=redaction)
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
-        raise InvalidRequest("invalid_field", "`tools` must be an array.", param="tools")
+        raise InvalidField("tools", "`tools` must be an array.")
     model = text_field(body, "model")
     if model:
         reject_secret(model, "model", redaction)
@@ -204,9 +202,7 @@ def text_field(body: Mapping[str, Any], name: str) -> str:
     """Return a text field of the body, "" if it is missing. Raises `InvalidRequest`."""
     value = "" if body.get(name) is None else body[name]
     if not isinstance(value, str) or len(value) > 200 or "\0" in value:
-        raise InvalidRequest(
-            "invalid_field", f"`{name}` must be a string of at most 200 characters.", param=name
-        )
+        raise InvalidField(name, f"`{name}` must be a string of at most 200 characters.")
     return value
 
 
@@ -224,7 +220,7 @@ def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
     for name, kind in (("context_management", dict), ("input_transformations", list)):
         if not isinstance(body.get(name), kind | None):
             text = "an object" if kind is dict else "an array"
-            raise InvalidRequest("invalid_field", f"`{name}` must be {text}.", param=name)
+            raise InvalidField(name, f"`{name}` must be {text}.")
     return ProviderReport.of(
         body.get("context_management"), body.get("input_transformations"), body.get("usage")
     )
@@ -234,9 +230,7 @@ def _expected(value: Any) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= serializers.MAX_TOKENS:
-        raise InvalidRequest(
-            "invalid_field", "`expected_turn` must be a non-negative integer.", param="expected_turn"
-        )
+        raise InvalidField("expected_turn", "`expected_turn` must be a non-negative integer.")
     return value
 
 
@@ -256,11 +250,7 @@ def idempotency_key(headers: Mapping[str, Any]) -> str | None:
     if key is None:
         return None
     if not 1 <= len(key) <= 200 or not key.isprintable():
-        raise InvalidRequest(
-            "invalid_field",
-            "`Idempotency-Key` must have 1 to 200 printable characters.",
-            param="Idempotency-Key",
-        )
+        raise InvalidField("Idempotency-Key", "`Idempotency-Key` must have 1 to 200 printable characters.")
     return str(key)
 
 

@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.models import Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.schema import error_responses, operation
 from sessions.selectors.usage import GROUPS, Span, UsageTotals, usage_sums
 
@@ -60,10 +60,8 @@ class Usage(Endpoint):
         except DataError:  # Python supports the time zone, but this Postgres does not
             raise _invalid_zone() from None
         if len(rows) > _MAX_ROWS:
-            raise InvalidRequest(
-                "invalid_field",
-                f"More than {_MAX_ROWS:,} rows. Choose a shorter period or fewer groups.",
-                param="group_by",
+            raise InvalidField(
+                "group_by", f"More than {_MAX_ROWS:,} rows. Choose a shorter period or fewer groups."
             )
         return json_response(
             {
@@ -102,9 +100,7 @@ def _span(call: ApiCall) -> Span:
     first = _day(call, "from") or last - timedelta(days=_DEFAULT_DAYS - 1)
     span = Span(first=first, last=last, zone=zone)
     if not 1 <= span.days <= _MAX_DAYS:
-        raise InvalidRequest(
-            "invalid_field", f"The period must have 1 to {_MAX_DAYS} days, not {span.days:,}.", param="from"
-        )
+        raise InvalidField("from", f"The period must have 1 to {_MAX_DAYS} days, not {span.days:,}.")
     return span
 
 
@@ -117,27 +113,19 @@ def _day(call: ApiCall, name: str) -> date | None:
     except ValueError:
         day = None
     if day is None or not _FIRST_DAY <= day <= _LAST_DAY:
-        raise InvalidRequest("invalid_field", f"`{name}` must be a date such as 2026-01-31.", param=name)
+        raise InvalidField(name, f"`{name}` must be a date such as 2026-01-31.")
     return day
 
 
 def _groups(call: ApiCall) -> list[str]:
     groups = (call.query.get("group_by") or "day").split(",")
     if len(set(groups)) < len(groups) or not set(groups) <= set(GROUPS):
-        raise InvalidRequest(
-            "invalid_field",
-            f"`group_by` must be a comma-separated list of: {', '.join(GROUPS)}.",
-            param="group_by",
-        )
+        raise InvalidField("group_by", f"`group_by` must be a comma-separated list of: {', '.join(GROUPS)}.")
     return groups
 
 
 def _invalid_zone() -> InvalidRequest:
-    return InvalidRequest(
-        "invalid_field",
-        "`time_zone` must be an IANA time zone such as Europe/Berlin.",
-        param="time_zone",
-    )
+    return InvalidField("time_zone", "`time_zone` must be an IANA time zone such as Europe/Berlin.")
 
 
 @cache

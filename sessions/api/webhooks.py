@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, NotFound, about
+from sessions.api.errors import InvalidField, NotFound, about
 from sessions.api.schema import error_responses, operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.selectors.lookups import as_uuid
@@ -53,7 +53,7 @@ class Webhooks(Endpoint):
                 actor=call.actor,
             )
         except ForbiddenAddress as error:
-            raise InvalidRequest("invalid_field", about("url", error), param="url") from None
+            raise InvalidField("url", about("url", error)) from None
         return json_response(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
 
 
@@ -87,7 +87,7 @@ class WebhookView(Endpoint):
         try:
             webhook_update(webhook=webhook, changes=data, actor=call.actor)
         except ForbiddenAddress as error:
-            raise InvalidRequest("invalid_field", about("url", error), param="url") from None
+            raise InvalidField("url", about("url", error)) from None
         return json_response(_detail_json(webhook))
 
     @operation(
@@ -110,7 +110,7 @@ def _webhook_or_404(call: ApiCall, name: str) -> Webhook:
     id = as_uuid(name)
     webhook = rows.filter(pk=id).first() if id is not None else None
     if webhook is None:
-        raise NotFound("not_found", f"No webhook with the id {name!r} in this project.", param="webhook_id")
+        raise NotFound(f"No webhook with the id {name!r} in this project.", param="webhook_id")
     return webhook
 
 

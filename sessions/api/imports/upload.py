@@ -13,7 +13,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
 from sessions.api.endpoint import ApiCall, refuse_compressed
-from sessions.api.errors import InvalidRequest
+from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.services.imports.jobs import EmptyUpload
 from sessions.services.imports.uploads import Readable
 
@@ -64,7 +64,7 @@ def _form_file(request: HttpRequest) -> Upload:
 def _name(call: ApiCall, given: str) -> str:
     name = call.query.get("name") or given
     if len(name) > 200 or (name and not name.isprintable()):
-        raise InvalidRequest("invalid_field", "`name` must have 1 to 200 printable characters.", param="name")
+        raise InvalidField("name", "`name` must have 1 to 200 printable characters.")
     return name
 
 

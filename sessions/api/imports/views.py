@@ -13,7 +13,7 @@ from accounts.models import Project, Scope
 from importers.registry import IMPORTERS
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import ApiError, Conflict, InvalidRequest, NotFound, about
+from sessions.api.errors import ApiError, Conflict, InvalidField, InvalidRequest, NotFound, about
 from sessions.api.imports.upload import opened_upload
 from sessions.api.paging import id_cursor, limit_param, number_cursor, page_json, paging
 from sessions.api.schema import error_responses, operation
@@ -154,9 +154,7 @@ def _raise_if_failed(job: ImportJob) -> None:
 def _format(call: ApiCall) -> str:
     name = call.query.get("format")
     if name is not None and name not in IMPORTERS:
-        raise InvalidRequest(
-            "invalid_field", f"`format` must be one of: {', '.join(IMPORTERS)}.", param="format"
-        )
+        raise InvalidField("format", f"`format` must be one of: {', '.join(IMPORTERS)}.")
     return name or ""
 
 
@@ -164,7 +162,7 @@ def _job_or_404(call: ApiCall, name: str) -> ImportJob:
     id = as_uuid(name)
     job = import_job_find(project_id=call.principal.project_id, id=id) if id is not None else None
     if job is None:
-        raise NotFound("not_found", f"No import with the id {name!r} in this project.", param="import_id")
+        raise NotFound(f"No import with the id {name!r} in this project.", param="import_id")
     return job
 
 

@@ -11,7 +11,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest, about, sentence
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest, about, sentence
 from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.parameters import int_param, int_parameter
@@ -151,16 +151,12 @@ def _author(call: ApiCall) -> str:
     author = call.query.get("author", MemoryRevision.Author.HARNESS)
     if author not in MemoryRevision.Author.values:
         choices = ", ".join(MemoryRevision.Author.values)
-        raise InvalidRequest("invalid_field", f"`author` must be one of: {choices}.", param="author")
+        raise InvalidField("author", f"`author` must be one of: {choices}.")
     return author
 
 
 def _reason(call: ApiCall) -> str:
     reason = call.query.get("reason", "")
     if len(reason) > _MAX_REASON or "\0" in reason:
-        raise InvalidRequest(
-            "invalid_field",
-            f"`reason` must be at most {_MAX_REASON} characters without NUL.",
-            param="reason",
-        )
+        raise InvalidField("reason", f"`reason` must be at most {_MAX_REASON} characters without NUL.")
     return reason

@@ -12,7 +12,7 @@ from compaction.errors import WorkingMemoryError
 from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidRequest, NotFound, about, sentence
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound, about, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
@@ -43,9 +43,9 @@ class Facts(Endpoint):
         state, agent = call.query.get("state"), call.query.get("agent")
         if state is not None and state not in SharedFact.State.values:
             states = ", ".join(SharedFact.State.values)
-            raise InvalidRequest("invalid_field", f"`state` must be one of: {states}.", param="state")
+            raise InvalidField("state", f"`state` must be one of: {states}.")
         if agent is not None and "\0" in agent:
-            raise InvalidRequest("invalid_field", "`agent` must not contain NUL characters.", param="agent")
+            raise InvalidField("agent", "`agent` must not contain NUL characters.")
         limit, after, project_id = limit_param(call), id_cursor(call), call.principal.project_id
         rows = facts_page(project_id=project_id, state=state, agent=agent, after=after, limit=limit + 1)
         return json_response(page_json(rows, limit, fact_json, lambda fact: [str(fact.pk)]))
@@ -65,7 +65,7 @@ class FactView(Endpoint):
         data = serializers.validated(serializers.MemoryFactDecision, call.body)
         uuid = as_uuid(fact_id)
         fact = facts_of(project_id=call.principal.project_id).filter(pk=uuid).first() if uuid else None
-        missing = NotFound("not_found", f"No fact with the id {fact_id!r} in this project.", param="fact_id")
+        missing = NotFound(f"No fact with the id {fact_id!r} in this project.", param="fact_id")
         if fact is None:
             raise missing
         try:
@@ -125,9 +125,7 @@ class Offers(Endpoint):
         offered = facts_offered(session=session)
         facts = [fact for fact in offered if ids is None or fact.pk in ids]
         if ids is not None and len(facts) < len(set(ids)):
-            raise InvalidRequest(
-                "invalid_field", "`facts` contains a fact that is not offered to this session.", param="facts"
-            )
+            raise InvalidField("facts", "`facts` contains a fact that is not offered to this session.")
         try:
             revision = facts_import(session=session, facts=facts, author=Author.HARNESS)
         except MemoryTooLarge as error:
@@ -161,4 +159,4 @@ def fact_json(fact: Any) -> dict[str, Any]:
 
 
 def _raise_invalid(error: WorkingMemoryError) -> NoReturn:
-    raise InvalidRequest("invalid_field", about(error.field, error), param=error.field) from None
+    raise InvalidField(error.field, about(error.field, error)) from None

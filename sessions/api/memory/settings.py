@@ -11,7 +11,7 @@ from accounts.services import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidRequest, about
+from sessions.api.errors import InvalidField, about
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import error_responses, operation
@@ -50,7 +50,7 @@ class MemorySettings(Endpoint):
             try:
                 schema_of(changes["memory_fields"])
             except WorkingMemoryError as error:
-                raise InvalidRequest("invalid_field", about(error.field, error), param=error.field) from None
+                raise InvalidField(error.field, about(error.field, error)) from None
         project_update(project=project, changes=changes, actor=call.actor)
         return _settings_response(project)
 

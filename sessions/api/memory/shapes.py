@@ -85,4 +85,4 @@ def etag_of(row: MemoryRevision | None) -> str:
 
 
 def revision_not_found(number: int, param: str) -> NotFound:
-    return NotFound("not_found", f"No revision {number} of this working memory.", param=param)
+    return NotFound(f"No revision {number} of this working memory.", param=param)

@@ -10,7 +10,7 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
-from sessions.api.errors import InvalidRequest, about
+from sessions.api.errors import InvalidField, InvalidRequest, about
 
 #: Code of a `ValidationError` whose message is used as-is. `_requirement` replaces DRF's own messages.
 RULE = "rule"
@@ -42,13 +42,13 @@ def validated(serializer: type[serializers.Serializer], data: dict[str, Any]) ->
     bound = serializer(data=data)
     if (wrong := next(_mistyped(bound, data, ""), None)) is not None:
         path, field = wrong
-        raise InvalidRequest("invalid_field", _message(path, field, _WRONG_TYPE), param=path)
+        raise InvalidField(path, _message(path, field, _WRONG_TYPE))
     if bound.is_valid():
         return dict(bound.validated_data)
     path, field, detail = next(_errors(bound, bound.errors, ""))
     if detail.code == "required":
         raise InvalidRequest("missing_field", f"`{path}` is required.", param=path)
-    raise InvalidRequest("invalid_field", _message(path, field, detail), param=path or None)
+    raise InvalidField(path or None, _message(path, field, detail))
 
 
 def _mistyped(field: Any, value: Any, path: str) -> Iterator[tuple[str, Any]]:
