@@ -30,7 +30,7 @@ from sessions.api.errors import InvalidField, NotFound, about
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.api.serializers.validation import validated
 from sessions.models import AgentSession
 from sessions.selectors.lookups import as_uuid
@@ -46,7 +46,7 @@ class Replays(Endpoint):
         operation_id="replays_list",
         summary="List replays",
         parameters=paging(),
-        responses={200: shapes.ReplayList, **error_responses(400)},
+        responses={200: shapes.ReplayList},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns replays without their results, newest first."""
@@ -58,7 +58,7 @@ class Replays(Endpoint):
         operation_id="replays_create",
         summary="Create a replay",
         request=shapes.ReplayCreate,
-        responses={201: shapes.ReplayDetail, **error_responses(400, 415)},
+        responses={201: shapes.ReplayDetail},
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Simulates stored sessions with other policies and budgets. Workers run the replay in the
@@ -96,7 +96,7 @@ class ReplayView(Endpoint):
                 description="A model, or prices per million tokens: `input=3,read=0.3,write=3.75,output=15`.",
             )
         ],
-        responses={200: shapes.ReplayDetail, **error_responses(400)},
+        responses={200: shapes.ReplayDetail},
     )
     def get(self, call: ApiCall, replay_id: str) -> HttpResponse:
         """Returns the progress of a replay and its results so far."""
@@ -106,7 +106,7 @@ class ReplayView(Endpoint):
         operation_id="replays_change",
         summary="Update a replay",
         request=shapes.ReplayChange,
-        responses={200: shapes.ReplayDetail, **error_responses(400, 415)},
+        responses={200: shapes.ReplayDetail},
     )
     def patch(self, call: ApiCall, replay_id: str) -> HttpResponse:
         """Confirms, cancels or resumes a replay."""
@@ -125,7 +125,7 @@ class ReplaySession(Endpoint):
     @operation(
         operation_id="replays_session",
         summary="Retrieve a replay of one session",
-        responses={200: shapes.ReplaySession, **error_responses()},
+        responses={200: shapes.ReplaySession},
     )
     def get(self, call: ApiCall, replay_id: str, session_id: str) -> HttpResponse:
         """Returns the results for one session, call by call."""

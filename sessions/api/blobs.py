@@ -13,7 +13,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, NotFound
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import int_param, int_parameter
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors import contents
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}
@@ -37,7 +37,7 @@ class Blob(Endpoint):
             ),
             int_parameter("context", "With `grep`: lines of context around each match, 0 to 20.", maximum=20),
         ],
-        responses={200: serializers.Content, **error_responses(400)},
+        responses={200: serializers.Content},
     )
     def get(self, call: ApiCall, session_id: str, handle: str) -> HttpResponse:
         """Returns the original of content that a compaction clipped, collapsed or offloaded. The prompt

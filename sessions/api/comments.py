@@ -8,7 +8,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import Comment
 
 
@@ -17,7 +17,7 @@ class Comments(Endpoint):
         operation_id="comments_list",
         summary="List the comments on a session",
         parameters=paging(),
-        responses={200: serializers.CommentPage, **error_responses(400)},
+        responses={200: serializers.CommentPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the comments that members wrote on turns in the dashboard, oldest first."""

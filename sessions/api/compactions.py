@@ -19,7 +19,7 @@ from sessions.api.errors import Conflict, NotFound, sentence
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.compactions import compaction_json, compactions_jsonl
 from sessions.selectors.convert import edit_values
@@ -39,11 +39,8 @@ class Compact(Endpoint):
         operation_id="compact",
         summary="Compact a session",
         request=serializers.CompactRequest,
-        responses={
-            200: serializers.CompactionDetail,
-            202: serializers.CompactionDetail,
-            **error_responses(400, 409, 415),
-        },
+        responses={200: serializers.CompactionDetail, 202: serializers.CompactionDetail},
+        errors=(409,),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Compacts the session now, regardless of its size. The state is `skipped` if nothing can be
@@ -117,7 +114,7 @@ class Compactions(Endpoint):
         operation_id="compactions_list",
         summary="List the compactions of a session",
         parameters=paging(),
-        responses={200: serializers.CompactionPage, **error_responses(400)},
+        responses={200: serializers.CompactionPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the records of a session's compactions, newest first, including those without effect."""
@@ -134,7 +131,8 @@ class Compactions(Endpoint):
         operation_id="compactions_record",
         summary="Record a provider's summary",
         request=serializers.ProviderSummary,
-        responses={201: serializers.CompactionDetail, **error_responses(400, 409, 415)},
+        responses={201: serializers.CompactionDetail},
+        errors=(409,),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Takes the response to the `summary_request` of a prompt (Anthropic's compaction on demand). The
@@ -156,7 +154,7 @@ class CompactionsExport(Endpoint):
     @operation(
         operation_id="compactions_export",
         summary="Export the compactions of a session",
-        responses={(200, JSON_LINES): serializers.ExportedCompaction, **error_responses()},
+        responses={(200, JSON_LINES): serializers.ExportedCompaction},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
         """Streams all compactions of a session as JSON Lines, oldest first: one record per line, including
@@ -169,7 +167,7 @@ class CompactionView(Endpoint):
     @operation(
         operation_id="compactions_get",
         summary="Retrieve a compaction",
-        responses={200: serializers.CompactionDetail, **error_responses()},
+        responses={200: serializers.CompactionDetail},
     )
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Returns one compaction with its edits and its recap."""
@@ -181,8 +179,8 @@ class Revert(Endpoint):
     @operation(
         operation_id="compactions_revert",
         summary="Revert a compaction",
-        request=None,
-        responses={200: serializers.CompactionDetail, **error_responses(409)},
+        responses={200: serializers.CompactionDetail},
+        errors=(409,),
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Removes the edits of an applied compaction from the prompt. Later compactions stay applied, and the

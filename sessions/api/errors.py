@@ -59,9 +59,9 @@ class InvalidRequest(ApiError):
 
 
 class InvalidField(InvalidRequest):
-    """A field or parameter has an invalid type or value."""
+    """A field or parameter has an invalid type or value. `name` is None if several could be meant."""
 
-    def __init__(self, name: str, message: str) -> None:
+    def __init__(self, name: str | None, message: str) -> None:
         super().__init__("invalid_field", message, param=name)
 
 

@@ -11,7 +11,7 @@ from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
 from sessions.api.lookup import session_or_404
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.services.sessions.pins import message_pin
 
 
@@ -21,8 +21,7 @@ class Pin(Endpoint):
     @operation(
         operation_id="pins_put",
         summary="Pin a message",
-        request=None,
-        responses={200: serializers.Pinned, **error_responses()},
+        responses={200: serializers.Pinned},
     )
     def put(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
         """Pins a message: later compactions leave it and the rest of its tool group unchanged. Edits by
@@ -32,7 +31,7 @@ class Pin(Endpoint):
     @operation(
         operation_id="pins_delete",
         summary="Unpin a message",
-        responses={200: serializers.Pinned, **error_responses()},
+        responses={200: serializers.Pinned},
     )
     def delete(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
         """Unpins a message: later compactions may edit it again."""

@@ -20,7 +20,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import choice_param, format_param, format_parameter, int_param, int_parameter
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompt_state import PromptState, prompt_state
@@ -60,7 +60,7 @@ class Prompt(Endpoint):
                 description="An earlier `ETag`. If the prompt is unchanged, the response is 304.",
             ),
         ],
-        responses={200: serializers.Prompt, 304: None, **error_responses(400)},
+        responses={200: serializers.Prompt, 304: None},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the prompt of the next model call: valid for the provider, within the budget and ready to

@@ -13,7 +13,7 @@ from sessions.api import serializers
 from sessions.api.compactions import plan_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.ingestion import check_messages, check_preamble, prompt_messages_max
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors.token_budgets import calibration_json, prompt_size_json
 from sessions.services.compactions.stateless import CallerPrompt, CompactedPrompt, prompt_compact
 from sessions.store.rawjson import raw_elements
@@ -24,7 +24,8 @@ class PromptCompaction(Endpoint):
         operation_id="prompts_compact",
         summary="Compact a prompt",
         request=serializers.PromptCompactRequest,
-        responses={200: serializers.CompactedPrompt, **error_responses(400, 413, 415)},
+        responses={200: serializers.CompactedPrompt},
+        errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Compacts messages without a session. They are compacted when they reach the

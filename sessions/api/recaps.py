@@ -9,7 +9,7 @@ from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence
 from sessions.api.lookup import session_or_404
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
@@ -21,7 +21,8 @@ class RecapEdit(Endpoint):
         operation_id="recap_edit",
         summary="Edit the recap of a compaction",
         request=serializers.RecapText,
-        responses={200: serializers.CompactionDetail, **error_responses(400, 409, 413, 415, 422)},
+        responses={200: serializers.CompactionDetail},
+        errors=(409, 413, 422),
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Replaces the recap with your text, which must have the recap's sections (`## Decisions`,

@@ -19,7 +19,7 @@ from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import format_param, format_parameter, idempotency_parameter
 from sessions.api.prompt import prompt_json
 from sessions.api.reported_usage import usage_field
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.api.turns import (
     call_ids,
     idempotency_key,
@@ -67,7 +67,8 @@ class Reconcile(Endpoint):
             idempotency_parameter("Retrying with the same key and body stores nothing."),
         ],
         request=serializers.HistorySent,
-        responses={200: serializers.ReconciledPrompt, **error_responses(400, 413, 415, 422)},
+        responses={200: serializers.ReconciledPrompt},
+        errors=(413, 422),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Takes the client's whole message list, appends what is new as one turn and returns the prompt, like

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from drf_spectacular.openapi import AutoSchema
@@ -72,23 +73,29 @@ _TAGS = {
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-def operation(*, parameters: Sequence[OpenApiParameter] = (), **options: Any) -> Callable[[Handler], Handler]:
-    """Describe an endpoint's method in the schema. Requests with other query parameters are rejected."""
+def operation(
+    *,
+    parameters: Sequence[OpenApiParameter] = (),
+    request: Any = None,
+    responses: Mapping[Any, Any] = MappingProxyType({}),
+    errors: Sequence[int] = (),
+    **options: Any,
+) -> Callable[[Handler], Handler]:
+    """Describe an endpoint's method in the schema. Requests with other query parameters are rejected.
+
+    `errors` are the error statuses besides those of every endpoint and those of every body.
+    """
+    of_body = () if request is None else (415,)
+    statuses = sorted({*_ALWAYS, *of_body, *errors})
+    failures = {status: OpenApiResponse(Error, description=ERROR_TEXTS[status]) for status in statuses}
 
     def describe(handler: Handler) -> Handler:
         query = frozenset(each.name for each in parameters if each.location == OpenApiParameter.QUERY)
         handler.query_names = query  # type: ignore[attr-defined]  # functions take attributes
-        return extend_schema(parameters=list(parameters), **options)(handler)
+        schema = {"request": request, "responses": {**responses, **failures}, **options}
+        return extend_schema(parameters=list(parameters), **schema)(handler)
 
     return describe
-
-
-def error_responses(*statuses: int) -> dict[int, Any]:
-    """Return the error responses of an endpoint: `statuses` and those of every endpoint."""
-    return {
-        status: OpenApiResponse(Error, description=ERROR_TEXTS[status])
-        for status in sorted({*_ALWAYS, *statuses})
-    }
 
 
 class CallSchema(AutoSchema):

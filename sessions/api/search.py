@@ -13,7 +13,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_encode, cursor_param, invalid_cursor, limit_param, paging
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import AgentSession
 from sessions.selectors.message_changes import MessageChange
 from sessions.selectors.search.request import SearchExpression, search_expression
@@ -40,7 +40,7 @@ class ProjectSearch(Endpoint):
             ),
             *paging(default=20, maximum=100),
         ],
-        responses={200: serializers.ProjectSearchPage, **error_responses(400)},
+        responses={200: serializers.ProjectSearchPage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Searches the messages of all sessions of the project, including those removed from prompts, and
@@ -57,7 +57,7 @@ class SessionSearch(Endpoint):
             OpenApiParameter("q", {"type": "string", "minLength": 1}, required=True, description=f"{_Q}."),
             *paging(default=20, maximum=100),
         ],
-        responses={200: serializers.SearchPage, **error_responses(400)},
+        responses={200: serializers.SearchPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Searches the messages of the session, including those removed from the prompt, and returns the best

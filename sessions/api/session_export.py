@@ -9,7 +9,7 @@ from sessions.api import serializers
 from sessions.api.compactions import JSON_LINES
 from sessions.api.endpoint import ApiCall, Endpoint
 from sessions.api.lookup import session_or_404
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors.session_export import session_jsonl
 
 
@@ -17,7 +17,7 @@ class SessionExport(Endpoint):
     @operation(
         operation_id="sessions_export",
         summary="Export a session",
-        responses={(200, JSON_LINES): serializers.ExportedLine, **error_responses()},
+        responses={(200, JSON_LINES): serializers.ExportedLine},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
         """Streams the session as JSON Lines: its facts, system prompts and tools, turns, messages and

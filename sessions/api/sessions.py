@@ -15,12 +15,12 @@ from compaction.breakdown import TokenBreakdown
 from redaction import redact
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidField, InvalidRequest
+from sessions.api.errors import Conflict, InvalidField
 from sessions.api.ingestion import ingest_preamble, reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
 from sessions.api.parameters import int_param, int_parameter, parse_time, time_param
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import AgentSession
 from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered_count
@@ -103,7 +103,7 @@ class Sessions(Endpoint):
         operation_id="sessions_list",
         summary="List sessions",
         parameters=_FILTERS,
-        responses={200: serializers.SessionPage, **error_responses(400)},
+        responses={200: serializers.SessionPage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the project's sessions, most recently active first."""
@@ -119,11 +119,8 @@ class Sessions(Endpoint):
         operation_id="sessions_create",
         summary="Create a session",
         request=serializers.SessionCreate,
-        responses={
-            201: serializers.SessionCreated,
-            200: serializers.SessionCreated,
-            **error_responses(400, 409, 413, 415),
-        },
+        responses={201: serializers.SessionCreated, 200: serializers.SessionCreated},
+        errors=(409, 413),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Creates a session. With `if_exists` set to `return`, an existing session with the same `id` is
@@ -167,7 +164,7 @@ class SessionView(Endpoint):
     @operation(
         operation_id="sessions_get",
         summary="Retrieve a session",
-        responses={200: serializers.Session, **error_responses(404)},
+        responses={200: serializers.Session},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """`session_id` is the session's `id` or its `external_id`."""
@@ -177,7 +174,8 @@ class SessionView(Endpoint):
         operation_id="sessions_change",
         summary="Change a session",
         request=serializers.SessionChange,
-        responses={200: serializers.Session, **error_responses(400, 404, 413, 415)},
+        responses={200: serializers.Session},
+        errors=(413,),
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Replaces the session's policy, title or tags. A new policy applies from the next compaction on; the
@@ -195,7 +193,7 @@ class SessionView(Endpoint):
     @operation(
         operation_id="sessions_delete",
         summary="Delete a session",
-        responses={204: None, **error_responses(404)},
+        responses={204: None},
     )
     def delete(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Permanently deletes the session and all content that no other session uses."""
@@ -224,7 +222,7 @@ def _parent_id(call: ApiCall, data: Mapping[str, Any]) -> UUID | None:
 def _filter(call: ApiCall) -> SessionFilter:
     text, agent, model, tag = (call.query.get(name, "") for name in ("q", "agent", "model", "tag"))
     if any("\0" in each for each in (text, agent, model, tag)):
-        raise InvalidRequest("invalid_field", "Filters must not contain NUL characters.")
+        raise InvalidField(None, "Filters must not contain NUL characters.")
     return SessionFilter(
         text=text,
         agent=agent,

@@ -14,7 +14,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest, NotAllowed
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import format_param, format_parameter
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.services.agent_tools import TOOLS, ToolError
 
 
@@ -23,7 +23,7 @@ class Tools(Endpoint):
         operation_id="tools_list",
         summary="List agent tools",
         parameters=[format_parameter(f"Format of the definitions. Defaults to `{dialects.DEFAULT}`.")],
-        responses={200: serializers.Tools, **error_responses(400)},
+        responses={200: serializers.Tools},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the definitions of tools to add to the model's tools. Pass the model's calls to them to
@@ -38,7 +38,7 @@ class ToolCalls(Endpoint):
         operation_id="tool_calls",
         summary="Call an agent tool",
         request=serializers.ToolCall,
-        responses={200: serializers.ToolResult, **error_responses(400, 415)},
+        responses={200: serializers.ToolResult},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Runs a tool that the model called and returns the result for the model. Errors that the model can

@@ -23,7 +23,7 @@ from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
 from sessions.api.reported_usage import usage_field
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors.api import session_turns, turn_messages, turns_page
 from sessions.selectors.convert import latency_json, usage_json
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
@@ -51,7 +51,7 @@ class Turns(Endpoint):
             int_parameter("last", "Return only the newest turns, 1 to 200.", minimum=1, maximum=200),
             *paging(),
         ],
-        responses={200: serializers.TurnPage, **error_responses(400)},
+        responses={200: serializers.TurnPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns turns with their messages as pushed (with secrets redacted), oldest first."""
@@ -89,7 +89,8 @@ class Turns(Endpoint):
             )
         ],
         request=serializers.TurnPush,
-        responses={201: serializers.TurnPushed, **error_responses(400, 409, 413, 415, 422)},
+        responses={201: serializers.TurnPushed},
+        errors=(409, 413, 422),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Appends messages to the session as one turn: usually the model's response and the tool results that

@@ -16,7 +16,7 @@ from accounts.models import Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors.usage import GROUPS, Span, UsageTotals, usage_sums
 
 _MAX_DAYS = 366
@@ -48,7 +48,7 @@ class Usage(Endpoint):
                 "several tags counts towards each of them.",
             ),
         ],
-        responses={200: serializers.Usage, **error_responses(400)},
+        responses={200: serializers.Usage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns turns, billed tokens and cost of the project, in total and by group."""

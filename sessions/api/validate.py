@@ -10,7 +10,7 @@ from compaction.validation import validate
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.ingestion import check_count, prompt_messages_max
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 
 
 class Validate(Endpoint):
@@ -18,7 +18,8 @@ class Validate(Endpoint):
         operation_id="prompts_validate",
         summary="Validate a prompt",
         request=serializers.ValidateRequest,
-        responses={200: serializers.ValidationResult, **error_responses(400, 413, 415)},
+        responses={200: serializers.ValidationResult},
+        errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Checks whether the provider would accept these messages, for example whether each tool call has a

@@ -10,7 +10,7 @@ from accounts.models import ApiKey, Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, NotFound, about
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.selectors.lookups import as_uuid
 from sessions.services.targets import ForbiddenAddress
@@ -25,7 +25,7 @@ class Webhooks(Endpoint):
     @operation(
         operation_id="webhooks_list",
         summary="List webhooks",
-        responses={200: serializers.WebhookList, **error_responses()},
+        responses={200: serializers.WebhookList},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
@@ -35,7 +35,8 @@ class Webhooks(Endpoint):
         operation_id="webhooks_create",
         summary="Create a webhook",
         request=serializers.WebhookCreate,
-        responses={201: serializers.WebhookCreated, **error_responses(400, 413, 415)},
+        responses={201: serializers.WebhookCreated},
+        errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Sends a `POST` request to `url` for each event. The response contains the signing secret, which is
@@ -63,7 +64,7 @@ class WebhookView(Endpoint):
     @operation(
         operation_id="webhooks_get",
         summary="Retrieve a webhook",
-        responses={200: serializers.WebhookDetail, **error_responses()},
+        responses={200: serializers.WebhookDetail},
     )
     def get(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Returns the webhook with its 20 most recent deliveries."""
@@ -73,7 +74,8 @@ class WebhookView(Endpoint):
         operation_id="webhooks_change",
         summary="Update a webhook",
         request=serializers.WebhookChange,
-        responses={200: serializers.WebhookDetail, **error_responses(400, 413, 415)},
+        responses={200: serializers.WebhookDetail},
+        errors=(413,),
     )
     def patch(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Changes only the given fields. Set `active` to false to stop deliveries; events in
@@ -93,7 +95,7 @@ class WebhookView(Endpoint):
     @operation(
         operation_id="webhooks_delete",
         summary="Delete a webhook",
-        responses={204: None, **error_responses()},
+        responses={204: None},
     )
     def delete(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Deletes the webhook and its pending deliveries."""

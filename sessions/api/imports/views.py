@@ -16,7 +16,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import ApiError, Conflict, InvalidField, InvalidRequest, NotFound, about
 from sessions.api.imports.upload import opened_upload
 from sessions.api.paging import id_cursor, limit_param, number_cursor, page_json, paging
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.api.serializers.validation import validated
 from sessions.models import ImportJob, ImportJobSession
 from sessions.selectors.imports import import_job_find, import_job_sessions, import_jobs_newest
@@ -35,7 +35,7 @@ class Imports(Endpoint):
         operation_id="imports_list",
         summary="List imports",
         parameters=paging(),
-        responses={200: serializers.ImportJobList, **error_responses(400)},
+        responses={200: serializers.ImportJobList},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns imports over the API and in the dashboard, newest first. An import is listed for 30 days
@@ -64,11 +64,8 @@ class Imports(Endpoint):
             "multipart/form-data": serializers.ImportUpload,
             "application/octet-stream": OpenApiTypes.BINARY,
         },
-        responses={
-            200: serializers.ImportJobDetail,
-            202: serializers.ImportJobDetail,
-            **error_responses(400, 409, 413, 415, 422),
-        },
+        responses={200: serializers.ImportJobDetail, 202: serializers.ImportJobDetail},
+        errors=(409, 413, 422),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Imports an uncompressed agent log as one or more sessions. Importing the same log again adds only
@@ -101,7 +98,7 @@ class ImportView(Endpoint):
     @operation(
         operation_id="imports_get",
         summary="Retrieve an import",
-        responses={200: serializers.ImportJobDetail, **error_responses()},
+        responses={200: serializers.ImportJobDetail},
     )
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Returns the progress of an import and its results so far."""
@@ -111,7 +108,8 @@ class ImportView(Endpoint):
         operation_id="imports_change",
         summary="Cancel an import",
         request=serializers.ImportChange,
-        responses={200: serializers.ImportJobDetail, **error_responses(400, 409, 413, 415)},
+        responses={200: serializers.ImportJobDetail},
+        errors=(409, 413),
     )
     def patch(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Ends an import with `{"state": "cancelled"}`. Sessions that were imported before stay, and a long
@@ -131,7 +129,7 @@ class ImportSessions(Endpoint):
         operation_id="imports_sessions",
         summary="List the sessions of an import",
         parameters=paging(),
-        responses={200: serializers.ImportedSessionList, **error_responses(400)},
+        responses={200: serializers.ImportedSessionList},
     )
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Returns the result of the import for each session so far, in the order of the log."""

@@ -15,7 +15,7 @@ from sessions.api.errors import Conflict, InvalidField, InvalidRequest, about, s
 from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.parameters import int_param, int_parameter
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_schema
 from sessions.services.memory.revisions import (
@@ -47,7 +47,7 @@ class Memory(Endpoint):
                 description="An `ETag`. If it is still current, the response is 304.",
             ),
         ],
-        responses={200: serializers.MemoryRevision, 304: None, **error_responses()},
+        responses={200: serializers.MemoryRevision, 304: None},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the latest revision, or revision 0 with empty fields if nothing was written yet."""
@@ -85,7 +85,8 @@ class Memory(Endpoint):
             int_parameter("message", "Position of the message from which the new items come."),
         ],
         request=serializers.MemoryFields,
-        responses={200: serializers.MemoryRevision, **error_responses(400, 409, 412, 413, 415, 422, 428)},
+        responses={200: serializers.MemoryRevision},
+        errors=(409, 412, 413, 422, 428),
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Applies a JSON merge patch (RFC 7396): each given field replaces the stored one, and `null` clears

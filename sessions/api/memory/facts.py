@@ -16,7 +16,7 @@ from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound
 from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.selectors.lookups import as_uuid
@@ -36,7 +36,7 @@ class Facts(Endpoint):
             OpenApiParameter("agent", str, description="Only facts for this agent or for all agents."),
             *paging(),
         ],
-        responses={200: serializers.MemoryFactPage, **error_responses(400)},
+        responses={200: serializers.MemoryFactPage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the facts that sessions of the project proposed to share, newest first."""
@@ -58,7 +58,7 @@ class FactView(Endpoint):
         operation_id="memory_facts_decide",
         summary="Review a shared fact",
         request=serializers.MemoryFactDecision,
-        responses={200: serializers.MemoryFact, **error_responses(400, 415)},
+        responses={200: serializers.MemoryFact},
     )
     def patch(self, call: ApiCall, fact_id: str) -> HttpResponse:
         """Accepts, rejects or rewords a fact. Sessions are offered only accepted facts."""
@@ -84,7 +84,7 @@ class Proposals(Endpoint):
         operation_id="memory_proposals_create",
         summary="Propose facts",
         request=serializers.MemoryProposal,
-        responses={200: serializers.MemoryFactList, **error_responses(400, 415)},
+        responses={200: serializers.MemoryFactList},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Proposes items of the session's working memory as facts to share with other sessions. Proposals
@@ -105,7 +105,7 @@ class Offers(Endpoint):
     @operation(
         operation_id="memory_offers_list",
         summary="List offered facts",
-        responses={200: serializers.MemoryFactList, **error_responses()},
+        responses={200: serializers.MemoryFactList},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns accepted facts that apply to the session's agent and are not in its working memory yet."""
@@ -116,7 +116,8 @@ class Offers(Endpoint):
         operation_id="memory_offers_take",
         summary="Import offered facts",
         request=serializers.MemoryImport,
-        responses={200: serializers.MemoryRevision, **error_responses(400, 409, 415, 422)},
+        responses={200: serializers.MemoryRevision},
+        errors=(409, 422),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Adds offered facts to the session's working memory."""

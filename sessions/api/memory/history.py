@@ -12,7 +12,7 @@ from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import change_json, churn_json, memory_json, revision_not_found, step_json
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, page_json, paging
 from sessions.api.parameters import int_param, int_parameter
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
 from sessions.selectors.memory import (
     memory_latest,
@@ -29,7 +29,7 @@ class MemoryRevisions(Endpoint):
         operation_id="memory_revisions_list",
         summary="List memory revisions",
         parameters=paging(),
-        responses={200: serializers.MemoryPage, **error_responses(400)},
+        responses={200: serializers.MemoryPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the revisions of the working memory, newest first."""
@@ -45,7 +45,7 @@ class MemoryRevisionView(Endpoint):
     @operation(
         operation_id="memory_revisions_get",
         summary="Retrieve a memory revision",
-        responses={200: serializers.MemoryRevision, **error_responses()},
+        responses={200: serializers.MemoryRevision},
     )
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         session = session_or_404(call, session_id)
@@ -65,7 +65,7 @@ class MemoryDiffs(Endpoint):
             int_parameter("from", "Older revision; 0 is the empty memory. Defaults to the one before `to`."),
             int_parameter("to", "Newer revision. Defaults to the latest."),
         ],
-        responses={200: serializers.MemoryDiff, **error_responses(400)},
+        responses={200: serializers.MemoryDiff},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the changes between two revisions, and how much the memory churns."""
@@ -97,7 +97,7 @@ class MemorySteps(Endpoint):
         operation_id="memory_timeline",
         summary="List memory changes",
         parameters=paging(maximum=100),
-        responses={200: serializers.MemoryTimeline, **error_responses(400)},
+        responses={200: serializers.MemoryTimeline},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns what each revision changed, newest first."""

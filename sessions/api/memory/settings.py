@@ -14,7 +14,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, about
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
-from sessions.api.schema import error_responses, operation
+from sessions.api.schema import operation
 from sessions.selectors.memory import schema_of
 from sessions.selectors.memory_extraction import ExtractionState, extraction_state
 from sessions.selectors.summarizers import reader_missing
@@ -26,7 +26,7 @@ class MemorySettings(Endpoint):
     @operation(
         operation_id="memory_settings_get",
         summary="Retrieve memory settings",
-        responses={200: serializers.MemorySettings, **error_responses()},
+        responses={200: serializers.MemorySettings},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns how the project updates working memory automatically, and its custom memory fields."""
@@ -36,7 +36,7 @@ class MemorySettings(Endpoint):
         operation_id="memory_settings_change",
         summary="Update memory settings",
         request=serializers.MemorySettings,
-        responses={200: serializers.MemorySettings, **error_responses(400, 415)},
+        responses={200: serializers.MemorySettings},
     )
     def patch(self, call: ApiCall) -> HttpResponse:
         """Changes only the given settings."""
@@ -61,7 +61,7 @@ class Upkeep(Endpoint):
     @operation(
         operation_id="memory_upkeep_get",
         summary="Retrieve the progress of memory updates",
-        responses={200: serializers.MemoryUpkeep, **error_responses()},
+        responses={200: serializers.MemoryUpkeep},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns how far automatic updates and memory extraction by a model have processed the session."""
@@ -78,8 +78,7 @@ class Upkeep(Endpoint):
     @operation(
         operation_id="memory_upkeep",
         summary="Start a memory update",
-        request=None,
-        responses={202: None, **error_responses()},
+        responses={202: None},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Has a worker update the session's working memory from its new tool results, even if automatic
