@@ -19,21 +19,19 @@ from replay.selectors.results import (
     ResultRow,
     TargetResult,
     result_rows,
-    run_find,
     runs_newest,
     sessions_newest,
     target_results,
 )
 from replay.services import runs
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidField, NotFound, about
+from sessions.api.errors import InvalidField, about
 from sessions.api.ingestion import reject_secret
-from sessions.api.lookup import session_or_404
+from sessions.api.lookup import row_or_404, session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import operation
 from sessions.api.serializers.validation import validated
 from sessions.models import AgentSession
-from sessions.selectors.lookups import as_uuid
 
 #: Default budgets, as shares of each session's largest prompt.
 RATIOS = (1.0, 0.5, 0.2)
@@ -171,11 +169,8 @@ def _prices(call: ApiCall) -> Prices | None:
 
 
 def _replay_or_404(call: ApiCall, name: str) -> ReplayRun:
-    id = as_uuid(name)
-    run = run_find(project_id=call.principal.project_id, id=id) if id is not None else None
-    if run is None:
-        raise NotFound(f"No replay with the id {name!r} in this project.", param="replay_id")
-    return run
+    rows = ReplayRun.objects.select_related("project").filter(project=call.principal.project_id)
+    return row_or_404(rows, name, kind="replay")
 
 
 def _run_json(run: ReplayRun) -> dict[str, Any]:

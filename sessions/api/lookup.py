@@ -1,19 +1,32 @@
-"""Look up the session of a request."""
+"""Look up the session, or another row, that a request names."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+from django.db.models import Model, QuerySet
 
 from sessions.api.auth import authenticate
 from sessions.api.endpoint import ApiCall
 from sessions.api.errors import NotFound
 from sessions.models import AgentSession
-from sessions.selectors.lookups import session_find
+from sessions.selectors.lookups import as_uuid, session_find
+
+Row = TypeVar("Row", bound=Model)
 
 
 def session_or_404(call: ApiCall, name: str) -> AgentSession:
     session = session_find(project_id=call.principal.project_id, name=name)
     return session if session is not None else raise_session_not_found(name)
+
+
+def row_or_404(rows: QuerySet[Row], id: str, *, kind: str) -> Row:
+    """Return the row of the project with this id. `kind` names it in the error and in the URL."""
+    uuid = as_uuid(id)
+    row = rows.filter(pk=uuid).first() if uuid is not None else None
+    if row is None:
+        raise NotFound(f"No {kind} with the id {id!r} in this project.", param=f"{kind}_id")
+    return row
 
 
 def raise_session_not_found(name: str) -> NoReturn:

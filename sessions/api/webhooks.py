@@ -9,10 +9,10 @@ from django.http import HttpResponse
 from accounts.models import ApiKey, Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidField, NotFound, about
+from sessions.api.errors import InvalidField, about
+from sessions.api.lookup import row_or_404
 from sessions.api.schema import operation
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
-from sessions.selectors.lookups import as_uuid
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
 
@@ -109,11 +109,7 @@ def _key(call: ApiCall) -> ApiKey:
 
 def _webhook_or_404(call: ApiCall, name: str) -> Webhook:
     rows = Webhook.objects.select_related("project").filter(project=call.principal.project_id)
-    id = as_uuid(name)
-    webhook = rows.filter(pk=id).first() if id is not None else None
-    if webhook is None:
-        raise NotFound(f"No webhook with the id {name!r} in this project.", param="webhook_id")
-    return webhook
+    return row_or_404(rows, name, kind="webhook")
 
 
 def _webhook_json(row: Webhook) -> dict[str, Any]:

@@ -13,14 +13,14 @@ from accounts.models import Project, Scope
 from importers.registry import IMPORTERS
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import ApiError, Conflict, InvalidField, InvalidRequest, NotFound, about
+from sessions.api.errors import ApiError, Conflict, InvalidField, InvalidRequest, about
 from sessions.api.imports.upload import opened_upload
+from sessions.api.lookup import row_or_404
 from sessions.api.paging import id_cursor, limit_param, number_cursor, page_json, paging
 from sessions.api.schema import operation
 from sessions.api.serializers.validation import validated
 from sessions.models import ImportJob, ImportJobSession
-from sessions.selectors.imports import import_job_find, import_job_sessions, import_jobs_newest
-from sessions.selectors.lookups import as_uuid
+from sessions.selectors.imports import import_job_sessions, import_jobs_newest
 from sessions.services.imports import jobs
 from sessions.services.imports.execution import import_step
 
@@ -157,11 +157,8 @@ def _format(call: ApiCall) -> str:
 
 
 def _job_or_404(call: ApiCall, name: str) -> ImportJob:
-    id = as_uuid(name)
-    job = import_job_find(project_id=call.principal.project_id, id=id) if id is not None else None
-    if job is None:
-        raise NotFound(f"No import with the id {name!r} in this project.", param="import_id")
-    return job
+    rows = ImportJob.objects.filter(project=call.principal.project_id)
+    return row_or_404(rows, name, kind="import")
 
 
 def _job_json(job: ImportJob) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from compaction.memory import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound, about, sentence
-from sessions.api.lookup import session_or_404
+from sessions.api.lookup import row_or_404, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import operation
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
-from sessions.selectors.lookups import as_uuid
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_import
 from sessions.services.memory.proposals import MemoryItem, facts_propose
 from sessions.services.memory.revisions import MemoryTooLarge, ProtectedItem
@@ -63,15 +62,11 @@ class FactView(Endpoint):
     def patch(self, call: ApiCall, fact_id: str) -> HttpResponse:
         """Accepts, rejects or rewords a fact. Sessions are offered only accepted facts."""
         data = serializers.validated(serializers.MemoryFactDecision, call.body)
-        uuid = as_uuid(fact_id)
-        fact = facts_of(project_id=call.principal.project_id).filter(pk=uuid).first() if uuid else None
-        missing = NotFound(f"No fact with the id {fact_id!r} in this project.", param="fact_id")
-        if fact is None:
-            raise missing
+        fact = row_or_404(facts_of(project_id=call.principal.project_id), fact_id, kind="fact")
         try:
             fact_decide(fact=fact, actor=call.actor, **data)
         except FactDeleted:
-            raise missing from None
+            raise NotFound("The fact was deleted during the request.", param="fact_id") from None
         except WorkingMemoryError as error:
             _raise_invalid(error)
         return json_response(fact_json(fact))
