@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from accounts.models import Project
-from sessions.services.samples.log import log_import
+from sessions.services.samples.log import sample_log_import
 from tests import serving
 from tests.browsing import record_complaints
 
@@ -78,7 +78,7 @@ def test_modules_import_each_other_under_hashed_names(collected: Path) -> None:
 
 
 def test_pages_load_only_hashed_names(page: Page, owner: User, project: Project) -> None:
-    session = log_import(project=project)
+    session = sample_log_import(project=project)
     complaints: list[str] = []
     requested: set[str] = set()
     record_complaints(page, complaints)

@@ -9,7 +9,6 @@ import pytest
 from importers.base import LogFile
 from importers.registry import recognize
 from sessions.services.samples.log import sample_log
-from sessions.services.samples.make_sample import sample_bytes
 from tests.importers.logs import SESSION, block, jsonl, read, result, text, tool_use, user
 from tests.importers.pairing import bodies, calls, misplaced, results
 
@@ -136,7 +135,7 @@ def test_no_damage_of_any_kind_raises() -> None:
             list(importer.read(log))
 
 
-def test_the_bundled_sample_is_read_without_damage() -> None:
+def test_the_sample_is_read_without_damage() -> None:
     (session,), damages = read(sample_log(), "claude-code")
     assert not damages
     assert not list(misplaced(session))
@@ -145,8 +144,8 @@ def test_the_bundled_sample_is_read_without_damage() -> None:
     assert sorted(calls(session)) == sorted(results(session))
 
 
-def test_the_sample_script_is_deterministic() -> None:
-    assert sample_bytes() == sample_bytes()
+def test_the_sample_is_deterministic() -> None:
+    assert sample_log().data == sample_log().data
 
 
 def test_iterations_are_billed_together_and_the_last_message_is_the_prompt() -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from sessions.services.samples.log import log_import
+from sessions.services.samples.log import sample_log_import
 from tests.plugins.reused import reused
 
 
@@ -27,4 +27,4 @@ def at(page_as: Callable[[User], Page], member: User) -> Callable[[str], Page]:
 
 @reused
 def sample(project: Any) -> Any:
-    return log_import(project=project)
+    return sample_log_import(project=project)

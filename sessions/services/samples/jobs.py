@@ -27,7 +27,7 @@ from sessions.services.dispatch import SAMPLE_LOAD, task_dispatch
 from sessions.services.reference_scans import session_references_scan
 from sessions.services.samples.backdate import session_backdate
 from sessions.services.samples.catalog import LOG_AGE, LOG_TITLE, STORIES, TOTAL, Story
-from sessions.services.samples.log import log_import
+from sessions.services.samples.log import sample_log_import
 from sessions.services.samples.play import story_play
 from sessions.services.samples.signals import sample_loaded, sample_removing
 from sessions.services.search.indexing import session_index
@@ -142,7 +142,7 @@ def _parent_id(load: SampleLoad, story: Story) -> UUID | None:
 
 
 def _imported(project: Project, *, begin: datetime) -> AgentSession:
-    session = log_import(project=project, title=LOG_TITLE)
+    session = sample_log_import(project=project, title=LOG_TITLE)
     times = session.turns.order_by("index").values_list("at", flat=True)
     session_backdate(session=session, times=[begin + (at - times[0]) for at in times])
     session.refresh_from_db()

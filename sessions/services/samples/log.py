@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import replace
-from pathlib import Path
 
 from accounts.models import Project
 from importers.base import ImportedSession, LogFile
 from importers.registry import recognize
 from sessions.models import AgentSession
 from sessions.services.imports.store import session_import
-
-_NAME = "sample-session.jsonl"
+from sessions.services.samples.claude_code import log_bytes
 
 
 def sample_log() -> LogFile:
     """Return a fictional coding task of about fifty turns, in Claude Code's log format."""
-    packed = Path(__file__).with_name(f"{_NAME}.gz").read_bytes()
-    return LogFile(name=_NAME, data=gzip.decompress(packed))
+    return LogFile(name="sample-session.jsonl", data=log_bytes())
 
 
-def log_import(*, project: Project, title: str = "") -> AgentSession:
+def sample_log_import(*, project: Project, title: str = "") -> AgentSession:
     """Import the log, or return its session if it exists. `title` replaces the title in the log."""
     log = sample_log()
     importer = recognize(log)

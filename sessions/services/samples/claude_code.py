@@ -1,22 +1,17 @@
-"""Generate the sample session: `python -m sessions.services.samples.make_sample`.
-
-The result is the same on every run.
-"""
+"""The log of the sample session, as Claude Code writes it. The result is the same on every run."""
 
 from __future__ import annotations
 
-import gzip
 import uuid
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-from .stories.steps import ROOT, Call, Step
-from .stories.tides import TITLE, logged_steps
+from sessions.services.samples.stories.steps import ROOT, Step
+from sessions.services.samples.stories.tides import TITLE, logged_steps
+from sessions.services.samples.wire import assistant_message, result_messages, user_message
 
-_TARGET = Path(__file__).with_name("sample-session.jsonl.gz")
 _SESSION = str(uuid.uuid5(uuid.NAMESPACE_URL, "tidewater/sample"))
 _MODEL = "claude-opus-4-5-20251101"
 _START = datetime(2026, 3, 2, 8, 30, tzinfo=UTC)
@@ -43,7 +38,8 @@ class Log:
             return
         if step.user:
             self._user(step.user)
-        blocks = self._blocks(step)
+        calls = {self._id("toolu"): call for call in step.calls}
+        blocks = assistant_message(step, calls, "anthropic")["content"]
         usage = self._usage(blocks)
         message_id, request_id = self._id("msg"), self._id("req")
         for block in blocks:
@@ -55,24 +51,14 @@ class Log:
             }
             message |= {"content": [block], "stop_reason": None, "usage": usage}
             self._line("assistant", message=message, requestId=request_id)
-        for call, block in zip(step.calls, (b for b in blocks if b["type"] == "tool_use"), strict=True):
-            self._result(call, block["id"])
+        for id, call in calls.items():
+            self._grow(call.output)
+            for result in result_messages({id: (call.output, call.is_error)}, "anthropic"):
+                self._line("user", message=result)
 
     def title(self, text: str) -> None:
         """Add the title that the client gives to the conversation."""
         self.lines.append({"type": "summary", "summary": text, "leafUuid": self._parent})
-
-    def _blocks(self, step: Step) -> list[dict[str, Any]]:
-        blocks: list[dict[str, Any]] = []
-        if step.thinking:
-            signature = uuid.uuid5(uuid.NAMESPACE_URL, step.thinking).hex * 4
-            blocks.append({"type": "thinking", "thinking": step.thinking, "signature": signature})
-        if step.text:
-            blocks.append({"type": "text", "text": step.text})
-        for call in step.calls:
-            name = {"name": call.tool, "input": call.arguments}
-            blocks += [{"type": "tool_use", "id": self._id("toolu"), **name}]
-        return blocks
 
     def _usage(self, blocks: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the usage: all but the last few prompt tokens are read from the cache or written to it."""
@@ -93,14 +79,7 @@ class Log:
     def _user(self, text: str) -> None:
         self._now += timedelta(minutes=3)
         self._grow(text)
-        self._line("user", message={"role": "user", "content": text})
-
-    def _result(self, call: Call, call_id: str) -> None:
-        self._grow(call.output)
-        block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": call.output}
-        if call.is_error:
-            block["is_error"] = True
-        self._line("user", message={"role": "user", "content": [block]})
+        self._line("user", message=user_message(text))
 
     def _compaction(self, recap: str) -> None:
         facts = {"trigger": "manual", "preTokens": int(self._prompt)}
@@ -108,7 +87,7 @@ class Log:
         self._line("system", subtype="compact_boundary", compactMetadata=facts)
         self._prompt, self._cached = float(_PREAMBLE_TOKENS), _PREAMBLE_TOKENS - 4_000
         self._grow(recap)
-        self._line("user", message={"role": "user", "content": recap}, isCompactSummary=True)
+        self._line("user", message=user_message(recap), isCompactSummary=True)
 
     def _line(self, kind: str, **fields: Any) -> None:
         self._now += timedelta(seconds=7)
@@ -130,15 +109,10 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str) else len(orjson.dumps(value))
 
 
-def sample_bytes() -> bytes:
-    """Return the whole log, compressed."""
+def log_bytes() -> bytes:
+    """Return the whole log."""
     log = Log()
     for step in logged_steps():
         log.step(step)
     log.title(TITLE)
-    lines = b"".join(orjson.dumps(line) + b"\n" for line in log.lines)
-    return gzip.compress(lines, mtime=0)
-
-
-if __name__ == "__main__":
-    _TARGET.write_bytes(sample_bytes())
+    return b"".join(orjson.dumps(line) + b"\n" for line in log.lines)
