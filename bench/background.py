@@ -18,7 +18,6 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
 from multiprocessing import Pool
 from pathlib import Path
 from statistics import fmean
@@ -26,14 +25,14 @@ from typing import Any
 
 from bench.compaction import DEFAULT_FOLDER
 from bench.http import Http, quantiles
+from bench.ours import Ours
 from bench.replay import Case, replay
 from bench.rivals import Raw
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.replay.served import Served
-from compaction.replay.transcript import RecordedCall, Transcript
+from compaction.replay.transcript import RecordedCall
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import View
 from tests.api.talk import whole_turn
@@ -135,17 +134,6 @@ class Late(Served):
         return self._view
 
 
-class InBackground:
-    """The policy with background compactions as a contender of `bench.replay`."""
-
-    def __init__(self, case: Case, counter: TiktokenCounter, policy: Policy) -> None:
-        transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
-        self.served = Late(transcript, policy, counter, budget=case.budget)
-
-    def prompt(self, n: int) -> Sequence[Message]:
-        return self.served.prompt(RecordedCall(turn=n, start=0, answer=n)).messages
-
-
 def recorded(options: argparse.Namespace) -> dict[str, Any]:
     """Return compactions per session, re-cached tokens and relative cost over the sessions of a folder."""
     found = [t for t in transcripts(options.folder) if t.tokens >= options.least][:: options.sample]
@@ -168,22 +156,24 @@ def recorded(options: argparse.Namespace) -> dict[str, Any]:
 
 def _replayed(case: Case) -> dict[str, Any]:
     policy, counter = Policy(), TiktokenCounter()
-    contender = InBackground(case, counter, policy)
+    contender = Ours(case, counter, policy, served=Late)
+    served = contender.served
+    assert isinstance(served, Late)
     score = replay(case, contender)
     raw = replay(case, Raw(case, counter), check=False)
     least = policy.refire_delta * case.budget
     return {
-        "compactions": len(contender.served.records),
-        "triggers": Counter(trigger for trigger, _, _ in contender.served.fired),
-        "free": sum(not record.summarizer_needed for record in contender.served.records),
-        "rebilled": sum(record.tokens_rebilled for record in contender.served.records),
+        "compactions": len(served.records),
+        "triggers": Counter(trigger for trigger, _, _ in served.fired),
+        "free": sum(not record.summarizer_needed for record in served.records),
+        "rebilled": sum(record.tokens_rebilled for record in served.records),
         "cost": score.cost[0] / raw.cost[0],
         "good": min(score.valid, score.fits),
         "steps": score.steps,
         # above the budget, no rule delays a compaction
         "early": sum(
             cursor is not None and tokens - cursor < least and tokens <= case.budget
-            for _, tokens, cursor in contender.served.fired
+            for _, tokens, cursor in served.fired
         ),
     }
 

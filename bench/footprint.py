@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 
 from bench.instance import Instance
 from bench.load import create_session, messages_pushed, push_concurrently
+from bench.processes import cpu_seconds, memory, part_of, processes
 from bench.pushes import BUDGET
 from bench.table import Row
 
@@ -54,9 +51,6 @@ SELECT count(*)
         OR coalesce(r.position, s.message_count) <> s.message_count)
 """
 _DERIVE_SECONDS = 600
-
-#: In the command lines of the worker and the scheduler.
-_BACKGROUND = re.compile(rb"contextapp\.(worker|scheduler)")
 
 
 def stored(instance: Instance, turns: int) -> list[Row]:
@@ -108,70 +102,15 @@ def _wait_until_derived(connection: psycopg.Connection) -> None:
 def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
     """Measure the CPU of the worker and the scheduler, and the memory of all processes. Linux only."""
     cpu = Row("CPU of worker and scheduler, idle", "% of a core", target=1)
-    memory = Row("memory of all processes, idle (PSS)", "MB", target=550)
+    pss = Row("memory of all processes, idle (PSS)", "MB", target=550)
     if not Path("/proc/self/smaps_rollup").exists():
         return []
     time.sleep(_START_SECONDS)
     for _ in range(rounds):
-        pids = list(processes(instance.pid))
-        background = [pid for pid in pids if _BACKGROUND.search(_command(pid))]
-        before = sum(map(_cpu_seconds, background))
+        commands = processes(instance.pid)
+        background = [pid for pid, command in commands.items() if part_of(command) in {"worker", "scheduler"}]
+        before = cpu_seconds(background)
         time.sleep(seconds)
-        cpu.ours.append((sum(map(_cpu_seconds, background)) - before) / seconds * 100)
-        memory.ours.append(sum(map(_pss, processes(instance.pid))) / 1e6)
-    return [cpu, memory]
-
-
-#: The parts of an instance, by a text in the command line; the first that matches.
-PARTS = {
-    "web": b"http_server web",
-    "gateway": b"http_server gateway",
-    "worker": b"contextapp.worker",
-    "scheduler": b"contextapp.scheduler",
-    "valkey": b"valkey-server",
-    "postgres": b"postgres",
-}
-
-
-def instance_memory(instance: Instance) -> dict[str, int]:
-    """Return the bytes (PSS) of each part of an instance. Linux only."""
-    sizes = dict.fromkeys((*PARTS, "other"), 0)
-    for pid in list(processes(instance.pid)):
-        command = _command(pid)
-        sizes[next((name for name, text in PARTS.items() if text in command), "other")] += _pss(pid)
-    return sizes
-
-
-def _command(pid: int) -> bytes:
-    """Return the command line of a process, empty if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-    except OSError:
-        return b""
-
-
-def processes(pid: int) -> Iterator[int]:
-    """Yield a process and its descendants."""
-    yield pid
-    with suppress(OSError):  # a thread or the process has ended
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            for child in children.read_text().split():
-                yield from processes(int(child))
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process, without children that have ended."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def _pss(pid: int) -> int:
-    """Return the bytes of a process in memory, with shared pages divided among the processes.
-
-    Returns 0 if the process has ended.
-    """
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+        cpu.ours.append((cpu_seconds(background) - before) / seconds * 100)
+        pss.ours.append(sum(memory(instance.pid).values()) / 1e6)
+    return [cpu, pss]

@@ -12,22 +12,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import shutil
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from bench.http import quantiles
+from bench.instance import free_port, product
 
-ROOT = Path(__file__).resolve().parent.parent
 PATH = "/v1/messages?beta=true"
 PREFIX = "/gateway/anthropic"
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -115,29 +109,9 @@ def provider(pause: float) -> Iterator[int]:
 @contextmanager
 def instance(upstream: int) -> Iterator[tuple[int, str]]:
     """Start contextapp; yield the port of its gateway and an API key."""
-    home, port, gateway = Path(tempfile.mkdtemp(prefix="ctxbench")), free_port(), free_port()
-    environment = {
-        **os.environ,
-        "CONTEXTAPP_HOME": str(home),
-        "CONTEXTAPP_PORT": str(port),
-        "CONTEXTAPP_GATEWAY_PORT": str(gateway),
-        "CONTEXTAPP_GATEWAY_ANTHROPIC_URL": f"http://127.0.0.1:{upstream}",
-    }
-    for name in ("DATABASE_URL", "CELERY_BROKER_URL"):
-        environment.pop(name, None)
-    process = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, env=environment)
-    try:
-        wait(gateway)
+    gateway, url = free_port(), f"http://127.0.0.1:{upstream}"
+    with product(free_port(), gateway, CONTEXTAPP_GATEWAY_ANTHROPIC_URL=url) as (home, _):
         yield gateway, (home / "api-key").read_text().strip()
-    finally:
-        process.terminate()
-        process.wait(60)
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def wait(port: int) -> None:

@@ -14,9 +14,9 @@ import time
 
 import orjson
 
-from bench.footprint import instance_memory
 from bench.http import Http
 from bench.instance import Instance, started
+from bench.processes import memory
 
 #: Seconds after the start, and after the import, in which the instance comes to rest.
 _REST_SECONDS = 45
@@ -33,13 +33,13 @@ def main() -> None:
     with started(options.port) as instance:
         _import(instance, "first", 1)  # the worker loads some modules when it first needs them
         time.sleep(_REST_SECONDS)
-        idle = instance_memory(instance)
+        idle = memory(instance.pid)
         print(f"idle: {_text(idle)}", flush=True)
         for number in range(options.times):
             highest = _import(instance, f"log-{number}", options.megabytes)
             print(f"highest during import {number + 1}: {highest / 1e6:.0f} MB", flush=True)
             time.sleep(_REST_SECONDS)
-            after = instance_memory(instance)
+            after = memory(instance.pid)
             ratio = sum(after.values()) / sum(idle.values())
             print(f"at rest: {_text(after)}; {ratio:.2f} times idle", flush=True)
 
@@ -55,7 +55,7 @@ def _import(instance: Instance, name: str, megabytes: int) -> int:
         "pending",
         "running",
     }:
-        highest = max(highest, sum(instance_memory(instance).values()))
+        highest = max(highest, sum(memory(instance.pid).values()))
         time.sleep(0.5)
     print(f"{job['state']} after {time.monotonic() - began:.0f} s: {job['progress']['messages']:,} messages")
     return highest
@@ -72,9 +72,9 @@ def _log(name: str, megabytes: int) -> bytes:
     return orjson.dumps({"id": name, "messages": messages})
 
 
-def _text(memory: dict[str, int]) -> str:
-    parts = ", ".join(f"{part} {size / 1e6:.0f}" for part, size in memory.items())
-    return f"{sum(memory.values()) / 1e6:.0f} MB ({parts})"
+def _text(sizes: dict[str, int]) -> str:
+    parts = ", ".join(f"{part} {size / 1e6:.0f}" for part, size in sizes.items())
+    return f"{sum(sizes.values()) / 1e6:.0f} MB ({parts})"
 
 
 if __name__ == "__main__":

@@ -45,34 +45,54 @@ class Instance:
 
 
 @contextmanager
+def product(port: int, gateway_port: int, **settings: str) -> Iterator[tuple[Path, int]]:
+    """Start contextapp with empty data. Yield its data folder, and the process that started it."""
+    home = Path(tempfile.mkdtemp(prefix="ctxbench"))
+    environment = {**own_environment(), **settings}
+    environment |= {"CONTEXTAPP_PORT": str(port), "CONTEXTAPP_GATEWAY_PORT": str(gateway_port)}
+    environment["CONTEXTAPP_HOME"] = str(home)
+    process = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, env=environment)
+    try:
+        wait(port, process)
+        wait(gateway_port, process)
+        yield home, process.pid
+    finally:
+        process.terminate()
+        process.wait(60)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
 def started(port: int) -> Iterator[Instance]:
     """Start contextapp, and the bare views with the same numbers of processes and threads."""
-    home = Path(tempfile.mkdtemp(prefix="ctxbench"))
-    # The gateway listens on the next port.
     bare_port = port + 2
-    environment = {**os.environ, "CONTEXTAPP_HOME": str(home), "CONTEXTAPP_PORT": str(port)}
-    # With the last one, each process would compile all modules and keep the memory that this takes.
-    # `make run` removes it as well.
-    for name in ("DATABASE_URL", "CELERY_BROKER_URL", "PYTHONDONTWRITEBYTECODE"):
-        environment.pop(name, None)
-    product = subprocess.Popen([sys.executable, "-m", "contextapp"], cwd=ROOT, env=environment)
-    bare = None
-    try:
-        _wait(port, product)
+    with product(port, port + 1) as (home, pid):
         database = database_url(home)
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute(CREATE)
-        bare = _bare(bare_port, {**environment, "DATABASE_URL": database})
-        _wait(bare_port, bare)
-        _wait(port + 1, product)
-        key = (home / "api-key").read_text().strip()
-        yield Instance(port=port, bare_port=bare_port, key=key, home=home, pid=product.pid)
-    finally:
-        for process in (bare, product):
-            if process is not None:
-                process.terminate()
-                process.wait(60)
-        shutil.rmtree(home, ignore_errors=True)
+        bare = _bare(bare_port, {**own_environment(), "DATABASE_URL": database})
+        try:
+            wait(bare_port, bare)
+            key = (home / "api-key").read_text().strip()
+            yield Instance(port=port, bare_port=bare_port, key=key, home=home, pid=pid)
+        finally:
+            bare.terminate()
+            bare.wait(60)
+
+
+def own_environment() -> dict[str, str]:
+    """Return the environment without the variables that would lead to other servers.
+
+    With `PYTHONDONTWRITEBYTECODE`, each process would compile all modules and keep the memory that this
+    takes. `make run` removes it as well.
+    """
+    names = ("DATABASE_URL", "CELERY_BROKER_URL", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if name not in names}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _bare(port: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -82,7 +102,8 @@ def _bare(port: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env=environment)
 
 
-def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process responds on the port."""
     for _ in range(3_000):
         if process.poll() is not None:
             break

@@ -10,20 +10,18 @@ smaller if there is a memory.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from bench.ours import Ours
 from bench.replay import Case, Score, replay
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.layout import positions_kept
 from compaction.memory import Notes
 from compaction.memory.updates import UpdaterState, update_notes
-from compaction.messages import Message
 from compaction.policy import Policy, get_policy
-from compaction.replay.served import Served, no_memory, without_model
-from compaction.replay.transcript import RecordedCall, Transcript
+from compaction.replay.served import no_memory, without_model
 from compaction.tokens import TokenCounter
 from compaction.view import View
 
@@ -36,28 +34,21 @@ class Remembering:
 
     def __init__(self, case: Case, policy: Policy, counter: TokenCounter) -> None:
         self._case, self._policy, self._counter = case, policy, counter
-        self._notes, self._watch, self._read = Notes(), UpdaterState(), 0
+        self._notes, self._state, self._read = Notes(), UpdaterState(), 0
 
     def __call__(self, view: View, until: int) -> str:
         new = self._case.messages[self._read : until]
         self._read = until
         for _, turn in groupby(new, key=lambda message: message.turn):
-            kept = update_notes(self._notes, self._watch, list(turn), counter=self._counter)
-            self._notes, self._watch = kept.notes, kept.watch
+            kept = update_notes(self._notes, self._state, list(turn), counter=self._counter)
+            self._notes, self._state = kept.notes, kept.state
         return self._notes.render(positions_kept(view, self._policy, budget_tokens=self._case.budget))
 
 
-class Contender:
-    """The interface through which `bench.replay` fetches prompts."""
-
-    def __init__(self, case: Case, *, with_memory: bool) -> None:
-        transcript = Transcript(name=case.name, format=case.format, messages=case.messages, calls=())
-        counter, policy = TiktokenCounter(), without_model(get_policy("balanced"))
-        memory_text = Remembering(case, policy, counter) if with_memory else no_memory
-        self._served = Served(transcript, policy, counter, budget=case.budget, memory_text=memory_text)
-
-    def prompt(self, n: int) -> Sequence[Message]:
-        return self._served.prompt(RecordedCall(turn=n, start=0, answer=n)).messages
+def contender(case: Case, *, with_memory: bool) -> Ours:
+    counter, policy = TiktokenCounter(), without_model(get_policy("balanced"))
+    memory_text = Remembering(case, policy, counter) if with_memory else no_memory
+    return Ours(case, counter, policy, memory_text=memory_text)
 
 
 def main() -> None:
@@ -72,7 +63,7 @@ def main() -> None:
         budget = max(_LEAST_BUDGET, int(arguments.share * transcript.tokens))
         case = Case(transcript.name, transcript.format, transcript.messages, budget)
         for with_memory, total in scores.items():
-            total.add(replay(case, Contender(case, with_memory=with_memory), check=False))
+            total.add(replay(case, contender(case, with_memory=with_memory), check=False))
     for with_memory, score in scores.items():
         shares = "  ".join(
             f"{key} {100 * score.kept[key] / max(1, score.references[key]):.1f} % of {score.references[key]}"

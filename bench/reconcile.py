@@ -21,9 +21,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.footprint import processes
 from bench.http import Http
 from bench.instance import Instance, started
+from bench.processes import part_of, processes
 
 #: Number of messages to add with each request while the history is being built.
 _STEP = 1_000
@@ -71,9 +71,9 @@ class Client:
         assert status == 201, answer
 
     def find_processes(self) -> None:
-        pids = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes(self.instance.pid)}
-        self.web = [pid for pid, command in pids.items() if b"http_server\0web" in command]
-        self.postgres = [pid for pid, command in pids.items() if command.startswith(b"postgres:")]
+        commands = processes(self.instance.pid).items()
+        self.web = [pid for pid, command in commands if part_of(command) == "web"]
+        self.postgres = [pid for pid, command in commands if command.startswith("postgres:")]
 
     def grow(self, count: int) -> None:
         for at in range(len(self.messages), len(self.messages) + count):

@@ -14,13 +14,12 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from bench.http import Http
 from bench.instance import Instance, started
 from bench.load import Load, create_session, push
+from bench.processes import cpu_seconds, processes
 
-_TICK = os.sysconf("SC_CLK_TCK")
 #: Seconds in which the worker indexes the messages of a round.
 _INDEXING_SECONDS = 3.0
 
@@ -66,30 +65,12 @@ class _Figures:
     def round(self, number: int, pushes: int) -> None:
         client: Http = self.instance.ours()
         session, load = create_session(client, f"search-{number}", None), Load(number)
-        before = _cpu(self.instance.pid)
+        before = cpu_seconds(processes(self.instance.pid))
         times = [push(client, session, load, load.turn()) for _ in range(pushes)]
         time.sleep(_INDEXING_SECONDS)
         if number:
             self.times.append(statistics.median(times))
-            self.cpu.append(1_000 * (_cpu(self.instance.pid) - before) / pushes)
-
-
-def _cpu(pid: int) -> float:
-    """Return the CPU seconds of a process and its descendants."""
-    parents, used = {}, {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(folder.name)] = int(fields[1])
-            used[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICK
-    family, size = {pid}, 0
-    while len(family) > size:
-        size = len(family)
-        family |= {child for child, parent in parents.items() if parent in family}
-    return sum(used.get(each, 0.0) for each in family)
+            self.cpu.append(1_000 * (cpu_seconds(processes(self.instance.pid)) - before) / pushes)
 
 
 if __name__ == "__main__":

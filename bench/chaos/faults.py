@@ -12,7 +12,8 @@ from contextlib import suppress
 from threading import Event
 
 from bench.chaos.clock import EVERYTHING
-from bench.chaos.instance import PARTS, Instance
+from bench.chaos.instance import Instance
+from bench.processes import PARTS
 
 #: Seconds for which a part is stopped, and for which the disk is full.
 STOPPED, FULL = (2.0, 8.0), 8.0

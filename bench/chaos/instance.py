@@ -6,7 +6,6 @@ import http.client
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.chaos.clock import Clock
+from bench.instance import free_port
+from bench.processes import PARTS, memory, part_of, processes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,16 +28,6 @@ PATIENCE = 400.0
 #: In the memory of a process, what it has alone and its share of mapped files.
 _MEMORY = ("Pss_Anon:", "Pss_File:")
 
-#: The parts, by a text in the command line.
-PARTS = {
-    "web": "http_server web",
-    "gateway": "http_server gateway",
-    "worker": "contextapp.worker",
-    "scheduler": "contextapp.scheduler",
-    "valkey": "valkey-server",
-    "postgres": "postgres",
-}
-
 
 class Instance:
     """`python -m contextapp` with a data folder in a temporary file system."""
@@ -47,7 +38,7 @@ class Instance:
         self.folder = Path(tempfile.mkdtemp(prefix="contextapp-chaos-"))
         self.has_disk = self._mount()
         self.home = self.folder / "home"
-        self.port, self.gateway_port = _free_port(), _free_port()
+        self.port, self.gateway_port = free_port(), free_port()
         self.log = Path(tempfile.mkstemp(prefix="contextapp-chaos-", suffix=".log")[1])
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -108,28 +99,18 @@ class Instance:
         return (self.home / "api-key").read_text().strip()
 
     def processes(self) -> dict[int, str]:
-        """Return the command lines of all processes below the supervisor."""
+        """Return the command lines of the supervisor and of all processes below it."""
         assert self.process is not None
-        parents: dict[int, int] = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with suppress(OSError):
-                    status = (folder / "stat").read_text()
-                    parents[int(folder.name)] = int(status.rpartition(")")[2].split()[1])
-        found, below = set[int](), {self.process.pid}
-        while below := {pid for pid, parent in parents.items() if parent in below} - found:
-            found |= below
-        return {pid: _command(pid) for pid in found}
+        return processes(self.process.pid)
 
     def part(self, name: str) -> list[int]:
         """Return the processes of a part."""
-        return sorted(pid for pid, command in self.processes().items() if PARTS[name] in command)
+        return sorted(pid for pid, command in self.processes().items() if part_of(command) == name)
 
     def kill_everything(self) -> None:
         """Kill all processes at once, the supervisor first."""
         assert self.process is not None
-        below = self.processes()
-        for pid in (self.process.pid, *below):
+        for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
@@ -139,15 +120,9 @@ class Instance:
 
         Its shared buffers fill up to a fixed size.
         """
-        sizes = dict.fromkeys(PARTS, 0)
-        for pid, command in self.processes().items():
-            part = next((name for name, text in PARTS.items() if text in command), None)
-            with suppress(OSError):
-                lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-                size = sum(int(line.split()[1]) for line in lines if line.startswith(_MEMORY))
-                if part is not None:
-                    sizes[part] += size
-        return {part: size // 1024 for part, size in sizes.items()}
+        assert self.process is not None
+        sizes = memory(self.process.pid, lines=_MEMORY)
+        return {name: sizes[name] // 1_000_000 for name in PARTS}
 
     def stop(self) -> None:
         """Stop the instance and remove its data."""
@@ -161,15 +136,3 @@ class Instance:
             subprocess.run(["umount", "-l", str(self.folder)], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.clock.remove()
-
-
-def _command(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    return ""
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
