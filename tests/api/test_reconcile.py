@@ -389,7 +389,8 @@ def test_messages_of_a_single_request_do_not_delay_compactions_or_hide_what_they
     assert own.count() >= 2
     assert session.compactions.count() == own.count()
     assert max(session.turns.values_list("prompt_served", flat=True)) <= 4_000
-    tokens = list(Message.objects.filter(session=session).values_list("tokens", flat=True))
+    rows = Message.objects.filter(session=session).order_by("position")
+    tokens = list(rows.values_list("tokens", flat=True))
     assert sum(session.context_components.values()) == sum(tokens) - 29 * tokens[1]
     events = WebhookDelivery.objects.values_list("compaction__trigger", flat=True)
     assert set(events) == {own[0].trigger}
