@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
-from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
@@ -19,6 +18,7 @@ from sessions.models import BudgetAlert
 from sessions.models.spending import Period
 from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.zones import is_zone
 from sessions.selectors.sessions import sessions_facets, sessions_tags
 from sessions.selectors.spending import budgets_spent, scope_of
 from sessions.services.spending.cost_budgets import (
@@ -68,7 +68,7 @@ class BudgetForm(PlainForm):
 
     def clean_time_zone(self) -> str:
         name: str = self.cleaned_data["time_zone"]
-        if name not in available_timezones():
+        if not is_zone(name):
             raise forms.ValidationError("Unknown time zone. Enter an IANA name, for example, Europe/Berlin.")
         return name
 
