@@ -23,12 +23,12 @@ class FirstStart:
 
 
 @transaction.atomic
-def bootstrap(*, admin_name: str = "admin") -> FirstStart:
+def bootstrap() -> FirstStart:
     """Create the default project with its key, and the admin who owns it. Safe to call at every start."""
-    admin, password = User.objects.filter(username=admin_name).first(), None
+    admin, password = User.objects.filter(username="admin").first(), None
     if admin is None and not User.objects.filter(is_superuser=True).exists():
         password = secrets.token_urlsafe(15)
-        admin = User.objects.create_superuser(admin_name, password=password)
+        admin = User.objects.create_superuser("admin", password=password)
     project = Project.objects.filter(slug="default").first()
     if project is not None or Project.objects.exists():
         return FirstStart(api_key=None, admin_password=password)

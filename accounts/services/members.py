@@ -19,7 +19,7 @@ class MemberError(ValueError):
 
 @transaction.atomic
 def member_add(
-    *, project: Project, username: str, role: str, email: str = "", actor: Actor = SYSTEM
+    *, project: Project, username: str, role: str, email: str = ""
 ) -> tuple[Membership, str | None]:
     """Return the membership, and the password if the user was created for it, which is shown only once.
 
@@ -37,7 +37,11 @@ def member_add(
     if not added:
         raise MemberError(f"{username} is already a member.")
     audit_record(
-        action="member.added", project=project, actor=actor, target=username, detail={"role": membership.role}
+        action="member.added",
+        project=project,
+        actor=SYSTEM,
+        target=username,
+        detail={"role": membership.role},
     )
     return membership, password
 

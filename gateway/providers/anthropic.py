@@ -43,7 +43,6 @@ class Anthropic(Provider):
     name = "anthropic"
     label = "Anthropic"
     endpoints = {"v1/messages": "messages"}
-    default_upstream = "https://api.anthropic.com"
 
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
         return [(b"x-api-key", secret.encode())]

@@ -52,7 +52,6 @@ class Provider(ABC):
     endpoints: ClassVar[Mapping[str, str]]
     #: Endpoints whose requests are not part of the conversation. They are forwarded without edits.
     side_endpoints: ClassVar[frozenset[str]] = frozenset()
-    default_upstream: ClassVar[str]
 
     @abstractmethod
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:

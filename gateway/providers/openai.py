@@ -48,7 +48,6 @@ class OpenAI(Provider):
         "v1/responses/compact": "responses-compact",
     }
     side_endpoints = frozenset({"responses-compact"})
-    default_upstream = "https://api.openai.com"
 
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
         return [(b"authorization", b"Bearer " + secret.encode())]

@@ -164,9 +164,9 @@ def targets_of(run: ReplayRun) -> list[ReplayTarget]:
     return list(run.targets.select_related("session").order_by("ordinal"))
 
 
-def targets_of_session(session: AgentSession, *, limit: int = 10) -> list[ReplayTarget]:
-    """Return the newest runs that include a session, newest first."""
-    return list(session.replay_targets.select_related("run").order_by("-run_id")[:limit])
+def targets_of_session(session: AgentSession) -> list[ReplayTarget]:
+    """Return the ten newest runs that include a session, newest first."""
+    return list(session.replay_targets.select_related("run").order_by("-run_id")[:10])
 
 
 def sessions_newest(*, project_id: UUID, limit: int, agent: str = "", model: str = "") -> list[AgentSession]:

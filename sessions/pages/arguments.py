@@ -90,10 +90,10 @@ def _is_diffable(values: Mapping[str, Any], pair: tuple[str, str]) -> bool:
     return all(isinstance(text := values.get(name), str) and text.count("\n") < _DIFF_LINES for name in pair)
 
 
-def diff_of(old: str, new: str, language: str | None = None, *, context: int = 3) -> list[DiffLine]:
-    """Return the changed lines of a text with `context` unchanged lines around them."""
+def diff_of(old: str, new: str, language: str | None = None) -> list[DiffLine]:
+    """Return the changed lines of a text with three unchanged lines around them."""
     kinds = {"+": "added", "-": "removed", " ": "same"}
-    compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=context)
+    compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="")
     lines = [line for line in list(compared)[2:] if not line.startswith("@@")]
     texts = [visible(line[1:]).replace("\n", " ") for line in lines]
     # Highlighted together, so that a string or comment may span lines.

@@ -12,8 +12,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
 from accounts.selectors import KEY_IS_VALID
-from sessions.models import AgentSession
-from sessions.selectors.filters import Cursor, SessionFilter, filtered, page_after
+from sessions.selectors.filters import Cursor, SessionFilter, page_after, sessions_filtered
 from sessions.store import bodies
 from sessions.store.blobs import blob_get
 from sessions.store.postgres import execute, raw_connection, rows_fetch
@@ -61,7 +60,7 @@ def sessions_page(
     """
     if filters == _UNFILTERED:
         return _newest(project_id, limit, after)
-    rows = filtered(AgentSession.objects.filter(project_id=project_id), filters, project_id=project_id)
+    rows = sessions_filtered(filters, project_id=project_id)
     # Named tuples instead of models: creating fifty models takes as long as reading the rows.
     return list(page_after(rows, after).values_list(*_COLUMNS, named=True)[:limit])
 

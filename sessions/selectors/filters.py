@@ -113,9 +113,7 @@ class Cursor:
             return None
 
 
-def filtered(
-    rows: QuerySet[AgentSession], filters: SessionFilter, *, project_id: UUID
-) -> QuerySet[AgentSession]:
+def sessions_filtered(filters: SessionFilter, *, project_id: UUID) -> QuerySet[AgentSession]:
     """Return the sessions of the project that match `filters`."""
     lookups = {
         "agent": filters.agent,
@@ -129,6 +127,7 @@ def filtered(
         "last_active_at__gte": filters.active_from,
         "started_at__lte": filters.active_to,
     }
+    rows = AgentSession.objects.filter(project_id=project_id)
     rows = rows.filter(**{lookup: value for lookup, value in lookups.items() if value})
     for key, value in filters.metadata_terms:
         rows = rows.filter(_metadata_term(key, value))

@@ -14,7 +14,7 @@ from accounts.models import Project
 from sessions.models import AgentSession, SavedView, Star
 from sessions.models.session import TELEMETRY
 from sessions.selectors.comments import comment_counts
-from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, filtered, page_after
+from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, page_after, sessions_filtered
 from sessions.selectors.savings import SessionSavings, session_savings
 
 #: The list shows "1,000+" above this: an exact count would take too long.
@@ -71,11 +71,7 @@ def sessions_list(
 
     Only the order `activity` uses an index; the others sort all sessions that match.
     """
-    rows = filtered(
-        AgentSession.objects.filter(project=project).select_related("parent", "profile"),
-        filters,
-        project_id=project.pk,
-    )
+    rows = sessions_filtered(filters, project_id=project.pk).select_related("parent", "profile")
     found = list(page_after(rows, after, order)[: limit + 1])
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
@@ -101,17 +97,13 @@ def sessions_search(*, project: Project, text: str, limit: int = 8) -> Sequence[
 
     The last word may be the beginning of a word in their messages, unless a space follows it.
     """
-    rows = filtered(
-        AgentSession.objects.filter(project=project),
-        SessionFilter(text=text, sub_agents=True),
-        project_id=project.pk,
-    )
+    rows = sessions_filtered(SessionFilter(text=text, sub_agents=True), project_id=project.pk)
     return list(page_after(rows, None)[:limit])
 
 
 def sessions_count(*, project: Project, filters: SessionFilter) -> int:
     """Return the number of sessions that match, at most `COUNT_LIMIT` + 1."""
-    rows = filtered(AgentSession.objects.filter(project=project), filters, project_id=project.pk)
+    rows = sessions_filtered(filters, project_id=project.pk)
     return rows.order_by()[: COUNT_LIMIT + 1].count()
 
 
@@ -144,9 +136,7 @@ def saved_views(*, project: Project, user: Any, page: str = SavedView.Page.SESSI
 
 def sessions_newer(*, project: Project, filters: SessionFilter, since: datetime) -> int:
     """Return the number of sessions active after a time, at most 100."""
-    rows = filtered(
-        AgentSession.objects.filter(project=project, last_active_at__gt=since), filters, project_id=project.pk
-    )
+    rows = sessions_filtered(filters, project_id=project.pk).filter(last_active_at__gt=since)
     return rows.order_by()[:100].count()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compaction.memory.extraction.apply import OWN_TOKENS
 from compaction.memory.extraction.suggestions import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step
 from compaction.memory.origins import Key, Notes, Via, keys
 from compaction.memory.schema import Schema
@@ -92,7 +93,7 @@ def numbered(notes: Notes) -> dict[str, Key]:
 
 
 def extraction_request(
-    messages: Sequence[Message], notes: Notes, *, schema: Schema, dismissed: Sequence[str], room: int
+    messages: Sequence[Message], notes: Notes, *, schema: Schema, dismissed: Sequence[str]
 ) -> Request:
     """Build the request for the changes to `notes` that follow from `messages`."""
     items = [_item_line(number, key, notes) for number, key in numbered(notes).items()]
@@ -112,7 +113,7 @@ def extraction_request(
             maximum=MAX_SUGGESTIONS,
             item=MAX_ITEM,
             reason=MAX_REASON,
-            room=room,
+            room=OWN_TOKENS,
         ),
         content="\n\n".join(filter(None, parts)),
         schema=_answer_schema(fields_of(schema)),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compaction.errors import SummaryMalformed
-from compaction.memory.extraction.apply import OWN_TOKENS
 from compaction.memory.extraction.prompt import extraction_request, fields_of, numbered
 from compaction.memory.extraction.suggestions import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
 from compaction.memory.origins import Key, Notes
@@ -38,9 +37,7 @@ class Extraction:
 
     @property
     def request(self) -> Request:
-        return extraction_request(
-            self.messages, self.notes, schema=self.schema, dismissed=self.dismissed, room=OWN_TOKENS
-        )
+        return extraction_request(self.messages, self.notes, schema=self.schema, dismissed=self.dismissed)
 
     def suggestions(self, answer: Mapping[str, JSON]) -> tuple[Suggestion, ...]:
         """Return the valid suggestions that contain only identifiers from the messages or the notes.

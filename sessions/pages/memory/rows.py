@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.memory import Notes, Origin, diff
-from compaction.memory.schema import Schema, title_of
+from compaction.memory.schema import title_of
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
 from sessions.pages.text import visible
 
@@ -27,13 +27,10 @@ class FieldRow:
     items: Sequence[ItemRow]
 
 
-def field_rows(notes: Notes, schema: Schema | None = None) -> list[FieldRow]:
-    """Return the fields that have items. With a schema, empty fields are included."""
-    names = [name for name, _ in notes.memory.fields()]
-    if schema is not None:
-        names = list(dict.fromkeys([*names, *schema.names]))
-    fields = [_field(notes, name) for name in names]
-    return [field for field in fields if field.items or schema is not None]
+def field_rows(notes: Notes) -> list[FieldRow]:
+    """Return the fields that have items."""
+    fields = [_field(notes, name) for name, _ in notes.memory.fields()]
+    return [field for field in fields if field.items]
 
 
 def _field(notes: Notes, name: str) -> FieldRow:

@@ -93,7 +93,7 @@ def project_tools_page(request: HttpRequest, slug: str) -> HttpResponse:
     order, days = _order(request), request.GET.get("days", "30")
     days = days if days in _PERIODS else "30"
     first = None if days == "all" else timezone.now().date() - timedelta(days=int(days) - 1)
-    rows = project_tools(project=viewer.project, first=first, last=None, order=order)
+    rows = project_tools(project=viewer.project, first=first, order=order)
     context = {
         "viewer": viewer,
         "rows": rows,

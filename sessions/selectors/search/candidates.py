@@ -19,7 +19,7 @@ from search.scoring import inverse_frequency
 from search.segments import Document, Header, header_of
 from search.selection import best_segments
 from sessions.models import AgentSession
-from sessions.selectors.filters import filtered
+from sessions.selectors.filters import sessions_filtered
 from sessions.selectors.search.documents import messages_to_index
 from sessions.selectors.search.request import SearchRequest
 from sessions.store.postgres import rows_fetch
@@ -248,11 +248,7 @@ def _sessions(request: SearchRequest) -> list[UUID] | None:
     """Return the newest sessions that meet the conditions, or None if there are no conditions."""
     if not request.sessions.is_set:
         return None
-    rows = filtered(
-        AgentSession.objects.filter(project_id=request.project_id),
-        request.sessions,
-        project_id=request.project_id,
-    )
+    rows = sessions_filtered(request.sessions, project_id=request.project_id)
     return list(rows.order_by("-last_active_at").values_list("pk", flat=True)[:MOST_SESSIONS])
 
 

@@ -73,15 +73,11 @@ def session_tools(*, session: AgentSession, order: str = "tokens") -> list[ToolR
     return _rows(ToolRollup.objects.filter(session=session), order)
 
 
-def project_tools(
-    *, project: Project, first: date | None, last: date | None, order: str = "tokens"
-) -> list[ToolRow]:
-    """Return the tools of the project's sessions on the days from `first` to `last` (UTC). Two queries."""
+def project_tools(*, project: Project, first: date | None, order: str) -> list[ToolRow]:
+    """Return the tools of the project's sessions from the day `first` (UTC) on. Two queries."""
     found = ToolRollup.objects.filter(project=project)
     if first is not None:
         found = found.filter(day__gte=first)
-    if last is not None:
-        found = found.filter(day__lte=last)
     return _rows(found, order)
 
 

@@ -201,10 +201,10 @@ def first_usage(*, project_id: UUID) -> datetime | None:
     return rows.values_list("at", flat=True).first()
 
 
-def top_sessions(*, project_id: UUID, query: TrendQuery, limit: int = 10) -> list[TopSession]:
-    """Return sessions with a cost, most expensive first. Two queries."""
+def top_sessions(*, project_id: UUID, query: TrendQuery) -> list[TopSession]:
+    """Return the ten most expensive sessions with a cost. Two queries."""
     cost = MEASURES["cost"]
-    tail = f"HAVING {cost} > 0 ORDER BY {cost} DESC, r.session_id LIMIT {int(limit)}"
+    tail = f"HAVING {cost} > 0 ORDER BY {cost} DESC, r.session_id LIMIT 10"
     rows = _rows(["r.session_id"], f"sum(r.turns)::bigint, {cost}", project_id, query, tail=tail)
     sessions = AgentSession.objects.only("title", "external_id", "agent").in_bulk([id for id, *_ in rows])
     return [
