@@ -16,7 +16,7 @@ from compaction.provider_engine import NAME as PROVIDER
 from compaction.provider_summary import ON_DEMAND
 from compaction.referenced import How
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.selectors.trends import TrendQuery
+from sessions.selectors.trends.sums import TrendQuery
 
 #: Trigger of compactions that record what a client removed from its context, and strategy of their edits.
 CLIENT = "client"

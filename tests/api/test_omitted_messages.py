@@ -18,7 +18,8 @@ from importers.contextapp import ContextappImporter
 from replay.offline.logs import log_transcript
 from replay.selectors.transcripts import session_transcript
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent
-from sessions.selectors.past_prompts import outline_at, past_prompt_json
+from sessions.selectors.past_prompts.outline import outline_at
+from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions import background

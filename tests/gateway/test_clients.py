@@ -14,7 +14,8 @@ from compaction.validation import validate
 from importers.base import LogFile
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
-from sessions.selectors.past_prompts import outline_at, past_prompt_json
+from sessions.selectors.past_prompts.outline import outline_at
+from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.store.bodies import json_bytes
 from tests.compaction.providers import faults as provider_faults
 from tests.gateway import agents

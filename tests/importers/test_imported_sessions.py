@@ -21,7 +21,7 @@ from importers.base import ClientCompaction, ImportedMessage, ImportedSession, I
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import message_bytes
-from sessions.selectors.past_prompts import outline_at
+from sessions.selectors.past_prompts.outline import outline_at
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.imports.find import ImportConflictError

@@ -10,7 +10,9 @@ from django.urls import reverse
 
 from compaction.memory import Author
 from sessions.models import AgentSession
-from sessions.selectors.past_prompts import outline_at, outline_diff, past_prompt_json
+from sessions.selectors.past_prompts.diff import outline_diff
+from sessions.selectors.past_prompts.outline import outline_at
+from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
 from sessions.services.memory.revisions import Writer, memory_patch

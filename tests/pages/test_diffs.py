@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from compaction.memory import Author
 from sessions.pages.rendering.diffs import diff_html
-from sessions.selectors.past_prompts import outline, outline_at, prompt_changes, prompts_around
+from sessions.selectors.past_prompts import outline
+from sessions.selectors.past_prompts.changes import prompt_changes, prompts_around
+from sessions.selectors.past_prompts.outline import outline_at
 from sessions.services.compactions.revert import compaction_revert
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.served import address, compacted_session

@@ -13,13 +13,11 @@ from importers.base import ClientCompaction
 from sessions.models import AgentSession
 from sessions.pages.session import past_prompt_rows
 from sessions.pages.session.past_prompt_rows import opening_window
-from sessions.selectors.past_prompts import (
-    entry_contents,
-    outline,
-    outline_at,
-    outline_diff,
-    past_prompt_json,
-)
+from sessions.selectors.past_prompts import outline
+from sessions.selectors.past_prompts.contents import entry_contents
+from sessions.selectors.past_prompts.diff import outline_diff
+from sessions.selectors.past_prompts.outline import outline_at
+from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.services.compactions.revert import compaction_revert
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api

@@ -10,7 +10,7 @@ from django.urls import reverse
 from compaction.messages import Usage
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
-from sessions.selectors.past_prompts import prompts_around
+from sessions.selectors.past_prompts.changes import prompts_around
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.recap_edit import recap_edit
 from tests.pages.served import compacted_session

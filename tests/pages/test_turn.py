@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 
 from sessions.pages.session.past_prompt_rows import HEAD_ROWS, PAGE_ROWS, TAIL_ROWS
-from sessions.selectors.past_prompts import outline_at
+from sessions.selectors.past_prompts.outline import outline_at
 from tests.api.client import Api
 from tests.api.statements import statements
 from tests.api.talk import push, request, whole_turn

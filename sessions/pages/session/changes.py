@@ -19,13 +19,9 @@ from sessions.models import AgentSession
 from sessions.pages.access import number_of
 from sessions.pages.blocks import voice_of
 from sessions.pages.rendering.diffs import diff_html
-from sessions.selectors.past_prompts import (
-    EntryContent,
-    Outline,
-    PromptChange,
-    entry_contents,
-    prompt_changes,
-)
+from sessions.selectors.past_prompts.changes import PromptChange, prompt_changes
+from sessions.selectors.past_prompts.contents import EntryContent, entry_contents
+from sessions.selectors.past_prompts.outline import Outline
 
 #: Changes per page, evicted messages of one change whose text is displayed, and characters of a text.
 _CHANGES, _EVICTED, _TEXT = 25, 30, 200_000

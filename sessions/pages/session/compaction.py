@@ -26,7 +26,7 @@ from sessions.selectors.compactions import (
     recap_fallback,
     recap_version,
 )
-from sessions.selectors.past_prompts import prompts_around
+from sessions.selectors.past_prompts.changes import prompts_around
 from sessions.selectors.recaps import Line, RecapLines
 from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
 from sessions.services.compactions.lifecycle import CompactionInProgress

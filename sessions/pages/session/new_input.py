@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sessions.models import AgentSession
 from sessions.pages.session.past_prompt_rows import PromptRow, prompt_rows
-from sessions.selectors.past_prompts import Outline
+from sessions.selectors.past_prompts.outline import Outline
 
 #: Maximum number of listed messages; a push can contain any number.
 ROWS_LIMIT = 40

@@ -21,14 +21,9 @@ from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.pages.zones import zone_of
 from sessions.selectors.convert import edit_value
-from sessions.selectors.past_prompts import (
-    Outline,
-    entry_contents,
-    originals,
-    outline_at,
-    past_prompt_json,
-    prompt_end,
-)
+from sessions.selectors.past_prompts.contents import entry_contents, originals
+from sessions.selectors.past_prompts.outline import Outline, outline_at, prompt_end
+from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.selectors.pins import pins_at
 from sessions.store import bodies
 

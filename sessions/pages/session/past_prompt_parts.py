@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from compaction.edits import Op
 from compaction.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from sessions.pages.text import visible
-from sessions.selectors.past_prompts import EntryContent, RecordedEdit
+from sessions.selectors.past_prompts.contents import EntryContent
+from sessions.selectors.past_prompts.outline import RecordedEdit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,9 @@ from sessions.models import AgentSession
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.text import visible
 from sessions.selectors.message_changes import MessageChange, message_changes
-from sessions.selectors.past_prompts import EntryContent, Outline, entry_contents, run_of
+from sessions.selectors.past_prompts.contents import EntryContent, entry_contents
+from sessions.selectors.past_prompts.outline import Outline
+from sessions.selectors.past_prompts.runs import run_of
 
 #: Rows at the start and end of the initial page; rows between them are loaded on request.
 HEAD_ROWS, TAIL_ROWS = 20, 50

@@ -17,7 +17,8 @@ from sessions.pages.session.past_prompt import new_input_start, outline_or_404, 
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_view
 from sessions.selectors import convert
-from sessions.selectors.past_prompts import Outline, outline_diff
+from sessions.selectors.past_prompts.diff import outline_diff
+from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.tool_runs import tool_runs_of_turn
 from sessions.selectors.transcript import turns_page
 

@@ -14,7 +14,8 @@ from sessions.pages.access import page_or_fragment, viewer_of, wants_fragment
 from sessions.pages.figures import percent, short_number
 from sessions.pages.trends.parameters import Parameters, parameters_of, today_of
 from sessions.selectors.custom_prices import custom_prices
-from sessions.selectors.trends import CostComparison, cost_comparison, first_usage
+from sessions.selectors.trends.cost_comparison import CostComparison, cost_comparison
+from sessions.selectors.trends.sums import first_usage
 
 _GROUPS = "groups-title"
 _PROMPTS = "prompt-sizes"

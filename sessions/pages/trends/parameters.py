@@ -14,7 +14,7 @@ from django.http import HttpRequest
 
 from sessions.pages.text import visible
 from sessions.pages.zones import is_zone, zone_of
-from sessions.selectors.trends import BUCKETS, GROUPS, TrendQuery
+from sessions.selectors.trends.sums import BUCKETS, GROUPS, TrendQuery
 from sessions.selectors.usage import Span
 
 #: The measures that the chart can show and their labels.

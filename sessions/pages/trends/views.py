@@ -23,19 +23,16 @@ from sessions.pages.trends.parameters import Parameters, parameters_of, presets,
 from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, series_json
 from sessions.selectors.sessions import saved_views
 from sessions.selectors.spending import budgets_spent
-from sessions.selectors.trends import (
+from sessions.selectors.trends.latency import Latency, latency_groups, latency_rows, latency_total
+from sessions.selectors.trends.projection import month_project
+from sessions.selectors.trends.prompt_sizes import prompt_sizes
+from sessions.selectors.trends.savings import savings_of
+from sessions.selectors.trends.sums import (
     SEPARATOR,
-    Latency,
     Sums,
     TrendRow,
     first_usage,
     group_names,
-    latency_groups,
-    latency_rows,
-    latency_total,
-    month_project,
-    prompt_sizes,
-    savings_of,
     top_sessions,
     trend_groups,
     trend_rows,

@@ -20,7 +20,7 @@ from compaction.record import PlanState, StepRecord
 from compaction.strategies import drop_oldest
 from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter
 from sessions.models import AgentSession, Message
-from sessions.selectors.past_prompts import run_of
+from sessions.selectors.past_prompts.runs import run_of
 from sessions.selectors.stored_rows import Span, visible_spans
 
 #: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
