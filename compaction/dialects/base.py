@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any, ClassVar
 
 from compaction.capabilities import Capabilities
+from compaction.dialects.blocks import as_text
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pairs
 from compaction.invariants.pairs import Pairing
@@ -23,6 +24,10 @@ class Match(IntEnum):
     POSSIBLE = 1  #: valid in this dialect, but not typical of any
     LIKELY = 2  #: valid in other dialects too, but typical of this one
     CERTAIN = 3  #: contains an element that only this dialect has
+
+
+#: The role and the parts of a message, whether it can be sent unchanged, and its JSON object.
+Reading = tuple[Role, tuple[Part, ...], bool, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,7 @@ class Dialect(ABC):
     def message_error(self, item: JSON) -> str | None:
         """Return why a JSON value is not a message of this dialect, or None if it is one.
 
-        It is not one if `parse_message` would lose content. Details that rendering repairs, such as empty
+        It is not one if `read` would lose content. Details that rendering repairs, such as empty
         text or a call without a result, are not errors.
         """
         if isinstance(item, Mapping) and isinstance(item.get("role"), str):
@@ -74,11 +79,29 @@ class Dialect(ABC):
         """Return how certain it is that a tool definition is in this dialect."""
         return Match.NONE
 
-    @abstractmethod
     def parse_message(
         self, item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False
     ) -> Message:
-        """Parse one message. Accepts any JSON value and never raises."""
+        """Parse one message. Accepts any JSON value and never raises: other values become a user's text."""
+        if isinstance(item, Mapping):
+            role, parts, is_sound, source = self.read(item)
+        else:
+            role, parts, is_sound, source = Role.USER, (Text(text=as_text(item)),), False, {}
+        return Message(
+            position=position,
+            turn=turn,
+            tokens=tokens,
+            pinned=pinned,
+            role=role,
+            parts=parts,
+            format=self.name,
+            source=source,
+            patched=not is_sound,
+        )
+
+    @abstractmethod
+    def read(self, item: Mapping[str, Any]) -> Reading:
+        """Read one message. Must not raise, whatever the object contains."""
 
     @abstractmethod
     def render_message(self, message: Message) -> list[dict[str, JSON]]:

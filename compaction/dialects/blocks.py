@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Message, Opaque, Role, Text, ToolResult
+from compaction.messages import JSON, Message, Opaque, Role, ToolResult
 from compaction.provider_summary import COMPACTION
 from compaction.tokens import IMAGE_TOKENS
 
@@ -43,23 +43,6 @@ def as_text(value: JSON) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else dumps(value)
-
-
-def non_object_message(
-    item: JSON, *, format: str, position: int, turn: int, tokens: int, pinned: bool
-) -> Message:
-    """Return a user message with the text of an item that is not a JSON object."""
-    return Message(
-        position=position,
-        turn=turn,
-        tokens=tokens,
-        pinned=pinned,
-        role=Role.USER,
-        parts=(Text(text=as_text(item)),),
-        format=format,
-        source={},
-        patched=True,
-    )
 
 
 def media_tokens(block: Mapping[str, Any]) -> int:

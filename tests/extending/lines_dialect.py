@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compaction.capabilities import Capabilities
-from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import as_text, non_object_message
+from compaction.dialects.base import Dialect, Prompt, Reading
+from compaction.dialects.blocks import as_text
 from compaction.invariants import pair_repair
 from compaction.invariants.pairs import Pairing
 from compaction.messages import JSON, Message, Part, Role, Text, ToolCall, ToolResult
@@ -40,23 +40,8 @@ class Lines(Dialect):
         known = isinstance(item, Mapping) and item.get("from") in _ROLES
         return None if known else f"`from` must be one of: {', '.join(_ROLES)}"
 
-    def parse_message(
-        self, item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False
-    ) -> Message:
-        if not isinstance(item, Mapping):
-            return non_object_message(
-                item, format=self.name, position=position, turn=turn, tokens=tokens, pinned=pinned
-            )
-        return Message(
-            position=position,
-            turn=turn,
-            tokens=tokens,
-            pinned=pinned,
-            role=_ROLES.get(item.get("from"), Role.USER),
-            parts=(_part(item),),
-            format=self.name,
-            source=item,
-        )
+    def read(self, item: Mapping[str, Any]) -> Reading:
+        return _ROLES.get(item.get("from"), Role.USER), (_part(item),), True, item
 
     def render_message(self, message: Message) -> list[dict[str, JSON]]:
         if message.format == self.name and not message.patched and message.source is not None:

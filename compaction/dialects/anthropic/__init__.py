@@ -50,7 +50,7 @@ class Anthropic(Dialect):
     message_error = staticmethod(recognition.message_error)
     recognizes = staticmethod(recognition.recognizes)
     recognizes_tool = staticmethod(recognition.recognizes_tool)
-    parse_message = staticmethod(parsing.parse_message)
+    read = staticmethod(parsing.read)
 
     def render_message(self, message: Message) -> list[dict[str, JSON]]:
         item = rendering.message_json(message)

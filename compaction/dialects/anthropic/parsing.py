@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compaction.dialects.blocks import as_text, joined_text, non_object_message, note_of, opaque, text_of
+from compaction.dialects.base import Reading
+from compaction.dialects.blocks import as_text, joined_text, note_of, opaque, text_of
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import JSON, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 NAME = "anthropic"
 
@@ -24,26 +25,11 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
-def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
-    """Parse one message. Accepts any JSON value and never raises."""
-    if not isinstance(item, Mapping):
-        return non_object_message(
-            item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
-        )
+def read(item: Mapping[str, Any]) -> Reading:
     name = as_text(item.get("role"))
     role = _ROLES.get(name, Role.USER)
-    parts, sound = _parts(item.get("content"), role)
-    return Message(
-        position=position,
-        turn=turn,
-        tokens=tokens,
-        pinned=pinned,
-        role=role,
-        parts=parts,
-        format=NAME,
-        source=item,
-        patched=not sound or name not in _ROLES or not all(map(is_request_field, item)),
-    )
+    parts, is_sound = _parts(item.get("content"), role)
+    return role, parts, is_sound and name in _ROLES and all(map(is_request_field, item)), item
 
 
 def is_request_field(name: str) -> bool:

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compaction.dialects.base import Reading
 from compaction.dialects.blocks import (
     CHAT_FIELDS,
     as_text,
     joined_text,
-    non_object_message,
     note_of,
     opaque,
     text_of,
 )
 from compaction.jsontext import dumps, is_object
-from compaction.messages import JSON, Message, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import JSON, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 NAME = "openai"
 
@@ -38,28 +38,14 @@ KNOWN_FIELDS = frozenset({"role", "content", "name", "annotations", "cache_contr
 _PART_KINDS = frozenset({"image_url", "input_audio", "file"})
 
 
-def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
-    """Parse one message. Accepts any JSON value and never raises."""
-    if not isinstance(item, Mapping):
-        return non_object_message(
-            item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
-        )
+def read(item: Mapping[str, Any]) -> Reading:
     name = as_text(item.get("role"))
     role = _ROLES.get(name)
     if name == "function":
         item, role = {**item, "tool_call_id": function_id(item.get("name"))}, Role.TOOL
     parts = _answer(item) if role is Role.TOOL else _parts(item, role)
-    return Message(
-        position=position,
-        turn=turn,
-        tokens=tokens,
-        pinned=pinned,
-        role=role or Role.USER,
-        parts=parts,
-        format=NAME,
-        source=item,
-        patched=name not in _ROLES or not _is_sound(item, role or Role.USER, parts),
-    )
+    role = role or Role.USER
+    return role, parts, name in _ROLES and _is_sound(item, role, parts), item
 
 
 def function_id(name: JSON) -> str:

@@ -40,7 +40,7 @@ class OpenAIResponses(Dialect):
     message_error = staticmethod(recognition.message_error)
     recognizes = staticmethod(recognition.recognizes)
     recognizes_tool = staticmethod(recognition.recognizes_tool)
-    parse_message = staticmethod(parsing.parse_message)
+    read = staticmethod(parsing.read)
     render_message = staticmethod(rendering.message_json)
     after_edits = staticmethod(reasoning.without_orphaned_ids)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compaction.dialects.blocks import as_text, joined_text, non_object_message, note_of, opaque, text_of
+from compaction.dialects.base import Reading
+from compaction.dialects.blocks import as_text, joined_text, note_of, opaque, text_of
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CLIENT,
@@ -20,7 +21,6 @@ from compaction.dialects.openai_responses.kinds import (
     MAX_ID,
     MEDIA,
     MESSAGE,
-    NAME,
     OUTPUT_KINDS,
     REASONING,
     call_id_of,
@@ -28,7 +28,7 @@ from compaction.dialects.openai_responses.kinds import (
     text_kind,
 )
 from compaction.jsontext import dumps, is_object
-from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import JSON, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.tokens import IMAGE_TOKENS
 
 _ROLES = {
@@ -42,24 +42,9 @@ _ROLES = {
 _ENCRYPTED_CHARACTERS_PER_TOKEN = 6
 
 
-def parse_message(item: JSON, *, position: int, turn: int, tokens: int = 0, pinned: bool = False) -> Message:
-    """Parse one item. Accepts any JSON value and never raises."""
-    if not isinstance(item, Mapping):
-        return non_object_message(
-            item, format=NAME, position=position, turn=turn, tokens=tokens, pinned=pinned
-        )
+def read(item: Mapping[str, Any]) -> Reading:
     role, parts, is_sound = _read(item)
-    return Message(
-        position=position,
-        turn=turn,
-        tokens=tokens,
-        pinned=pinned,
-        role=role,
-        parts=parts,
-        format=NAME,
-        source=item,
-        patched=not is_sound or not has_valid_id(item) or any(key.startswith("_") for key in item),
-    )
+    return role, parts, is_sound and has_valid_id(item) and not any(key[:1] == "_" for key in item), item
 
 
 def has_valid_id(item: Mapping[str, Any]) -> bool:
