@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
+from psycopg.rows import class_row
 from psycopg.types.numeric import Int4
 
 from compaction.breakdown import TokenBreakdown
@@ -33,65 +33,25 @@ def chart_points(
     bounds = (first or 0, session.turn_count if end is None else end)
     if last is not None:
         bounds = (max(session.turn_count - last, 0), session.turn_count)
-    parameters = {"session": session.pk, "first": bounds[0], "last": bounds[1]}
-    if turns is None:
-        rows = rows_fetch(_POINTS + _ORDER, parameters)
-    else:
-        parameters["turns"] = list(map(Int4, turns))
-        rows = rows_fetch(_POINTS + _SELECTED + _ORDER, parameters)
-    return [_point(_Row(*row)) for row in rows]
+    parameters: dict[str, Any] = {"session": session.pk, "first": bounds[0], "last": bounds[1]}
+    selected: LiteralString = ""
+    if turns is not None:
+        selected, parameters["turns"] = _SELECTED, list(map(Int4, turns))
+    return rows_fetch(_POINTS + selected + _ORDER, parameters, row_factory=class_row(PromptSize))
 
 
 # A prepared query with binary results, because a chart reads thousands of rows.
 _POINTS: LiteralString = """
-SELECT index, prompt_estimate, prompt_served, prompt_reported, client_compaction, output_spike, at, model,
-       preamble_version, uncached_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd,
-       billed
+SELECT index AS turn, prompt_estimate AS estimate, prompt_served AS served, prompt_reported AS reported,
+       client_compaction, output_spike, at, model, preamble_version AS preamble,
+       coalesce(uncached_tokens, 0) AS uncached, coalesce(cache_read_tokens, 0) AS cache_read,
+       coalesce(cache_write_tokens, 0) AS cache_write, coalesce(output_tokens, 0) AS output,
+       cost_microusd AS microusd, billed
   FROM agent_sessions_turn
  WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
 """
 _SELECTED: LiteralString = " AND index = ANY(%(turns)s)"
 _ORDER: LiteralString = " ORDER BY index"
-
-
-class _Row(NamedTuple):
-    """The columns of `_POINTS`."""
-
-    turn: int
-    estimate: int
-    served: int | None
-    reported: int | None
-    client_compaction: Mapping[str, Any] | None
-    output_spike: int | None
-    at: datetime
-    model: str
-    preamble: int
-    uncached: int | None
-    cache_read: int | None
-    cache_write: int | None
-    output: int | None
-    microusd: int | None
-    billed: bool
-
-
-def _point(row: _Row) -> PromptSize:
-    return PromptSize(
-        turn=row.turn,
-        estimate=row.estimate,
-        served=row.served,
-        reported=row.reported,
-        client_compaction=row.client_compaction,
-        output_spike=row.output_spike,
-        at=row.at,
-        model=row.model,
-        preamble=row.preamble,
-        uncached=row.uncached or 0,
-        cache_read=row.cache_read or 0,
-        cache_write=row.cache_write or 0,
-        output=row.output or 0,
-        microusd=row.microusd,
-        billed=row.billed,
-    )
 
 
 def compactions_by_turn(*, session: AgentSession) -> dict[int, int]:
