@@ -17,7 +17,8 @@ from pathlib import Path
 
 from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
-from compaction.memory.extraction import MAX_INPUT_TOKENS, Extraction, turns_to_extract
+from compaction.memory.extraction.reply import Extraction
+from compaction.memory.extraction.schedule import MAX_INPUT_TOKENS, turns_to_extract
 from compaction.memory.origins import Notes
 from compaction.memory.schema import PLAIN
 from compaction.memory.updates import UpdaterState, update_notes

@@ -18,7 +18,7 @@ from bench.replay import Case, Score, replay
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.layout import positions_kept
-from compaction.memory import Notes
+from compaction.memory.origins import Notes
 from compaction.memory.updates import UpdaterState, update_notes
 from compaction.policy import Policy, get_policy
 from compaction.replay.served import no_memory, without_model

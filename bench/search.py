@@ -40,7 +40,7 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from accounts.models import Project  # noqa: E402
-from accounts.services import project_create  # noqa: E402
+from accounts.services.projects import project_create  # noqa: E402
 from bench.ours import Ours  # noqa: E402
 from bench.replay import Case  # noqa: E402
 from bench.search_questions import (  # noqa: E402

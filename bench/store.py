@@ -32,7 +32,7 @@ from django.contrib.auth.models import User  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 
 from accounts.models import Membership, Project, Role  # noqa: E402
-from accounts.services import project_create  # noqa: E402
+from accounts.services.projects import project_create  # noqa: E402
 from bench.store_rows import Made, session_rows  # noqa: E402
 from bench.store_texts import Bodies  # noqa: E402
 from sessions.models import (  # noqa: E402

@@ -11,7 +11,8 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import ApiKey, Scope
 from compaction.policy import PRESETS, Policy, get_policy
-from compaction.replay import Limit, Prices
+from compaction.replay.prices import Prices
+from compaction.replay.setting import Limit
 from replay.api import serializers as shapes
 from replay.models import ReplayRun
 from replay.selectors.price_tables import named_prices

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.replay import Prices, Setting, Totals, Transcript, actual_cost, cost, replay
-from compaction.replay.transcript import HOUR
+from compaction.replay.costs import actual_cost, cost
+from compaction.replay.prices import Prices
+from compaction.replay.result import Totals
+from compaction.replay.setting import Setting
+from compaction.replay.simulate import replay
+from compaction.replay.transcript import HOUR, Transcript
 from importers.reading import LogSource
 from replay.offline.logs import log_transcripts
 from replay.selectors.price_tables import transcript_prices

@@ -9,8 +9,7 @@ from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.errors import FormatError
 from compaction.messages import Message
-from compaction.replay import Transcript, transcript_of
-from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
+from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn, Transcript, transcript_of
 from importers.base import Damage, ImportedSession
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import recognize

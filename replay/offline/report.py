@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from compaction.replay import Setting, Totals
+from compaction.replay.result import Totals
+from compaction.replay.setting import Setting
 
 _HEADS = (
     "budget",

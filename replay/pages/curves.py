@@ -7,7 +7,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from compaction.replay import Result
+from compaction.replay.result import Result
 from replay.pages.run import run_of
 from replay.pages.session_result import session_result
 from replay.selectors.results import targets_of

@@ -9,7 +9,7 @@ from django import forms
 from accounts.actors import Actor
 from accounts.models import Project
 from compaction.policy import PRESETS, Policy, get_policy
-from compaction.replay import Limit
+from compaction.replay.setting import Limit
 from replay.models import ReplayRun
 from replay.services.runs import MAX_SESSIONS, InvalidRun, run_create
 from sessions.models import AgentSession

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from compaction.replay import Prices
+from compaction.replay.prices import Prices
 from replay.models import ReplayRun
 from replay.pages.session_result import session_result
 from replay.selectors.price_tables import named_prices

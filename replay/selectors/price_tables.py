@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import lru_cache
 
 import pricing
-from compaction.replay import Prices, Tier, Transcript
+from compaction.replay.prices import Prices, Tier
+from compaction.replay.transcript import Transcript
 
 _MILLION = 1_000_000
 

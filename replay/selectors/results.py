@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from uuid import UUID
 
-from compaction.replay import Prices, References, Result, Setting, Totals, cost, front, totals
+from compaction.replay.costs import cost
+from compaction.replay.pareto import front
+from compaction.replay.prices import Prices
+from compaction.replay.result import References, Result, Totals, totals
+from compaction.replay.setting import Setting
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
 from replay.selectors.run_settings import settings_of
 from sessions.models import AgentSession

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 from compaction.policy import Policy
-from compaction.replay import Limit, Setting
 from compaction.replay.served import without_model
+from compaction.replay.setting import Limit, Setting
 from replay.models import ReplayRun
 
 

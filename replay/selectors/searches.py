@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from compaction.replay import Search
+from compaction.replay.reference_count import Search
 from sessions.models import AgentSession
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import search

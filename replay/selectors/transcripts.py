@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pricing
 from compaction.dialects import get_dialect
-from compaction.replay import Transcript, transcript_of
-from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn
+from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn, Transcript, transcript_of
 from sessions.models import AgentSession, Preamble
 from sessions.models import Turn as TurnRow
 from sessions.selectors.convert import usage_of

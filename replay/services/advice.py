@@ -8,7 +8,8 @@ from django.db import transaction
 
 from accounts.actors import Actor
 from accounts.models import Project
-from accounts.services import audit_record, project_update
+from accounts.services.audit import audit_record
+from accounts.services.projects import project_update
 from compaction.policy import PRESETS, Policy
 from replay.models import ReplayRun
 from replay.selectors.advice import basis_of

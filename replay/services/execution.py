@@ -20,18 +20,13 @@ from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.recap import Summarizer
-from compaction.replay import (
-    Prices,
-    Result,
-    Search,
-    Setting,
-    Totals,
-    Transcript,
-    actual_cost,
-    cost,
-    replay,
-)
-from compaction.replay.transcript import HOUR
+from compaction.replay.costs import actual_cost, cost
+from compaction.replay.prices import Prices
+from compaction.replay.reference_count import Search
+from compaction.replay.result import Result, Totals
+from compaction.replay.setting import Setting
+from compaction.replay.simulate import replay
+from compaction.replay.transcript import HOUR, Transcript
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
 from replay.selectors.price_tables import transcript_prices
 from replay.selectors.run_settings import settings_of

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from compaction.policy import Policy
-from compaction.replay import Limit
+from compaction.replay.setting import Limit
 from redaction import redact
 from replay.models import ReplayRun, ReplayTarget
 from replay.selectors.run_settings import limit_json

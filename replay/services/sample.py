@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from accounts.actors import Actor
 from accounts.models import Project
 from compaction.policy import PRESETS
-from compaction.replay import Limit
+from compaction.replay.setting import Limit
 from replay.models import ReplayRun, ReplayTarget
 from replay.services.runs import run_create
 from sessions.models import AgentSession

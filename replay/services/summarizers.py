@@ -9,8 +9,8 @@ from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import Message, Usage
 from compaction.recap import Recap, Summarizer, SummaryResult
-from compaction.replay import Prices
 from compaction.replay.estimate import EstimatingSummarizer
+from compaction.replay.prices import Prices
 from replay.models import ReplayRun
 from replay.selectors.price_tables import model_prices
 from sessions.selectors.summarizers import summarizer, summarizer_model

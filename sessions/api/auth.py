@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from accounts.models import ApiKey
 from accounts.selectors import KEY_IS_VALID, api_key_find
-from accounts.services import api_key_use_record
+from accounts.services.api_keys import api_key_use_record
 from pricing.custom import CustomPrice
 from redaction import Redaction
 from sessions.api.errors import NotAuthenticated

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
-from compaction.memory import WorkingMemory
+from compaction.memory.values import WorkingMemory
 from sessions.models import AgentSession, FactObservation, SharedFact
 from sessions.selectors.memory import memory_latest, memory_value
 

@@ -8,9 +8,11 @@ from typing import Any
 from uuid import UUID
 
 from accounts.models import Project
-from compaction.memory import Change, CustomField, Notes, Schema, WorkingMemory, diff
-from compaction.memory.origins import Key
+from compaction.memory.diffs import Change, diff
+from compaction.memory.origins import Key, Notes
+from compaction.memory.schema import CustomField, Schema
 from compaction.memory.updates.items import STATE
+from compaction.memory.values import WorkingMemory
 from sessions.models import MemoryRevision
 from sessions.store import bodies
 

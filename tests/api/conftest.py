@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from tests.api.client import Api
 from tests.api.direct import Server
 from tests.api.talk import push, whole_turn

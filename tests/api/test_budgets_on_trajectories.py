@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from importers.base import ImportedSession
 from tests.api.client import Api
 from tests.api.talk import assert_valid

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEvent, Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from replay.models import ReplayRun
 from replay.services.execution import run_step
 from sessions.models import AgentSession, Blob, Message

@@ -11,7 +11,7 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEvent, Project
-from accounts.services import api_key_create, api_key_revoke
+from accounts.services.api_keys import api_key_create, api_key_revoke
 from sessions.api import auth, ratelimit
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, TURNS, push, request

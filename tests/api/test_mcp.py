@@ -11,7 +11,7 @@ import pytest
 from django.test import Client as DjangoClient
 
 from accounts.models import Project, Scope
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.services.search.indexing import search_index_run
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import MemoryRevision
 from tests.api.client import Api, code
 

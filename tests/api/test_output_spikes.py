@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, WebhookDelivery
 from tests.api.client import Api
 from tests.api.talk import call, output, push, request, result, whole_turn

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import (
     AgentSession,
     Compaction,

@@ -13,7 +13,7 @@ from drf_spectacular.generators import SchemaGenerator
 from playwright.sync_api import Page, expect
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.api.endpoint import Endpoint
 from tests.api.client import Api
 from tests.api.patterns import API_PATTERNS

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from tests.api.client import Api
 from tests.api.patterns import API_PATTERNS
 from tests.api.talk import push, whole_turn

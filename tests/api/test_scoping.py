@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from compaction.policy import get_policy
-from compaction.replay import Limit
+from compaction.replay.setting import Limit
 from replay.models import ReplayRun
 from replay.services.runs import run_create
 from sessions.api.endpoint import Endpoint

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from search.segments import block_items
 from sessions.models import AgentSession, SearchBlock, SearchSegment
 from sessions.services import backlog

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Project, Scope
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.api import examples
 from sessions.services.webhooks.subscriptions import webhook_create
 from tests.api.client import Api

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from compaction.validation import validate
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, output, push, request, whole_turn

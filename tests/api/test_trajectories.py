@@ -17,7 +17,7 @@ from uuid import UUID
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.calibration import Calibration

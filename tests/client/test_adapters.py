@@ -13,7 +13,7 @@ import pytest
 from contextapp_client import ContextApp
 
 from accounts.models import Project, Scope
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from tests.client.frameworks.running import Frameworks
 from tests.gateway import anthropic_talk, openai_talk
 from tests.gateway.double import Behaviour, Provider, Received, Reply

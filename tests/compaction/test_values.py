@@ -11,8 +11,8 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.components import Components
 from compaction.errors import PolicyError, WorkingMemoryError
-from compaction.memory import MAX_TOKENS, Change, Churn, WorkingMemory, churn, diff
-from compaction.memory.values import FRAME
+from compaction.memory.diffs import Change, Churn, churn, diff
+from compaction.memory.values import FRAME, MAX_TOKENS, WorkingMemory
 from compaction.meter import Verdict, slope, spike_of
 from compaction.policy import POLICY_VERSION, PRESETS, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render

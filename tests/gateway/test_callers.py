@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from accounts.models import Project
-from accounts.services import api_key_create, api_key_revoke
+from accounts.services.api_keys import api_key_create, api_key_revoke
 from accounts.services.gateway import gateway_update
 from gateway import callers, compact
 from gateway.callers import Callers

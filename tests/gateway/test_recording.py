@@ -20,7 +20,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from accounts.models import ApiKey, Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from contextapp.blob_storage import blob_storage
 from sessions.models import AgentSession, Message, Turn
 from sessions.selectors.convert import message_body

@@ -11,7 +11,7 @@ import pytest
 from django.forms.models import model_to_dict
 
 from accounts.models import Project
-from accounts.services import project_create
+from accounts.services.projects import project_create
 from importers.base import ImportedSession, LogFile
 from importers.registry import IMPORTERS
 from sessions.models import AgentSession

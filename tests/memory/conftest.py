@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from accounts.models import Project
-from accounts.services import api_key_create
-from compaction.memory import Author
+from accounts.services.api_keys import api_key_create
+from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.auto_updates import memory_update
 from sessions.services.memory.revisions import Writer, memory_patch

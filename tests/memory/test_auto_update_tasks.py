@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, MemoryRevision, MemoryUpdateState
 from sessions.services import dispatch
 from sessions.services.memory import auto_updates

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from compaction.memory import Author, Notes, Origin, Via, WorkingMemory
+from compaction.memory.origins import Author, Notes, Origin, Via
 from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.updates.runs import run_of
-from compaction.memory.values import ASKED_TOKENS
+from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from tests.compaction.builders import COUNTER, assistant, call, result, user
 from tests.compaction.sessions import messages_of
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from accounts.models import Project
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch

@@ -11,23 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
-from compaction.memory import Author, CustomField, Notes, Origin, Schema, Via, WorkingMemory
-from compaction.memory.extraction import (
+from compaction.memory.extraction.apply import OWN_TOKENS, Applied, apply, removed_items
+from compaction.memory.extraction.prompt import numbered
+from compaction.memory.extraction.reply import Extraction
+from compaction.memory.extraction.schedule import (
     MAX_INPUT_TOKENS,
-    OWN_TOKENS,
     READ_TOKENS,
     TURNS_AT_ONCE,
-    Applied,
-    Extraction,
-    apply,
-    removed_items,
     turns_to_extract,
 )
-from compaction.memory.extraction.prompt import numbered
 from compaction.memory.extraction.suggestions import MAX_ITEM, MAX_SUGGESTIONS, Step
-from compaction.memory.origins import keys
+from compaction.memory.origins import Author, Notes, Origin, Via, keys
+from compaction.memory.schema import CustomField, Schema
 from compaction.memory.updates import UpdaterState, update_notes
-from compaction.memory.values import ASKED_TOKENS
+from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from compaction.structured_output import Reply, answer_of
 from tests.compaction.builders import COUNTER, assistant, call, result, user
 from tests.compaction.sessions import messages_of

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 import pricing
 from accounts.models import AuditEvent, Project
-from compaction.memory.extraction import READ_TOKENS, TURNS_AT_ONCE
+from compaction.memory.extraction.schedule import READ_TOKENS, TURNS_AT_ONCE
 from sessions.models import AgentSession, MemoryExtraction, MemoryExtractionState, MemoryRevision
 from sessions.selectors import summarizers
 from sessions.services import dispatch

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import SharedFact
 from sessions.services.memory.fact_identity import text_digest
 from sessions.services.memory.facts import UNDECIDED, fact_decide, facts_prune

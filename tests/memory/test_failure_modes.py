@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from compaction.validation import validate
 from sessions.services.memory.auto_updates import memory_update
 from tests.api.talk import output

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.selectors.past_prompts.diff import outline_diff
 from sessions.selectors.past_prompts.outline import outline_at

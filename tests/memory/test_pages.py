@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import Project
-from compaction.memory import Author, Via
+from compaction.memory.origins import Author, Via
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory.proposals import facts_propose

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import AuditEvent, Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, ProposalScan, SharedFact
 from sessions.selectors import facts as selectors
 from sessions.services.memory import auto_proposals

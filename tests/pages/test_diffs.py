@@ -9,7 +9,7 @@ from django.utils.html import strip_tags
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from sessions.pages.rendering.diffs import diff_html
 from sessions.selectors.past_prompts import outline
 from sessions.selectors.past_prompts.changes import prompt_changes, prompts_around

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.selectors.transcript import SHOWN
 from sessions.services.memory.revisions import Writer, memory_patch

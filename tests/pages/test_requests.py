@@ -12,7 +12,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, Route, expect
 
 from accounts.models import Project
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.transcripts import make_session

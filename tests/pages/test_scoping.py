@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from compaction.policy import get_policy
-from compaction.replay import Limit
+from compaction.replay.setting import Limit
 from replay.services.runs import run_create
 from sessions.services.imports.jobs import import_job_create
 from sessions.services.memory.revisions import Writer, memory_patch

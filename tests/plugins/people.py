@@ -11,7 +11,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from accounts.models import Membership, Project, Role
-from accounts.services import api_key_create, project_create
+from accounts.services.api_keys import api_key_create
+from accounts.services.projects import project_create
 from tests.api.client import Api
 from tests.plugins.reused import reused
 

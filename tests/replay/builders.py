@@ -10,8 +10,7 @@ from typing import Any
 from compaction.dialects import parse
 from compaction.messages import Message, Usage
 from compaction.rendering import render
-from compaction.replay import Transcript, transcript_of
-from compaction.replay.transcript import RecordedTurn
+from compaction.replay.transcript import RecordedTurn, Transcript, transcript_of
 from compaction.tokens import CharacterCounter
 
 COUNTER = CharacterCounter()

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Project, Scope
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from replay.models import ReplayRun
 from replay.services import execution
 from sessions.models import AgentSession

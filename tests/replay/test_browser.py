@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import Project
 from compaction.policy import get_policy
-from compaction.replay import Limit
+from compaction.replay.setting import Limit
 from replay.models import ReplayRun
 from replay.services import execution, runs
 from sessions.models import AgentSession

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from compaction.messages import Usage
-from compaction.replay import Limit, Prices, Tier, front
+from compaction.replay.pareto import front
+from compaction.replay.prices import Prices, Tier
+from compaction.replay.setting import Limit
 from replay.selectors.price_tables import model_prices, named_prices
 from tests.replay.builders import transcript
 

@@ -11,7 +11,8 @@ from django.utils import timezone
 from accounts.actors import Actor
 from accounts.models import AuditEvent, Project
 from compaction.policy import Policy, get_policy
-from compaction.replay import Limit, Prices
+from compaction.replay.prices import Prices
+from compaction.replay.setting import Limit
 from replay.models import ReplayResult, ReplayRun
 from replay.selectors.results import result_rows, sessions_newest, target_results
 from replay.selectors.transcripts import session_transcript

@@ -7,9 +7,13 @@ import pytest
 from compaction.messages import Message, Usage
 from compaction.policy import PRESETS, get_policy
 from compaction.recap import Recap, SummaryResult
-from compaction.replay import Limit, Result, actual_cost, cost, replay, scale_of
+from compaction.replay.costs import actual_cost, cost
 from compaction.replay.prices import Prices
+from compaction.replay.result import Result
+from compaction.replay.scale import scale_of
 from compaction.replay.served import Served, without_model
+from compaction.replay.setting import Limit
+from compaction.replay.simulate import replay
 from compaction.replay.transcript import Transcript
 from compaction.view import View
 from tests.replay.builders import COUNTER, transcript

@@ -6,9 +6,12 @@ import pytest
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.policy import get_policy
-from compaction.replay import Limit, Setting, Transcript, replay, totals
+from compaction.replay.result import totals
 from compaction.replay.scale import reported
 from compaction.replay.served import without_model
+from compaction.replay.setting import Limit, Setting
+from compaction.replay.simulate import replay
+from compaction.replay.transcript import Transcript
 from importers.reading import log_sources
 from replay.offline.compare import Compared, Comparison
 from replay.offline.logs import log_transcripts

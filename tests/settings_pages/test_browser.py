@@ -7,7 +7,7 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from accounts.actors import Actor
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

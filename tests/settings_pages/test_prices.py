@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.urls import reverse
 
-from accounts.services import api_key_create, project_update
+from accounts.services.api_keys import api_key_create
+from accounts.services.projects import project_update
 from compaction.messages import Usage
 from pricing.custom import CustomPrice, custom_cost
 from sessions.models import Turn

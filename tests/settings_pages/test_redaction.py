@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import Message
 from sessions.selectors.redaction import redaction_for
 from tests.api.client import Api

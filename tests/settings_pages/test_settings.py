@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
 from accounts.selectors import api_key_find
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import Webhook
 from sessions.services.webhooks.subscriptions import webhook_create
 from tests.pages.transcripts import make_session

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from storages.backends.s3 import S3Storage
 
 from accounts.models import Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from contextapp.blob_storage import blob_storage
 from contextapp.env import InvalidVariable
 from importers.base import ImportedMessage, ImportedSession, ImportedTurn

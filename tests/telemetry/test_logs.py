@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from accounts.models import Membership, Project, Role
-from accounts.services import api_key_create, project_create
+from accounts.services.api_keys import api_key_create
+from accounts.services.projects import project_create
 from sessions.models import AgentSession, ToolRun, Turn
 from tests.api.client import Api
 from tests.telemetry.events import SESSION, at, call, codex_call, event, figures, send

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from accounts.models import Project, Scope
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, ToolRun, Turn
 from tests.telemetry.events import JSON, call, export, figures, pairs, post, protobuf
 

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
 from sessions.services.targets import ForbiddenAddress, target_of
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send, event_emit

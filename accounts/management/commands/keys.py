@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts.models import ApiKey, Project, Scope
-from accounts.services import api_key_create, api_key_revoke
+from accounts.services.api_keys import api_key_create, api_key_revoke
 
 
 class Command(BaseCommand):

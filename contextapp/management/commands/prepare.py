@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 from kombu.exceptions import OperationalError as BrokerError
 
-from accounts import services
+from accounts.services.bootstrap import bootstrap
 from contextapp.celery import app
 from contextapp.embedded.home import write_private
 
@@ -100,7 +100,7 @@ def write_keys() -> None:
     The files are written before the commit. After a crash in between, the next start overwrites them; in the
     other order, the secrets would be lost.
     """
-    created = services.bootstrap()
+    created = bootstrap()
     settings.HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
     if created.api_key is not None:
         write_private(settings.HOME / "api-key", created.api_key)

@@ -19,8 +19,10 @@ from rich.console import Console
 from rich.progress import track
 
 from compaction.policy import PRESETS, Policy
-from compaction.replay import Limit, Prices, Setting, totals
+from compaction.replay.prices import Prices
+from compaction.replay.result import totals
 from compaction.replay.served import without_model
+from compaction.replay.setting import Limit, Setting
 from replay.offline.compare import Compared, Comparison, compare_logs
 from replay.offline.report import dollars, table
 from replay.selectors.price_tables import named_prices

@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
-from compaction.memory import Author
+from compaction.memory.origins import Author
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound, about, sentence

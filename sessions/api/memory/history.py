@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from accounts.models import Scope
-from compaction.memory import diff
+from compaction.memory.diffs import diff
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.lookup import session_or_404

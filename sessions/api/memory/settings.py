@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 
 from accounts.models import Project, Scope
-from accounts.services import project_update
+from accounts.services.projects import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response

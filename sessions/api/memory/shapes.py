@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compaction.memory import Change, Notes, WorkingMemory, churn, motions
+from compaction.memory.diffs import Change, churn, motions
+from compaction.memory.origins import Notes
+from compaction.memory.values import WorkingMemory
 from sessions.api.errors import NotFound
 from sessions.models import MemoryRevision
 from sessions.selectors.memory import Step, memory_notes

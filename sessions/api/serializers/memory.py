@@ -7,7 +7,9 @@ from typing import Any
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
-from compaction.memory import MAX_FILES, Churn, Motion, Via
+from compaction.memory.diffs import Churn, Motion
+from compaction.memory.origins import Via
+from compaction.memory.schema import MAX_FILES
 from sessions.api.serializers.fields import NextCursor, PlainText, Strict
 from sessions.models import MemoryRevision as StoredRevision
 from sessions.models import SharedFact

@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import Scope
-from accounts.services import api_key_create
+from accounts.services.api_keys import api_key_create
 from accounts.services.gateway import gateway_update, provider_secret_set
 from sessions.pages.access import Viewer, actor_of, owner_of, private, viewer_of
 from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippet_groups

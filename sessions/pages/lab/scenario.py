@@ -14,11 +14,12 @@ from compaction.breakdown import TokenBreakdown
 from compaction.dialects import DEFAULT
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
-from compaction.replay import Lost, Prices, References, transcript_of
 from compaction.replay.mentions import PromptMentions
+from compaction.replay.prices import Prices
 from compaction.replay.reference_count import ReferenceCount
+from compaction.replay.result import Lost, References
 from compaction.replay.served import Served, without_model
-from compaction.replay.transcript import RecordedTurn, Transcript
+from compaction.replay.transcript import RecordedTurn, Transcript, transcript_of
 from compaction.tokens import CharacterCounter, message_tokens
 from compaction.view import View
 

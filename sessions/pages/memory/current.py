@@ -11,9 +11,11 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from compaction.errors import WorkingMemoryError
-from compaction.memory import ASKED_TOKENS, MAX_TOKENS, Author, Motion, Via, churn, motions
+from compaction.memory.diffs import Motion, churn, motions
 from compaction.memory.operations import Operation
+from compaction.memory.origins import Author, Via
 from compaction.memory.schema import title_of
+from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
 from sessions.models import AgentSession
 from sessions.pages.access import (
     Viewer,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.memory import Notes, Origin, diff
+from compaction.memory.diffs import diff
+from compaction.memory.origins import Notes, Origin
 from compaction.memory.schema import title_of
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
 from sessions.pages.text import visible

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import ApiKey, Scope
-from accounts.services import api_key_create, api_key_revoke
+from accounts.services.api_keys import api_key_create, api_key_revoke
 from sessions.pages.access import Viewer, actor_of, viewer_of
 from sessions.pages.settings.common import PlainForm, settings_page
 

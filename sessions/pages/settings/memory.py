@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import Project
-from accounts.services import project_update
+from accounts.services.projects import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.pages.access import actor_of, owner_of, viewer_of
 from sessions.pages.settings.common import ModelField, PlainForm, settings_page

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.services import project_update
+from accounts.services.projects import project_update
 from compaction.policy import Policy
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, actor_of, owner_of, session_of, viewer_of

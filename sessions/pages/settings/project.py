@@ -10,7 +10,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import Project
-from accounts.services import project_create, project_update
+from accounts.services.projects import project_create, project_update
 from sessions.pages.access import actor_of, owner_of, user_of, viewer_of
 from sessions.pages.settings.common import ModelField, PlainForm, settings_page
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django import template
 
-from compaction.memory import Author, Churn, Motion, Origin, Via
+from compaction.memory.diffs import Churn, Motion
+from compaction.memory.origins import Author, Origin, Via
 from compaction.memory.schema import title_of
 from sessions.models import MemoryRevision
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from compaction.errors import WorkingMemoryError
-from compaction.memory import Author, Via, WorkingMemory
 from compaction.memory.operations import Op, Operation
+from compaction.memory.origins import Author, Via
+from compaction.memory.values import WorkingMemory
 from sessions.models import AgentSession
 from sessions.selectors.memory import memory_value
 from sessions.services.agent_tools.base import AgentTool, Arguments, ToolError

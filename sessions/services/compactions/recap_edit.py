@@ -7,7 +7,7 @@ from django.db.models import Max
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from compaction.recap.parse import recap_parse
 from compaction.triggers import edit
 from redaction import redact

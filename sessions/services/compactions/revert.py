@@ -8,7 +8,7 @@ from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from compaction.pipeline import Plan, plan_of_edits
 from compaction.triggers import thinking
 from sessions.models import AgentSession, Compaction, WebhookEvent

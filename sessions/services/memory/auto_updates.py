@@ -18,7 +18,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.memory import Author, Notes, Via
+from compaction.memory.origins import Author, Notes, Via
 from compaction.memory.updates import Update, UpdaterState, update_notes
 from compaction.messages import Message as MessageValue
 from sessions.models import AgentSession

@@ -20,13 +20,9 @@ from django.utils import timezone
 from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
 from compaction.errors import SummaryError
-from compaction.memory.extraction import (
-    MAX_INPUT_TOKENS,
-    TURNS_AT_ONCE,
-    Extraction,
-    Suggestion,
-    turns_to_extract,
-)
+from compaction.memory.extraction.reply import Extraction
+from compaction.memory.extraction.schedule import MAX_INPUT_TOKENS, TURNS_AT_ONCE, turns_to_extract
+from compaction.memory.extraction.suggestions import Suggestion
 from compaction.recap.model_input import split_by_tokens
 from compaction.structured_output import Reply, answer_of
 from redaction import redact

@@ -12,8 +12,10 @@ from django.utils import timezone
 import pricing
 from compaction.adapters.tiktoken_counter import counter
 from compaction.errors import SummaryError, SummaryMalformed, SummaryRefused, SummaryTooLong
-from compaction.memory import Author, Notes, Schema, Via
-from compaction.memory.extraction import Applied, Suggestion, apply, removed_items
+from compaction.memory.extraction.apply import Applied, apply, removed_items
+from compaction.memory.extraction.suggestions import Suggestion
+from compaction.memory.origins import Author, Notes, Via
+from compaction.memory.schema import Schema
 from compaction.memory.updates import UpdaterState
 from compaction.messages import Message as MessageValue
 from compaction.messages import usage_sum

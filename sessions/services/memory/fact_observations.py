@@ -7,8 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from compaction.memory import Author, Notes
-from compaction.memory.origins import keys
+from compaction.memory.origins import Author, Notes, keys
 from sessions.models import AgentSession, FactObservation, ProposalScan
 from sessions.services.memory.fact_identity import text_digest
 

@@ -16,10 +16,10 @@ from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from compaction.errors import WorkingMemoryError
-from compaction.memory import Author, Via
 from compaction.memory.operations import Op, Operation
+from compaction.memory.origins import Author, Via
 from redaction import redact
 from sessions.models import AgentSession, MemoryRevision, SharedFact
 from sessions.selectors.memory import memory_schema

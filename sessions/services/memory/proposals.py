@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from compaction.errors import WorkingMemoryError
-from compaction.memory import Author, Notes, Via
+from compaction.memory.origins import Author, Notes, Via
 from compaction.memory.schema import SINGLE
 from compaction.memory.updates.items import STATE
 from sessions.models import AgentSession, FactObservation, SharedFact

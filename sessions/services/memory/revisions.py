@@ -9,9 +9,10 @@ from typing import Any
 from django.db import transaction
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.memory import ASKED_TOKENS, MAX_TOKENS, Author, Notes, Origin, Schema, Via, WorkingMemory
 from compaction.memory.operations import Operated, Operation, operate
-from compaction.memory.origins import first_protected_loss
+from compaction.memory.origins import Author, Notes, Origin, Via, first_protected_loss
+from compaction.memory.schema import Schema
+from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS, WorkingMemory
 from redaction import redact
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_notes, memory_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.memory import Notes, Via
+from compaction.memory.origins import Notes, Via
 from compaction.memory.updates import UpdaterState, update_notes
 from sessions.models import AgentSession, MemoryExtractionState, MemoryRevision, MemoryUpdateState
 from sessions.selectors.memory import memory_notes

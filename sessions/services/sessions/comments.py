@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from accounts.actors import Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from redaction import redact
 from sessions.models import AgentSession, Comment
 from sessions.selectors.redaction import redaction_for

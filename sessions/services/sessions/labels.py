@@ -9,7 +9,7 @@ from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from redaction import Redaction, redact
 from sessions.models import AgentSession, Star
 from sessions.selectors.redaction import redaction_of

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q
 import pricing
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, FactObservation, Preamble, SharedFact

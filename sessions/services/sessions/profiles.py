@@ -11,7 +11,7 @@ from django.db import IntegrityError
 from django.db.models import F, Q
 from django.utils import timezone
 
-from compaction.memory import Churn, churn
+from compaction.memory.diffs import Churn, churn
 from compaction.meter import Verdict
 from sessions.charts.cache import Cause, cost_share, misses
 from sessions.charts.prompt_sizes import PromptSize

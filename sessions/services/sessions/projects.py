@@ -6,7 +6,7 @@ from django.db import transaction
 
 from accounts.actors import SYSTEM
 from accounts.models import ApiKey, Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from sessions.models import AgentSession
 from sessions.services.sessions.lifecycle import session_delete
 

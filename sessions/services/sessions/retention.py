@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record, project_update
+from accounts.services.audit import audit_record
+from accounts.services.projects import project_update
 from sessions.models import AgentSession
 from sessions.services.sessions.lifecycle import session_delete
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from sessions.models import AgentSession, SharedLink
 from sessions.selectors.sharing import token_hash
 

@@ -15,7 +15,7 @@ from django.utils.formats import date_format
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from sessions.models import BudgetAlert, CostBudget, WebhookEvent
 from sessions.models.spending import BudgetScope
 from sessions.selectors.spending import (

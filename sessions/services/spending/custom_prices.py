@@ -13,7 +13,7 @@ from django.db import transaction
 
 from accounts.actors import Actor
 from accounts.models import Project
-from accounts.services import project_update
+from accounts.services.projects import project_update
 from pricing.custom import CustomPrice
 from sessions.selectors.custom_prices import custom_prices
 

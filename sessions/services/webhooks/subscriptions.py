@@ -12,7 +12,7 @@ from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services import audit_record
+from accounts.services.audit import audit_record
 from sessions.models import Webhook, WebhookFormat
 from sessions.services.targets import url_check
 
