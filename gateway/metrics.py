@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from django.conf import settings
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from sessions.store.metric_files import metric_files_reserve
 
@@ -59,12 +58,3 @@ def metrics_reserve() -> None:
     """Create this process's counters, and reserve their space on disk."""
     metrics()
     metric_files_reserve()
-
-
-def exposition() -> bytes:
-    """Return the metrics of all processes in the Prometheus text format."""
-    metrics()
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
-    text: bytes = generate_latest(registry)
-    return text

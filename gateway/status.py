@@ -5,8 +5,8 @@ from __future__ import annotations
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from gateway.http import Scope, Send, respond
-from gateway.metrics import exposition
 from sessions.selectors.metrics_access import may_read_metrics
+from sessions.store.metric_files import exposition
 
 
 async def serve_status(scope: Scope, send: Send) -> None:

@@ -16,8 +16,8 @@ from kombu.exceptions import OperationalError as BrokerError
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from sessions.api.endpoint import json_response
-from sessions.api.metrics import exposition
 from sessions.selectors.metrics_access import may_read_metrics
+from sessions.store.metric_files import exposition
 
 #: Seconds to wait for the database and the broker.
 _TIMEOUT = 2

@@ -17,8 +17,7 @@ from django.conf import settings
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from sessions.models import Compaction
 from sessions.services.commits import after_commit
@@ -86,15 +85,6 @@ def instruments() -> Instruments:
 def metrics_reserve(*kinds: str) -> None:
     """Reserve the space of this process's metrics of these kinds. Raises `OSError` if the disk is full."""
     metric_files_reserve(**{kind: _RESERVED[kind] for kind in kinds})
-
-
-def exposition() -> bytes:
-    """Return the metrics of all processes in the Prometheus text format."""
-    instruments()
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
-    text: bytes = generate_latest(registry)
-    return text
 
 
 class RequestMetrics:

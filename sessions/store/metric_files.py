@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 from django.conf import settings
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 
 def metric_files_reserve(**least: int) -> None:
@@ -25,3 +27,12 @@ def metric_files_reserve(**least: int) -> None:
         with path.open("ab") as file:
             size = max(path.stat().st_size, least.get(path.name.removesuffix(process), 0))
             os.posix_fallocate(file.fileno(), 0, size)
+
+
+def exposition() -> bytes:
+    """Return the metrics of all processes in the Prometheus text format."""
+    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
+    text: bytes = generate_latest(registry)
+    return text

@@ -18,6 +18,7 @@ from sessions.models import (
     Turn,
 )
 from sessions.models.session import TELEMETRY
+from sessions.services.calls.counters import turn_uncount
 from sessions.services.calls.match import turn_with_usage, turns_by_id
 from sessions.services.calls.values import CallIdentity
 from sessions.services.spending.rollups import rollups_invalidate
@@ -49,10 +50,7 @@ def call_take(call: CallIdentity, *, project_id: UUID, family: Collection[UUID])
 
 
 def _remove(session: AgentSession, turn: Turn) -> None:
-    for name in USAGE_COUNTS:
-        setattr(session, name, max(getattr(session, name) - (getattr(turn, name) or 0), 0))
-    session.cost_microusd = max(session.cost_microusd - (turn.cost_microusd or 0), 0)
-    session.unpriced_turns -= turn.cost_microusd is None and turn.prompt_reported is not None
+    turn_uncount(session, turn)
     if _is_referenced(session):
         # Comments, compactions and memory refer to turns by number.
         Turn.objects.filter(session=session, index=turn.index).update(

@@ -9,6 +9,7 @@ from typing import Any
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
+from sessions.services.calls.counters import turn_uncount
 from sessions.services.calls.match import family_of, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.values import CallIdentity
@@ -56,10 +57,7 @@ def reported_remove(session: AgentSession, joined: Joined) -> None:
     """Remove the reported turns at the end of the session, and subtract them from its counters."""
     Turn.objects.filter(session=session, index__gte=joined.end).delete()
     for turn in joined.reported:
-        for name in USAGE_COUNTS:
-            setattr(session, name, max(getattr(session, name) - (getattr(turn, name) or 0), 0))
-        session.cost_microusd = max(session.cost_microusd - (turn.cost_microusd or 0), 0)
-        session.unpriced_turns -= turn.cost_microusd is None and turn.prompt_reported is not None
+        turn_uncount(session, turn)
     session.turn_count = joined.end
     rollups_invalidate(session.pk)
 

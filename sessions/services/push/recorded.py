@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils import timezone
 from msgspec.structs import replace
 
 from compaction.identity import canonical
@@ -49,12 +48,7 @@ class Recorded:
 
 def recorded_find(state: SessionState, push: Push) -> Recorded | None:
     """Return the stored part of a push, or None if nothing of it is stored. The session is locked."""
-    call = CallIdentity(
-        at=timezone.now(),
-        usage=push.usage,
-        request_id=push.request_id or "",
-        response_id=push.response_id or "",
-    )
+    call = push.identity()
     if call.request_id or call.response_id:
         rows = turns_by_id(project_id=state.project_id, calls=[call]).filter(message_count__gt=0)
         if (found := rows.first()) is not None:

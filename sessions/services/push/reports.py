@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
-
 from sessions.models import AgentSession
 from sessions.services.calls.match import family_of
 from sessions.services.calls.remove import call_take
-from sessions.services.calls.values import CallIdentity
 from sessions.services.push.values import Push, SessionState
 
 
@@ -16,11 +13,5 @@ def report_take(state: SessionState, push: Push) -> str | None:
 
     Returns None if there is none. The caller has locked the session.
     """
-    call = CallIdentity(
-        at=timezone.now(),
-        usage=push.usage,
-        request_id=push.request_id or "",
-        response_id=push.response_id or "",
-    )
     family = family_of(AgentSession.objects.get(pk=state.id))
-    return call_take(call, project_id=state.project_id, family=family)
+    return call_take(push.identity(), project_id=state.project_id, family=family)

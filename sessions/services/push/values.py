@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.utils import timezone
 from msgspec import Struct, field
 
 from compaction.breakdown import TokenBreakdown
@@ -24,6 +25,7 @@ from compaction.provider_summary import is_compaction
 from pricing.custom import CustomPrice
 from redaction import Finding
 from sessions.models import TurnSource
+from sessions.services.calls.values import CallIdentity
 from sessions.services.ingestion import IngestedMessage, NewPreamble
 
 
@@ -82,6 +84,15 @@ class Push(Struct, frozen=True, kw_only=True):
     prompt_estimate: int | None = None
     has_other_prompt: bool = False
     is_repaired: bool = False
+
+    def identity(self) -> CallIdentity:
+        """Return the identity of the push's model call, which ended about now."""
+        return CallIdentity(
+            at=timezone.now(),
+            usage=self.usage,
+            request_id=self.request_id or "",
+            response_id=self.response_id or "",
+        )
 
     @property
     def has_provider_compaction(self) -> bool:
