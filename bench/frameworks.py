@@ -58,7 +58,7 @@ class OurStore:
         return await asyncio.to_thread(self._last, count)
 
     def _last(self, count: int) -> Sequence[Any]:
-        from sessions.selectors.api import session_turns, turn_messages, turns_page
+        from sessions.selectors.api import pushed_messages, session_turns, turns_page
 
         target = self.target
         found = session_turns(
@@ -67,7 +67,7 @@ class OurStore:
         turns = turns_page(
             session_id=target.session_id, first=max(0, found.turn_count - count // 2), limit=count
         )
-        pages = turn_messages(session_id=target.session_id, turns=turns)
+        pages = pushed_messages(session_id=target.session_id, turns=turns)
         return [message for page in orjson.loads(orjson.dumps(list(pages.values()))) for message in page]
 
 

@@ -24,7 +24,7 @@ from sessions.api.paging import cursor_encode, limit_param, number_cursor, pagin
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
 from sessions.api.reported_usage import usage_field
 from sessions.api.schema import operation
-from sessions.selectors.api import session_turns, turn_messages, turns_page
+from sessions.selectors.api import pushed_messages, session_turns, turns_page
 from sessions.selectors.convert import latency_json, usage_json
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
 from sessions.services.memory.update_requests import memory_update_request
@@ -71,7 +71,7 @@ class Turns(Endpoint):
             first = cursor
         rows = turns_page(session_id=session.id, first=first, limit=(last or limit) + 1)
         page, more = rows[: last or limit], rows[last or limit :]
-        messages = turn_messages(session_id=session.id, turns=page)
+        messages = pushed_messages(session_id=session.id, turns=page)
         return json_response(
             {
                 "data": [turn_json(row, messages.get(row.index, [])) for row in page],

@@ -133,7 +133,7 @@ def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Any]:
     return rows_fetch(_TURNS, parameters, row_factory=namedtuple_row)
 
 
-def turn_messages(*, session_id: UUID, turns: Sequence[Any]) -> dict[int, list[orjson.Fragment]]:
+def pushed_messages(*, session_id: UUID, turns: Sequence[Any]) -> dict[int, list[orjson.Fragment]]:
     """Return the messages of consecutive turns as pushed, by turn index."""
     if not turns:
         return {}
