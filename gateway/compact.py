@@ -26,7 +26,7 @@ from redaction import Redaction
 from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import Edits, NotServable, Reason, edits_for_request
-from sessions.services.reconcile.splice import Served, SessionParams, edits_apply, parameters_apply
+from sessions.services.reconcile.splice import Served, SessionParams, edits_splice, parameters_apply
 from sessions.services.reconcile.values import InvalidHistory, Sent
 from sessions.store.rawjson import BadJson, RawFields
 
@@ -128,7 +128,7 @@ class Compactor:
             self._keep(caller, name, known)
         model = text(fields.get("model"))
         apply = partial(
-            edits_apply,
+            edits_splice,
             known.edits,
             call.body,
             redaction=known.redaction,

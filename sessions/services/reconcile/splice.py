@@ -78,7 +78,7 @@ class SummaryNeeded:
     requested: SummaryRequested
 
 
-def edits_apply(edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str) -> Served:
+def edits_splice(edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str) -> Served:
     """Return the request with the edits applied. Uses no database.
 
     Raises `NotServable` if the request does not continue the history that the edits are for, or if the
