@@ -8,6 +8,8 @@ from accounts.login import LoginForm, PasswordForm
 from sessions.api import docs, health, otel
 from sessions.api.mcp.views import Mcp
 
+handler500 = "contextapp.error_pages.server_error"
+
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -46,9 +46,10 @@ def answered_with(page: Page, action: Callable[[Route], Any]) -> None:
     [
         (lambda route: route.abort(), "did not respond"),
         (lambda route: route.fulfill(status=500, body=""), "Something went wrong on the server"),
+        (lambda route: route.fulfill(status=503, body=""), "The database did not respond"),
         (lambda route: route.fulfill(status=403, body=""), "You do not have permission"),
     ],
-    ids=["no connection", "500", "403"],
+    ids=["no connection", "500", "503", "403"],
 )
 def test_a_failure_is_reported_and_can_be_retried(listing, complaints, action, message):
     answered_with(listing, action)
