@@ -14,7 +14,9 @@ _FACT = re.compile(
     r"[$€£#]?\d[\w.,:/%-]*[\w%]"
     r"|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\b(?:January|February|March|April|June|July|August"
     r"|September|October|November|December)\b"
-    r"|(?<=[\w,;:] )[A-Z][\w'-]*[a-z][\w'-]*|\b[A-Z]{2,}\b|[\w.-]+@[\w-]+\.[\w.-]+"
+    r"|(?<=[\w,;:] )[A-Z][\w'-]*[a-z][\w'-]*|\b[A-Z]{2,}\b"
+    # Possessive and only at the start of a word: otherwise, the time is quadratic in its length.
+    r"|(?<![\w.-])[\w.-]++@[\w-]+\.[\w.-]+"
 )
 _COMMITMENT = re.compile(
     r"\b(?:(?:I|we)(?:'ll| will| won't| promise| agree|'d prefer| prefer| need)|deadline|due (?:on|by)|agreed"

@@ -239,3 +239,10 @@ def test_the_next_recap_keeps_the_statements_of_a_conversation() -> None:
 def test_statements_are_only_kept_without_tools() -> None:
     talk = worked_session().user("The deadline is May 21.").says("I will be done by Friday, Amara.")
     assert not any("Friday" in item.text for item in recap_of(talk).facts)
+
+
+def test_a_long_word_is_searched_once() -> None:
+    """A search that takes quadratic time would run for minutes, and block the process that plans."""
+    word = "x" * 500_000
+    talk = Transcript().user("Compare them.").says(f"I mail ann@example.com. {word}").user(word)
+    assert "ann@example.com" in recap_of(talk, cap=300).render()
