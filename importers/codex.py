@@ -23,7 +23,9 @@ from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_o
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 #: Fields of items that are only in logs.
-_LOGGED_ONLY = frozenset({"timestamp", "record_type", "end_turn"})
+_LOGGED_ONLY = frozenset(
+    {"timestamp", "record_type", "end_turn", "internal_chat_message_metadata_passthrough"}
+)
 
 #: Items that the model writes, other than messages.
 _ANSWERS = (
@@ -32,6 +34,9 @@ _ANSWERS = (
     "custom_tool_call",
     "local_shell_call",
     "web_search_call",
+    "image_generation_call",
+    "tool_search_call",
+    "tool_search_output",  # unless the client runs the search
 )
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _ITEMS = ("message", *_ANSWERS, *_OUTPUTS)
@@ -147,12 +152,16 @@ class _Rollout:
     def _take_item(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
         kind, body = item["type"], _body(item)
         message = ImportedMessage(body=body, source_id=f"line-{line}", at=at)
-        if kind in _OUTPUTS:
+        if kind in _OUTPUTS or (kind == "tool_search_output" and item.get("execution") == "client"):
             self._answer = None
             self._turns.result(str(body["call_id"]), message)
         elif kind != "message" or item["role"] == "assistant":
             answer = self._response(message)
-            if kind.endswith("_tool_call") or kind in ("function_call", "local_shell_call"):
+            if kind.endswith("_tool_call") or kind in (
+                "function_call",
+                "local_shell_call",
+                "tool_search_call",
+            ):
                 self._turns.called(answer, [str(body.get("call_id") or body.get("id") or "")])
         else:
             self._take_input(message, text_of(item["content"]))

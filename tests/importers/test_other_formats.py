@@ -150,6 +150,27 @@ def test_codex_rollout() -> None:
     assert validate(bodies(session), "openai-responses") == ()
 
 
+def test_codex_searches_for_tools_and_images_are_part_of_the_conversation() -> None:
+    searched = {
+        "type": "tool_search_call",
+        "call_id": "s1",
+        "execution": "client",
+        "arguments": {"query": "ci"},
+    }
+    found = {"type": "tool_search_output", "call_id": "s1", "execution": "client", "status": "completed"}
+    found["tools"] = [{"type": "function", "name": "run_ci", "parameters": {"type": "object"}}]
+    image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "aGk="}
+    items = [codex_items()[0], searched, found, image]
+    logged = [{**item, "internal_chat_message_metadata_passthrough": {"turn_id": "t1"}} for item in items]
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-2"}},
+        *({"type": "response_item", "payload": item} for item in logged),
+    )
+    (session,), damages = read(log, "codex")
+    assert (bodies(session), damages) == (items, [])
+    assert [len(turn.messages) for turn in session.turns] == [2, 2]
+
+
 def test_codex_a_damaged_line_does_not_hide_the_others() -> None:
     ask = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it"}]}
     log = jsonl(
