@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -14,6 +13,7 @@ from contextapp_client import ContextApp
 
 from accounts.models import Project, Scope
 from accounts.services.api_keys import api_key_create
+from tests.client.flaky import Canned, FlakyServer, refusal
 from tests.client.frameworks.running import Frameworks
 from tests.gateway import anthropic_talk, openai_talk
 from tests.gateway.double import Behaviour, Provider, Received, Reply
@@ -272,13 +272,20 @@ def _answered(messages: list[dict[str, Any]]) -> list[str]:
     return [block["tool_use_id"] for block in _blocks(messages) if block["type"] == "tool_result"]
 
 
+@pytest.mark.parametrize("failure", ["no server", "error of a proxy", "too large"])
 def test_without_contextapp_the_model_sees_the_whole_history(
-    frameworks: Frameworks, provider: Provider
+    failure: str, frameworks: Frameworks, provider: Provider
 ) -> None:
     """The other adapters share the code that this one uses."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        closed = f"http://127.0.0.1:{free.getsockname()[1]}"
-    said = frameworks.run_agent("litellm", url=closed, key="ctx_none", session="s", provider=provider.url)
+    if failure == "error of a proxy":
+        server = FlakyServer([Canned(status=502, body=b"<html>Bad gateway</html>")])
+    else:
+        server = FlakyServer([Canned(), refusal(413, "invalid_request", "body_too_large")])
+    if failure == "no server":
+        server.stop()
+    said = frameworks.run_agent("litellm", url=server.url, key="ctx_no", session="s", provider=provider.url)
+    if failure != "no server":
+        server.stop()
     assert said == ANSWER
     assert len(_results(json.loads(provider.received[-1].body))) == PAGES
 

@@ -31,7 +31,11 @@ class ConnectionFailed(ContextAppError):
 
 
 class UnexpectedResponse(ContextAppError):
-    """The response is not from contextapp, or is incomplete."""
+    """The response is not from contextapp, or is incomplete. `status` is that of an error, or None."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ApiError(ContextAppError):
@@ -112,7 +116,8 @@ def error_from_response(status: int, data: bytes, headers: Mapping[str, str]) ->
         )
     except (ValueError, KeyError, TypeError):
         start = data[:200].decode(errors="replace")
-        return UnexpectedResponse(f"unexpected error response with status {status}: {start!r}")
+        message = f"unexpected error response with status {status}: {start!r}"
+        return UnexpectedResponse(message, status=status)
 
 
 def _seconds(text: str | None) -> float | None:

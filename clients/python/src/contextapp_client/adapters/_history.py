@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from contextapp_client.errors import ConnectionFailed, NotFound, RateLimited, ServerError, Unavailable
+from contextapp_client.errors import (
+    ConnectionFailed,
+    ContextAppError,
+    InvalidRequest,
+    NotFound,
+    RateLimited,
+    ServerError,
+    Unavailable,
+    UnexpectedResponse,
+)
 from contextapp_client.session import Session
 from contextapp_client.types import Format
 
@@ -46,8 +55,8 @@ def compact(
     `session` may be a function that creates it. `reconciled` receives the id of the session that contains
     the history, which may be a fork. `fields` are passed to `Session.sync`. Items that contextapp
     left unchanged are returned unmodified, with everything that messages do not contain. While contextapp
-    does not respond, or if `session` was deleted after an earlier call, returns all items and logs a
-    warning. Raises the other exceptions of `contextapp_client.errors`.
+    does not respond, if the history is too large for it, or if `session` was deleted after an earlier call,
+    returns all items and logs a warning. Raises the other exceptions of `contextapp_client.errors`.
     """
     encoded = [codec.encode(item) for item in items]
     messages = [message for group in encoded for message in group]
@@ -58,16 +67,27 @@ def compact(
         prompt = opened.sync(messages, format=codec.format, **fields)
         if reconciled is not None and prompt.reconciled is not None:
             reconciled(prompt.reconciled["session"])
-    except (ConnectionFailed, RateLimited, ServerError, Unavailable) as error:
-        _logger.warning("contextapp did not respond, so the model receives the whole history: %s", error)
-        return list(items)
-    except NotFound as error:
-        if not isinstance(session, Session) or not session.was_found:
+    except ContextAppError as error:
+        if (reason := _passing(error, session)) is None:
             raise
-        _logger.warning("the session was deleted, so the model sees the whole history: %s", error)
+        _logger.warning("%s, so the model receives the whole history: %s", reason, error)
         return list(items)
     shown = prompt.params["input" if codec.format == "openai-responses" else "messages"]
     return _restore(items, encoded, shown, codec)
+
+
+def _passing(error: ContextAppError, session: Session | Callable[[], Session]) -> str | None:
+    """Return why the agent must continue without contextapp, or None if its program or settings are wrong."""
+    match error:
+        case ConnectionFailed() | RateLimited() | ServerError() | Unavailable():
+            return "contextapp did not respond"
+        case UnexpectedResponse(status=int(status)) if status >= 500:  # of a proxy
+            return "contextapp did not respond"
+        case InvalidRequest(status=413):
+            return "the history is too large"
+        case NotFound() if isinstance(session, Session) and session.was_found:
+            return "the session was deleted"
+    return None
 
 
 async def compact_async(
