@@ -58,7 +58,6 @@ function update() {
 }
 
 if (button && state()) {
-  button.hidden = false;
   button.addEventListener("click", () => {
     isPaused = !isPaused;
     button.setAttribute("aria-pressed", String(!isPaused));

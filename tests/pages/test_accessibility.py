@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from accounts.models import Project
+from sessions.models import AgentSession
 from tests.browsing import PHONE, barriers
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session
@@ -82,16 +85,25 @@ def test_an_empty_project_and_the_login_are_accessible(page, project, at):
     assert barriers(page) == []
 
 
+def active(project: Project) -> AgentSession:
+    """Return a session that is still active."""
+    session = make_session(project, title="Unbelievably long session")
+    session.last_active_at = timezone.now()
+    session.save(update_fields=["last_active_at"])
+    return session
+
+
 def test_scripts_do_not_move_the_content(at, page, project):
     """What only works with scripts has its space from the start."""
     page.set_viewport_size(PHONE)
-    path = address("session_turn", make_session(project), 0)
-    parts = ("main", ".tabs", ".turn-head")
-    page.route("**/js/app*.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    path = address("session", active(project))
+    parts = ("main", ".facts", ".tabs", ".tiles")
+    page.route("**/js/*.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     tops = [at(path).locator(part).bounding_box()["y"] for part in parts]
     page.unroute_all()
     page.reload()
-    expect(page.get_by_role("button", name="Copy", exact=True).first).to_be_visible()
+    expect(page.locator(".facts [data-copy]")).to_be_visible()
+    expect(page.get_by_role("button", name="Live")).to_be_visible()
     assert tops == [page.locator(part).bounding_box()["y"] for part in parts]
 
 
