@@ -268,6 +268,7 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     [row] = viewer_client.get(reverse("sessions", args=["alpha"])).context["page"].rows
     assert row.savings.microusd == savings.net - 5_000  # with the extraction after the period
     page = one_line(response)
+    assert ">−$0.032</data>" in page
     assert "25% without a recap" in page
     assert "1 of 3 recaps written by a model" in page
     assert "2 recaps needed to fit the budget" in page
