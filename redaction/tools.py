@@ -12,7 +12,7 @@ from redaction.spans import Rule, Span, compiled
 #: Blanks and quotes of JSON, also of JSON in a string.
 _S, _Q = r"(?:\s|\\+[nrt])*", r"\\*\""
 _COLON, _COMMA = rf"{_Q}{_S}:{_S}", rf"{_Q}{_S},{_S}"
-_VALUE = rf"{_Q}([^\"\\\n]{{6,4000}})"
+_VALUE = rf"{_Q}([^\"\\\n]{{6,}})"
 
 _SQL_VALUE = r"N?\\*[\"']([^\"'\\\n]{8,200})\\*[\"']"
 
@@ -74,23 +74,23 @@ SETTINGS = (
     ),
     Setting(
         kind="aws-parameter",
-        pattern=rf"{_Q}SecureString{_COMMA}{_Q}Value{_COLON}{_VALUE}",
+        pattern=rf"\"SecureString{_COMMA}{_Q}Value{_COLON}{_VALUE}",
         anchor=rf"SecureString{_COMMA}{_Q}Value",
     ),
     Setting(
         kind="aws-parameter",
-        pattern=r"\bput-parameter\b(?=[^\n]*SecureString)[^\n]*?\s--value[ =][\"']?([^\s\"']{6,4000})",
+        pattern=r"\bput-parameter\b(?=[^\n]{0,500}SecureString)[^\n]{0,500}?\s--value[ =][\"']?([^\s\"']{6,})",
         anchor=r"put-parameter ",
     ),
     Setting(
         kind="aws-secret-key",
-        pattern=r"\bconfigure\s+set\s+\S*(?:aws_secret_access_key|aws_session_token)\s+[\"']?([A-Za-z0-9/+=]{30,4000})",
+        pattern=r"\bconfigure\s+set\s+\S*(?:aws_secret_access_key|aws_session_token)\s+[\"']?([A-Za-z0-9/+=]{30,})",
         anchor=r"(?:secret_access_key|session_token) +\\*[\"']?[A-Za-z0-9/+=]",
         accepts=_is_token,
     ),
     Setting(
         kind="terraform-output",
-        pattern=rf"{_Q}sensitive{_COLON}true{_S},{_S}(?:{_Q}type{_COLON}{_Q}\w+{_COMMA})?{_Q}value{_COLON}{_VALUE}",
+        pattern=rf"\"sensitive{_COLON}true{_S},{_S}(?:{_Q}type{_COLON}{_Q}\w+{_COMMA})?{_Q}value{_COLON}{_VALUE}",
         anchor=rf"sensitive{_COLON}true",
     ),
     Setting(
@@ -100,7 +100,7 @@ SETTINGS = (
     ),
     Setting(
         kind="azure-storage-key",
-        pattern=rf"{_Q}keyName{_COLON}[^{{}}]{{0,300}}?{_Q}value{_COLON}{_Q}([A-Za-z0-9+/]{{86}}==)",
+        pattern=rf"\"keyName{_COLON}[^{{}}]{{0,300}}?{_Q}value{_COLON}{_Q}([A-Za-z0-9+/]{{86}}==)",
         anchor=rf"keyName{_COLON}",
     ),
     Setting(
@@ -110,7 +110,7 @@ SETTINGS = (
     ),
     Setting(
         kind="kubernetes-secret",
-        pattern=r"--from-literal[= ][\"']?[\w.-]*(?i:passw|pwd|secret|token|key)[\w.-]*=[\"']?([^\s\"']{6,4000})",
+        pattern=r"--from-literal[= ][\"']?[\w.-]*(?i:passw|pwd|secret|token|key)[\w.-]*=[\"']?([^\s\"']{6,})",
         anchor="--from-literal",
         accepts=is_password,
     ),
@@ -146,9 +146,9 @@ SETTINGS = (
 )
 
 #: In the JSON of manifests: a kind, the data of a secret, and a value of it.
-_KIND = compiled(rf"{_Q}kind{_COLON}{_Q}(\w+)\\*\"")
-_DATA = compiled(rf"{_Q}(?:data|stringData){_COLON}\{{([^{{}}]*)")
-_MEMBER = re.compile(rf"{_Q}[\w.-]+{_COLON}{_Q}([^\"\\]{{6,}})")
+_KIND = compiled(rf"\"kind{_COLON}{_Q}(\w+)\\*\"")
+_DATA = compiled(rf"\"(?:data|stringData){_COLON}\{{([^{{}}]*)")
+_MEMBER = compiled(rf"\"[\w.-]+{_COLON}{_Q}([^\"\\]{{6,}})")
 _SECRET_ANCHOR = rf"kind\\+\"{_S}:{_S}\\+\"Secret\\"
 
 
@@ -166,6 +166,7 @@ def _kubernetes_secrets(text: str) -> Iterator[Span]:
         while number < len(kinds) and kinds[number][0] < data.start():
             number += 1
         if any(is_secret for _, is_secret in kinds[max(0, number - 1) : number + 1]):
-            for member in _MEMBER.finditer(text, *data.span(1)):
+            for member in _MEMBER.finditer(data[1]):
                 if is_encoded_secret(member[1]):
-                    yield member.span(1)
+                    start, end = member.span(1)
+                    yield data.start(1) + start, data.start(1) + end

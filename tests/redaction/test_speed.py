@@ -60,6 +60,7 @@ UNITS = (
     "A" * 50,
     '\\"',
     "[redacted:",
+    "put-parameter SecureString ",
 )
 
 
@@ -76,6 +77,8 @@ def test_time_is_linear_in_the_length_of_the_text(unit: str) -> None:
 DENSE = (
     "curl -u a:b1 ",
     "kind: Secret\n",
+    '"kind": "Secret", "data": {',
+    "**Password:** `a1`",
     "Password=x1;",
     "datadog=a1",
     "token:",
