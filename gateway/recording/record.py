@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from django.db import DataError, IntegrityError, connection
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db import Error as DatabaseError
 
 from accounts.models import ApiKey, Scope
@@ -60,7 +60,6 @@ def _record(call: Call) -> None:
         identity = replace(identity, is_side=True)
     place = Place.of(call, key, identity, body=body, fields=fields)
     call, answer = _without_secrets(call, provider.resent(call.endpoint, fields, answer), place)
-    session = session_of_call(place)
     request = Request(
         body=place.history,
         redaction=place.redaction,
@@ -74,8 +73,10 @@ def _record(call: Call) -> None:
         ),
         continued=place.continued,
     )
-    target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
-    reconciled = history_reconcile(target, request)
+    with transaction.atomic():  # no session without a turn remains after an error
+        session = session_of_call(place)
+        target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
+        reconciled = history_reconcile(target, request)
     if reconciled.turn == 0 and reconciled.session_id == session.pk:
         title_update(session, place)
     provider_resume(session)

@@ -270,6 +270,22 @@ def test_sessions_with_tools_of_the_provider_are_compacted(agent: Agent) -> None
 
 
 @pytest.mark.slow
+def test_a_session_with_blocks_of_unknown_kinds_is_compacted(agent: Agent, provider: Provider) -> None:
+    """Providers add kinds at any time."""
+    block = {"type": "hologram", "data": 1}
+    agent.history = [{"role": "user", "content": [block]}]
+    agent.say({"type": "text", "text": "I see."}, {"type": "projection", "of": block})
+    agent.history.append({"role": "user", "content": [{"type": "text", "text": "Go on."}, block]})
+    modes = [agent.work(number).headers["x-contextapp"] for number in range(10)]
+    assert all(mode.startswith("compact; ") for mode in modes)
+    assert int(modes[-1].rpartition("=")[2]) <= BUDGET
+    session = AgentSession.objects.get()
+    stored = [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
+    assert [plain(message) for message in stored] == [plain(message) for message in agent.history[:-1]]
+    assert session.compaction_count > 0
+
+
+@pytest.mark.slow
 def test_tools_are_never_shed_because_they_are_forwarded(agent: Agent, provider: Provider) -> None:
     """Nothing fits beside these tools: elsewhere, the last resort would remove them."""
     names = " ".join(f"option_{number}" for number in range(3_600))

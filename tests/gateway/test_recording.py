@@ -345,6 +345,13 @@ class TestFailures:
         agent.say(user("List the files."), text("a.py"))
         assert stored(AgentSession.objects.get()) == agent.history
 
+    def test_a_call_that_cannot_be_recorded_leaves_no_trace(self, agent: Agent, provider: Provider) -> None:
+        provider.script = [whole(text("Hi."))]
+        body = json.dumps({"model": "claude-x", "messages": "no list"}).encode()
+        assert agent.gateway.call(MESSAGES, body, agent.headers).status == 200
+        agent.gateway.settle()
+        assert not AgentSession.objects.exists()
+
     def test_a_stream_that_ends_in_an_error_is_an_interrupted_turn(
         self, agent: Agent, gateway: Running, provider: Provider
     ) -> None:

@@ -22,7 +22,7 @@ def push_of(
 
     `format` is the dialect of the session. Raises `InvalidHistory`.
     """
-    messages, found = _ingested(reading, first, format)
+    messages, found = _ingested(reading, first, format, is_accepted=sent.source is TurnSource.GATEWAY)
     preamble, preamble_hash = _preamble(history, reading)
     call = request.call or sent.call
     push = Push(
@@ -51,12 +51,15 @@ def push_of(
 
 
 def _ingested(
-    reading: Reading, first: int, format: str | None
+    reading: Reading, first: int, format: str | None, *, is_accepted: bool
 ) -> tuple[list[IngestedMessage], list[Finding]]:
-    """Return the messages from `first` on without secrets. Raises `InvalidHistory`."""
+    """Return the messages from `first` on without secrets. Raises `InvalidHistory`.
+
+    `is_accepted` states that the provider has accepted them: it may know kinds that the dialects do not.
+    """
     elements, values, hashes = reading.from_index(first)
     for index, value in enumerate(values):
-        if dialects.detect(value, format) is None:
+        if not is_accepted and dialects.detect(value, format) is None:
             raise InvalidHistory(first + index, dialects.message_error(value))
     messages, found = messages_ingest(elements, values, format=format, redaction=reading.redaction)
     return [

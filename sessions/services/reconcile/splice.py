@@ -36,7 +36,7 @@ _OF_CLIENT = frozenset({"A7", "A9", "C5", "R3"})
 _BOUND_THINKING = "A11"
 #: Rules about single messages. A client that breaks them does so without the edits as well.
 _OF_MESSAGES = frozenset({"A8", "C3", "C4", "R6"})
-#: Violated by a message in another format.
+#: Violated by an edited message in another format. The client's own may have kinds that are not known yet.
 _FORMAT = "format"
 
 #: The edits and models with which the provider accepts the prompt. Until the edits change, the client only
@@ -285,7 +285,8 @@ def _violated(messages: Sequence[bytes], edits: Edits, model: str) -> set[str]:
     edited = _edited(edits, messages)
     found = validate(values, edits.format, capabilities=capabilities, edited=edited)
     dialect = get_dialect(edits.format)
-    is_foreign = any(dialect.message_error(value) is not None for value in values)
+    edited_values = [value for index, value in enumerate(values) if _is_edit(edits, index)]
+    is_foreign = any(dialect.message_error(value) is not None for value in edited_values)
     rules = {each.rule for each in found if each.rule not in _OF_MESSAGES or _is_edit(edits, each.position)}
     return rules - _OF_CLIENT | ({_FORMAT} if is_foreign else set())
 
