@@ -17,6 +17,7 @@ from sessions.models import AgentSession, ClientHistory, HistoryPoint
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.points import points_expire
+from sessions.services.sessions.lifecycle import session_delete
 from tests.api.statements import statements
 from tests.gateway.double import Provider
 from tests.gateway.openai_talk import chat_whole
@@ -132,6 +133,9 @@ def test_an_agent_that_drops_its_first_messages(agent: Agent, kept: list[JSON]) 
         history += sent[-2:]
     session = only_session(turns=6)
     assert stored(session)[1:] == history
+    assert HistoryPoint.objects.exists()
+    session_delete(session=session)
+    assert not HistoryPoint.objects.exists()
 
 
 def test_another_agent_that_gets_the_end_of_a_conversation_has_its_own_session(agent: Agent) -> None:
