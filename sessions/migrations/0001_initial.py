@@ -33,6 +33,20 @@ ALTER TABLE agent_sessions_agentsession SET (fillfactor = 60,
 class Migration(migrations.Migration):
     initial = True
 
+    def apply(self, project_state, schema_editor, collect_sql=False):
+        """Create the tables, with the models rendered once: this migration only creates models.
+
+        Django would render the related models again for each new model, which takes seconds.
+        """
+        if collect_sql:
+            return super().apply(project_state, schema_editor, collect_sql)
+        project_state.__dict__.pop("apps", None)  # rendered again on the first use
+        for operation in self.operations:
+            operation.state_forwards(self.app_label, project_state)
+        for operation in self.operations:
+            operation.database_forwards(self.app_label, schema_editor, project_state, project_state)
+        return project_state
+
     dependencies = [
         ("accounts", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
