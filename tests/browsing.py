@@ -48,31 +48,34 @@ def record_complaints(page: Page, complaints: list[str]) -> None:
     security policy, failed requests."""
 
     def record(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        # htmx reports a request as an error if a newer one replaced it, as `hx-sync` demands.
+        if message.type in {"error", "warning"} and "htmx:sendAbort" not in message.text:
             complaints.append(message.text)
 
     page.on("console", record)
     page.on("pageerror", lambda error: complaints.append(str(error)))
 
 
-def barriers(page: Page, looks: set[str] | None = None) -> list[str]:
+#: The looks whose colors have been checked in this process.
+_looks: set[str] = set()
+
+
+def barriers(page: Page) -> list[str]:
     """Return the serious and critical accessibility violations that axe-core finds, one line each.
 
     In dark mode, only rules about colors are checked: the rest of a page does not depend on the theme.
-    Colors are not checked again on elements that look like one that an earlier call with the same `looks` has
-    checked.
+    Colors are not checked again on elements that look like one that an earlier call has checked.
     """
-    looks = set() if looks is None else looks
     page.evaluate(Axe().axe_script)
     page.emulate_media(color_scheme="light")
     found = _violations(page, "document", runOnly=page.evaluate(_STRUCTURE_RULES, [_SERIOUS, _COLOR_RULES]))
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
-        new = page.evaluate(_SAMPLE_COLORS, [theme, list(looks)])
+        new = page.evaluate(_SAMPLE_COLORS, [theme, list(_looks)])
         if new:
             lines = _violations(page, "sampled", runOnly=_COLOR_RULES)
             found += [f"{theme}: {line}" for line in lines]
-            looks.update(new)
+            _looks.update(new)
     page.emulate_media(color_scheme="light")
     return found
 

@@ -56,12 +56,11 @@ def test_a_stale_item_is_confirmed(page_as: Any, owner: Any, marked: AgentSessio
     page: Page = page_as(owner)
     page.goto(reverse("session_memory", args=[marked.project.slug, marked.pk]))
     expect(page.get_by_text("Stale: unittest is in use since turn 0")).to_be_visible()
-    looks: set[str] = set()
-    assert barriers(page, looks) == []
+    assert barriers(page) == []
     page.get_by_role("button", name="Still true tests run with pytest").press("Enter")
     expect(page.get_by_text("confirmed: tests run with pytest")).to_be_visible()
     expect(page.get_by_role("button", name="Still true")).to_have_count(0)
-    assert barriers(page, looks) == []
+    assert barriers(page) == []
 
 
 def test_older_revisions_load_in_place(page_as: Any, owner: Any, paths: list[str]) -> None:
@@ -76,8 +75,7 @@ def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str]) -> 
     page: Page = page_as(owner)
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size(PHONE)
-    looks: set[str] = set()
     for path in paths:
         page.goto(path)
         assert fits_in_width(page), path
-        assert barriers(page, looks) == [], path
+        assert barriers(page) == [], path

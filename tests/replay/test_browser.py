@@ -51,7 +51,6 @@ def test_the_chart_links_to_turns(window: Page, run: ReplayRun) -> None:
 
 
 def test_pages_are_accessible_and_fit_the_screen(window: Page, run: ReplayRun, session: AgentSession) -> None:
-    looks: set[str] = set()
     for address in (
         "/p/alpha/replay/",
         "/p/alpha/replay/rates/",
@@ -65,4 +64,4 @@ def test_pages_are_accessible_and_fit_the_screen(window: Page, run: ReplayRun, s
         assert fits_in_width(window), address
         window.set_viewport_size(DESKTOP)
         assert fits_in_width(window), address
-        assert barriers(window, looks) == [], address
+        assert barriers(window) == [], address
