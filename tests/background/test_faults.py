@@ -192,14 +192,14 @@ def test_repeated_tasks_and_concurrent_sweeps(world: World) -> None:
     assert len(world.provider.requests) == 1
 
 
-def test_fifty_sessions_trigger_at_once(world: World) -> None:
+def test_many_sessions_trigger_at_once(world: World) -> None:
     world.provider.otherwise = summary(delay=0.1)
     with ThreadPoolExecutor(8) as pool:
-        sessions = [session for session, _ in pool.map(lambda _: world.fire(), range(50))]
+        sessions = [session for session, _ in pool.map(lambda _: world.fire(), range(20))]
     eventually(world.all_settled)
     for session in sessions:
         assert [one["state"] for one in world.settled(session)] == ["done"]
-    assert len(world.provider.requests) == 50
+    assert len(world.provider.requests) == 20
 
 
 def test_a_revert_during_the_model_call_wins(world: World) -> None:

@@ -131,7 +131,7 @@ some_histories = st.one_of(
 )
 formats = st.sampled_from(["openai", "anthropic", "openai-responses"])
 quick = settings(
-    max_examples=examples(150),
+    max_examples=examples(80),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -102,7 +102,7 @@ transcripts = st.one_of(
 )
 models = st.builds(Capabilities, prefill=st.booleans(), bound_thinking=st.booleans())
 quick = settings(
-    max_examples=examples(50),
+    max_examples=examples(30),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

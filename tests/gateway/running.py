@@ -23,7 +23,7 @@ from gateway.recording.recorder import Recorder
 from gateway.recording.spool import Spool
 
 #: Seconds to wait for operations that take milliseconds on an idle machine.
-PATIENCE = 30
+PATIENCE = 120
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 
-STREAMS = 200
+#: More than the 100 connections that HTTP clients open by default.
+STREAMS = 120
 
 
 class Agents:
@@ -86,7 +87,7 @@ def stopped(world: World, part: str) -> Iterator[None]:
         world.kill(part, signal.SIGCONT)
 
 
-def test_200_streams_at_once_all_arrive_unchanged_and_are_recorded(agents: Agents) -> None:
+def test_many_streams_at_once_all_arrive_unchanged_and_are_recorded(agents: Agents) -> None:
     before, agents.go = agents.recorded(), threading.Event()
     begun = len(agents.provider.received)
     names = [f"stream-{number}" for number in range(STREAMS)]

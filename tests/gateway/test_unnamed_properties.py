@@ -111,7 +111,7 @@ actions = st.tuples(
 
 @pytest.mark.slow
 @settings(
-    max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(chosen=st.lists(kinds, min_size=4, max_size=4), work=st.lists(actions, min_size=4, max_size=24))
 def test_agents_with_equal_answers_never_share_a_session(

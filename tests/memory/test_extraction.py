@@ -347,7 +347,7 @@ GROUPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     groups=GROUPS,
     operations=st.lists(st.one_of(OPERATIONS, ANYTHING), max_size=30),

@@ -18,7 +18,7 @@ def examples(default: int) -> int:
 # CI uses the same examples in each run, so that results depend on the change only.
 settings.register_profile(
     "tests",
-    max_examples=examples(60),
+    max_examples=examples(30),
     deadline=None,
     derandomize=os.environ.get("CI") == "true",
     suppress_health_check=[HealthCheck.too_slow],

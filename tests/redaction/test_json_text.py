@@ -108,7 +108,7 @@ def test_a_secret_that_another_one_follows_without_a_boundary_is_found() -> None
 
 @pytest.mark.slow
 @given(values)
-@settings(deadline=None, max_examples=examples(80))
+@settings(deadline=None, max_examples=examples(40))
 def test_it_is_valid_and_idempotent(value: Any) -> None:
     raw = json.dumps(value).encode()
     once, findings = redact_bytes(raw, redaction=KEY)
@@ -119,7 +119,7 @@ def test_it_is_valid_and_idempotent(value: Any) -> None:
 
 @pytest.mark.slow
 @given(joined, st.integers(0, len(ENCODERS) - 1))
-@settings(deadline=None, max_examples=examples(80))
+@settings(deadline=None, max_examples=examples(40))
 def test_findings_do_not_depend_on_the_encoder(text: str, encoder: int) -> None:
     expected, findings = redact({"content": text}, redaction=KEY)
     raw, found = redact_bytes(ENCODERS[encoder]({"content": text}), redaction=KEY)

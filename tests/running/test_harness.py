@@ -19,6 +19,10 @@ def test_it_has_a_broker(servers):
         assert queue.get(timeout=5).payload == {"hello": 1}
 
 
+def test_a_web_server_is_a_process(served_url, request):
+    assert marks(request) & {"browser", "processes"} == {"processes"}
+
+
 @pytest.mark.browser
 def test_it_serves_the_product_on_the_test_database(page, owner):
     page.goto("/login/")
@@ -28,8 +32,12 @@ def test_it_serves_the_product_on_the_test_database(page, owner):
     page.wait_for_url(lambda url: "/login/" not in url)
 
 
-@pytest.mark.browser
-def test_it_opens_a_page_as_a_user(page_as, owner):
+def marks(request):
+    return {mark.name for mark in request.node.iter_markers()}
+
+
+def test_it_opens_a_page_as_a_user(page_as, owner, request):
+    assert {"browser", "processes"} <= marks(request)
     window = page_as(owner)
     window.goto("/")
     assert "/login/" not in window.url

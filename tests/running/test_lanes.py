@@ -67,13 +67,6 @@ def test_fixtures_imply_markers_and_starting_a_process_without_one_fails(tmp_pat
     assert "test_unmarked starts a process: mark it with @pytest.mark.processes" in output
 
 
-def test_the_real_fixtures_imply_markers() -> None:
-    files = ("tests/running/test_harness.py", "tests/api/test_methods.py")
-    collected = run_pytest("--collect-only", "-q", "-m", "browser or processes", *files)
-    assert "test_it_opens_a_page_as_a_user" in collected
-    assert "test_methods.py::" in collected
-
-
 def test_the_core_is_tested_without_django_and_playwright() -> None:
     code = """
 import sys, pytest
