@@ -21,6 +21,7 @@ NOT_DATABASE = {
 }
 
 
+@pytest.mark.slow
 def test_only_services_write() -> None:
     files = [file for file in sources(DJANGO_APPS) if "services" not in file.parts]
     found = {
@@ -86,6 +87,7 @@ def test_every_package_is_in_an_import_contract() -> None:
     assert exhaustive == set(DJANGO_APPS)
 
 
+@pytest.mark.slow
 def test_no_packages_import_each_other() -> None:
     assert package_cycles(PACKAGES) == []
 

@@ -26,6 +26,7 @@ def invite(client, project, **form):
     return urlsplit(response.context["link"]).path
 
 
+@pytest.mark.slow
 def test_a_new_user_joins_by_the_link_once(project, owner_client):
     link = invite(owner_client, project)
     visitor = Client()

@@ -90,6 +90,7 @@ def test_an_address_is_refused_after_very_many_failures():
     assert not attempt_begin(name="vera", address="192.0.2.2")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_parallel_guesses_do_not_exceed_the_limit():
     def guess(_: int) -> bool:
@@ -116,6 +117,7 @@ def test_the_password_can_be_changed(member, member_client):
     assert log_in("marc", new).status_code == 302
 
 
+@pytest.mark.slow
 def test_guesses_of_the_old_password_are_limited(member, member_client):
     new = "another long one 7"
     form = {"old_password": RIGHT, "new_password1": new, "new_password2": new}

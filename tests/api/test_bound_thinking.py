@@ -168,6 +168,7 @@ def test_a_new_system_prompt_removes_all_thinking(agent: Agent) -> None:
     assert [row.trigger for row in Compaction.objects.all()] == ["thinking", "thinking"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["compact", "revert", "reapply"])
 def test_a_change_while_the_model_answers_removes_the_thinking_of_that_answer(
     agent: Agent, change: str

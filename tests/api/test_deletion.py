@@ -41,6 +41,7 @@ def admin_api(project: Project) -> Api:
     return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 
 
+@pytest.mark.slow
 def test_everything_is_deleted(admin_api: Api) -> None:
     made = admin_api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 2_500}, "system": "x"}).json()
     for number in range(8):

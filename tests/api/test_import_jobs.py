@@ -100,6 +100,7 @@ def other_project() -> Project:
 
 
 class TestJobs:
+    @pytest.mark.slow
     def test_an_import_reports_its_progress_until_it_is_done(
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:
@@ -265,6 +266,7 @@ class TestFailures:
         assert run(id).error_code == "import_conflict"
         assert api.get("sessions/long/").json()["messages"] == count
 
+    @pytest.mark.slow
     def test_a_session_that_was_deleted_meanwhile_is_imported_and_counted_once(
         self, upload: Callable[..., HttpResponse], api: Api
     ) -> None:

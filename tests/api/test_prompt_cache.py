@@ -31,6 +31,7 @@ def fetched(api: Api) -> dict[str, Any]:
     return prompt
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_prompt_follows_pushes_compactions_and_reverts(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 3_000}})

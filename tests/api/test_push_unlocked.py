@@ -73,6 +73,7 @@ def test_a_revoked_key_stores_nothing(api: Api) -> None:
     assert Turn.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_retries_stale_writers_and_deletions_are_reported(api: Api) -> None:
     push(api, whole_turn(0))
     body: dict[str, Any] = {"messages": whole_turn(1)}

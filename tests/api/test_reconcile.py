@@ -193,6 +193,7 @@ def test_a_fork_can_be_read_after_its_parent_was_deleted(api: Api, project: Proj
     assert [response.status_code for response in found] == [200] * len(numbers)
 
 
+@pytest.mark.slow
 def test_a_fork_keeps_the_working_memory_of_that_point(api: Api) -> None:
     memory = {"task": "Read the files", "decisions": ["Begin with file 0"]}
     reconcile(api, history(1))
@@ -243,6 +244,7 @@ def test_messages_that_the_client_drops_are_removed_from_the_prompt(api: Api) ->
     assert reconcile(api, [*kept, answer("Fine.")])["reconciled"]["status"] == "appended"
 
 
+@pytest.mark.slow
 def test_a_rewind_does_not_bring_back_messages_that_the_client_had_dropped(api: Api) -> None:
     whole = [request("Start.")]
     for number in range(6):
@@ -360,6 +362,7 @@ def with_once(api: Api, turns: int, session: str) -> History:
     return said
 
 
+@pytest.mark.slow
 def test_a_fork_after_many_messages_of_single_requests_takes_no_more_statements(api: Api) -> None:
     taken = []
     for turns in (4, 9):

@@ -63,6 +63,7 @@ def test_a_response_that_is_continued_in_another_way_is_forked(api: Api) -> None
     assert served["messages"] == [asked("Read."), *called(1), done(1, "Failed.")]
 
 
+@pytest.mark.slow
 def test_a_response_is_continued_although_a_fork_ends_before_it(api: Api) -> None:
     reconcile(api, asked("Read."), *called(1), response_id="resp_1")
     reconcile(api, done(1), *called(2), previous_response_id="resp_1", response_id="resp_2")

@@ -141,6 +141,7 @@ def test_schema_and_documentation_need_no_login(client: Client) -> None:
     assert client.get("/api/docs/").status_code == 200
 
 
+@pytest.mark.slow
 def test_each_process_generates_the_schema_once_whatever_the_parameters(
     client: Client, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:

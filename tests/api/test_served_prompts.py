@@ -110,6 +110,7 @@ def test_a_slow_fetch_does_not_change_the_past_prompt_of_a_later_turn(
     assert past(api, 8) == served[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fetched_again", [False, True])
 def test_a_revert_after_the_fetch_is_shown_from_the_next_turn_on(api: Api, fetched_again: bool) -> None:
     fill(api)

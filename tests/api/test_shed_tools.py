@@ -67,6 +67,7 @@ def test_tools_that_do_not_fit_stay_removed(api: Api) -> None:
     assert prompt(api)["fits"]
 
 
+@pytest.mark.slow
 def test_a_later_revert_and_past_prompts_keep_the_restored_tools(api: Api) -> None:
     api.post(TURNS, {"messages": talk("Yes."), "tools": tools(5)})
     served = prompt(api)

@@ -129,6 +129,7 @@ class TestIdempotency:
         assert len(api.get("sessions/small/compactions/").json()["data"]) == len(response.json()["fired"])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("expected", [{}, {"expected_turn": 0}])
 def test_concurrent_retries_are_stored_once(api_key: str, expected: dict[str, int]) -> None:

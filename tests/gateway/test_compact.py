@@ -160,6 +160,7 @@ def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
         assert json.dumps(body).count("cache_control") <= 4
 
 
+@pytest.mark.slow
 def test_only_the_messages_change_and_others_keep_their_bytes(agent: Agent, provider: Provider) -> None:
     for number in range(10):
         agent.work(number)
@@ -239,6 +240,7 @@ def test_a_request_without_edits_is_sent_again_without_thinking_that_is_bound_to
     assert agent.rejected == 1
 
 
+@pytest.mark.slow
 def test_thinking_is_removed_once_when_the_agent_changes_its_tools(agent: Agent) -> None:
     """Thinking is bound to the tools as well, even if nothing was compacted yet."""
     for number in range(3):

@@ -36,6 +36,7 @@ def test_a_body_that_was_cut_is_decoded_as_far_as_possible(name: str) -> None:
     assert TEXT.startswith(found)
 
 
+@pytest.mark.slow
 def test_members_of_gzip_follow_each_other() -> None:
     assert decoded(gzip.compress(b"one ") + gzip.compress(b"two") + b"\0\0", "gzip") == b"one two"
     cut = gzip.compress(TEXT)[:-20]

@@ -121,6 +121,7 @@ def test_a_log_is_identified_by_its_content_and_not_its_path(tmp_path: Path) -> 
     assert ImportedLog.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_deleted_session_can_be_imported_again(tmp_path: Path) -> None:
     path = write(tmp_path, *OPENING, *CHILD)
     run(path)

@@ -102,6 +102,7 @@ def shared_from(api: Api, field: dict[str, Any], value: Any) -> None:
     api.post("sessions/", {"id": "s2", "agent": "coder"})
 
 
+@pytest.mark.slow
 def test_facts_of_a_deleted_field_are_offered_once(api: Api) -> None:
     shared_from(api, {"name": "risks"}, ["the cache is shared"])
     api.patch("memory/settings/", {"fields": []})

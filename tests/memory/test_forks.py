@@ -66,6 +66,7 @@ def memory(api: Api, session: UUID) -> dict[str, Any]:
     return shown
 
 
+@pytest.mark.slow
 def test_removed_items_are_not_restored(api: Api, parent: UUID) -> None:
     memory_update(session_id=parent)
     assert memory(api, parent)["blockers"]

@@ -189,6 +189,7 @@ class TestRevision:
             text = one_line(owner_client.get(f"{url}?against=0&view={view}"))
             assert text.count('<p class="under"> model · <a href="') == 3
 
+    @pytest.mark.slow
     def test_the_user_who_changed_the_memory_is_named(
         self, owner_client: Client, owner: User, stored: Any
     ) -> None:

@@ -268,6 +268,7 @@ class TestDoubts:
         say(tests, "No clock")
         assert facts(api)["no clock"]["doubts"] == []
 
+    @pytest.mark.slow
     def test_other_sessions_raise_no_doubts(self, api: Api, say: Say) -> None:
         say(FACT)
         say(FACT, name="s2")
@@ -278,6 +279,7 @@ class TestDoubts:
         assert "by the model" in doubt["why"]
 
 
+@pytest.mark.slow
 def test_facts_are_separated_by_project_and_agent(api: Api, say: Say, other_project: Project) -> None:
     stranger = Api(api_key_create(project=other_project, name="x", scopes=["push", "read", "admin"])[1])
     stranger.post("sessions/", {"id": "theirs", "agent": "coder"})
@@ -294,6 +296,7 @@ def test_facts_are_separated_by_project_and_agent(api: Api, say: Say, other_proj
     assert code(stranger.patch(f"memory/facts/{mine[0]['id']}/", {"state": "accepted"})) == "not_found"
 
 
+@pytest.mark.slow
 def test_an_accepted_fact_outlives_its_session(api: Api, say: Say) -> None:
     say(FACT, "another fact")
     come_to_rest()
@@ -303,6 +306,7 @@ def test_an_accepted_fact_outlives_its_session(api: Api, say: Say) -> None:
     assert (fact["text"], fact["session"], fact["seen_in"], fact["doubts"]) == (FACT, None, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["s1", "s2"])
 def test_a_proposal_is_deleted_with_the_last_session_that_has_it(api: Api, say: Say, last: str) -> None:
     for name in ("s1", "s2"):

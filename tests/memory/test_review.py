@@ -74,6 +74,7 @@ class TestOverHttp:
         fact.refresh_from_db()
         assert (fact.state, fact.text) == ("proposed", "use no clock")
 
+    @pytest.mark.slow
     def test_an_invalid_decision_shows_an_error_in_its_row(
         self, owner_client: Client, project: Project, fact_session: AgentSession
     ) -> None:

@@ -212,6 +212,7 @@ def test_concurrent_patches_lose_nothing(project: Project) -> None:
     assert sorted(decisions) == [f"of {writer}" for writer in range(8)]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_tool_calls_lose_nothing(project: Project) -> None:
     key = api_key_create(project=project, name="writers")[1]

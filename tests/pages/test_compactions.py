@@ -117,6 +117,7 @@ class TestTheList:
         assert response.url == address("session_compactions", session)  # type: ignore[attr-defined]
         assert "<html" in member_client.get(address("session_compactions", session)).text
 
+    @pytest.mark.slow
     def test_it_polls_only_while_a_compaction_is_open(
         self, member_client: Client, session: AgentSession
     ) -> None:

@@ -58,6 +58,7 @@ def test_both_texts_can_be_rebuilt_from_a_short_diff(old, new):
 
 @pytest.mark.django_db
 class TestPages:
+    @pytest.mark.slow
     def test_a_compaction(self, member_client, project, django_assert_max_num_queries):
         session = compacted_session(project)
         target = address("session_compaction_diff", session, 1)

@@ -64,6 +64,7 @@ def test_no_page_is_cached(ids: dict[str, Any], owner_client: Client, subtests: 
             assert "no-store" in response["Cache-Control"]
 
 
+@pytest.mark.slow
 def test_foreign_hosts_are_rejected(
     ids: dict[str, Any],  # noqa: F811
     owner_client: Client,

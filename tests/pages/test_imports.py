@@ -43,6 +43,7 @@ def test_an_upload_is_followed_to_its_session(member_client: Client, project: Pr
     assert "run-7.json" in member_client.get(PAGE).text
 
 
+@pytest.mark.slow
 def test_several_logs_are_imported_at_once(member_client: Client) -> None:
     files = [SimpleUploadedFile(f"run-{number}.json", LOG) for number in (1, 2)]
     response = member_client.post(PAGE, {"file": files})
@@ -71,6 +72,7 @@ def test_the_list_says_why_an_import_failed(member_client: Client) -> None:
     assert escape(error)[:100] in member_client.get(PAGE).text
 
 
+@pytest.mark.slow
 def test_an_import_can_be_cancelled(member_client: Client) -> None:
     address = upload(member_client).url  # type: ignore[attr-defined]
     assert member_client.post(f"{address}cancel/").status_code == 302

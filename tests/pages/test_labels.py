@@ -33,6 +33,7 @@ def test_secrets_are_redacted(member_client, project):
     assert secret not in f"{stored.title} {stored.tags}", kind
 
 
+@pytest.mark.slow
 def test_notes_are_kept_and_redacted(member_client, project):
     session = make_session(project)
     _, secret = TOKENS[0]

@@ -71,6 +71,7 @@ def test_search_marks_the_words_and_prefers_headings(client, member):
     assert client.get(reverse("manual_search")).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_palette_finds_documentation(member_client, project):
     found = member_client.get(reverse("sessions_find", args=[project.slug]), {"q": "working memory"}).json()
     assert any(place["kind"] == "docs" for place in found["places"])

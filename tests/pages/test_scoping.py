@@ -85,6 +85,7 @@ def address_of(pattern: URLPattern, ids: dict[str, object]) -> str:
     return reverse(pattern.name, kwargs={name: ids[name] for name in pattern.pattern.converters})
 
 
+@pytest.mark.slow
 def test_a_visitor_is_asked_to_log_in(ids, subtests):
     for route, pattern in PAGES:
         with subtests.test(route):

@@ -254,6 +254,7 @@ def test_a_removed_row_names_the_first_and_the_last_compaction(member_client, ap
     assert (counts["evicted"], counts.get("shortened", 0)) == (record["dropped"], record["collapsed"])
 
 
+@pytest.mark.slow
 def test_messages_that_the_client_removed_are_a_row(member_client, api_key, project):
     api = Api(api_key)
     api.post("sessions/", {"id": "s1", "format": "anthropic"})

@@ -64,6 +64,7 @@ def test_without_telemetry_they_are_estimated(project: Project) -> None:
     assert (turn.output_tokens or 0) > 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["LT", "TL", "TLT"])
 @pytest.mark.parametrize("has_ids", [True, False], ids=["ids", "no ids"])
 def test_calls_of_a_sub_agent(order: str, has_ids: bool, project: Project, api_key: str) -> None:

@@ -86,6 +86,7 @@ class TestClaudeCode:
         assert [turn.client_compaction for turn in turns] == [None, marker]
         assert [turn.request_id for turn in turns] == ["req_a", "req_b"]
 
+    @pytest.mark.slow
     def test_compactions_with_the_same_figures_are_counted_separately(self, api_key: str) -> None:
         for seconds in (5, 25):
             compaction = event("compaction", seconds, trigger="manual")

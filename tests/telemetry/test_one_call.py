@@ -276,6 +276,7 @@ def test_calls_that_the_gateway_missed_are_added_by_the_log(sources: Sources) ->
     assert session.turn_count == 3
 
 
+@pytest.mark.slow
 def test_calls_without_request_ids_that_the_gateway_records_late(sources: Sources) -> None:
     """Some providers send none. The log adds calls that the gateway records only afterwards."""
     sources.has_ids = False
@@ -393,6 +394,7 @@ class TestCodex:
         [session] = AgentSession.objects.all()
         assert (session.turn_count, session.message_count, session.output_tokens) == (3, 2, 60)
 
+    @pytest.mark.slow
     def test_the_id_survives_a_growing_log(self, project: Project, api_key: str) -> None:
         self.log(project, api_key, calls=2)
         events = [codex_call(0), codex_call(10), codex_call(20)]

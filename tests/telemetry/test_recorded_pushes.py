@@ -99,6 +99,7 @@ def test_a_session_is_pushed_long_after_it_was_recorded(sources: Sources, source
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["gateway", "log"])
 @pytest.mark.parametrize("name", ["request_id", "response_id"])
 def test_calls_are_recognized_by_id(sources: Sources, source: str, name: str) -> None:

@@ -88,6 +88,7 @@ def test_the_causes_link_to_the_trends_page(used, viewer_client):
     assert all(trends.count(f'id="{name}"') == 1 for name in ("prompt-sizes", "groups-title"))
 
 
+@pytest.mark.slow
 def test_a_complete_previous_period_with_a_cost_is_needed(used, viewer_client):
     def is_explained(query: dict[str, str]) -> bool:
         page = viewer_client.get(address(), query)

@@ -212,6 +212,7 @@ def test_references_to_removed_content_are_those_of_the_period(project, viewer_c
     assert viewer_client.get(rates, april).context["rates"] == []
 
 
+@pytest.mark.slow
 def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, viewer_client):
     session = session_make(project, "s", model="claude-sonnet-4-5")
     shrunk = {"prompt_estimate": 1_010_000, "prompt_served": 10_000, "prompt_reported": 10_000}
@@ -295,6 +296,7 @@ def test_the_most_expensive_sessions_exclude_free_ones(used, viewer_client):
     assert '<span class="under"> 1 turn </span>' in one_line(page)
 
 
+@pytest.mark.slow
 def test_a_cost_without_tokens_is_shown(project, viewer_client):
     session = session_make(project, "priced-by-its-log", agent="openhands")
     without_tokens = dict.fromkeys(

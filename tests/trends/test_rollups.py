@@ -140,6 +140,7 @@ def turns_of(session, first: int, made: list) -> list[Turn]:
     ]
 
 
+@pytest.mark.slow
 def test_a_log_with_a_changed_end_is_summed_again(project):
     usage = Usage(uncached_tokens=5, cache_read_tokens=0, cache_write_tokens=1_000, output_tokens=9)
     ends = [message("user", "Go.", "x0"), message("assistant", "Well", "x1")]

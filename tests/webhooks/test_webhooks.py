@@ -176,6 +176,7 @@ def test_a_delivery_fails_after_the_last_attempt(api: Api, other: Receiver, comp
     assert "ConnectionRefusedError" in delivery.error
 
 
+@pytest.mark.slow
 def test_the_sweep_dispatches_lost_work(api: Api, other: Receiver, compact: Any) -> None:
     webhook_create(api, other.url)
     compact()
@@ -184,6 +185,7 @@ def test_the_sweep_dispatches_lost_work(api: Api, other: Receiver, compact: Any)
     assert deliveries_sweep() == 0
 
 
+@pytest.mark.slow
 def test_a_disabled_webhook_receives_nothing(api: Api, other: Receiver, compact: Any) -> None:
     hook = webhook_create(api, other.url, events=["compaction.started"])
     compact()
@@ -331,6 +333,7 @@ def test_public_addresses_are_accepted() -> None:
     assert target_of("https://[2606:4700::1111]/", allow_private=False).address == "2606:4700::1111"
 
 
+@pytest.mark.slow
 def test_an_address_that_became_private_receives_nothing(
     api: Api, other: Receiver, compact: Any, settings: Any
 ) -> None:
