@@ -31,7 +31,7 @@ from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
 
-EXAMPLES = int(os.environ.get("CONTEXTAPP_SCHEMATHESIS", "4"))
+EXAMPLES = int(os.environ.get("CONTEXTAPP_SCHEMATHESIS", "3"))
 
 CHECKS = [
     "not_a_server_error",
