@@ -23,7 +23,7 @@ from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions import background
-from sessions.services.compactions.background import compaction_claim, compaction_finish
+from sessions.services.compactions.background import compaction_run
 from sessions.services.compactions.lifecycle import compaction_queue
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.summaries import SummaryAttempt
@@ -172,16 +172,20 @@ def test_a_history_without_new_messages_changes_the_prompt_after_the_last_turn_o
 
 
 @pytest.mark.slow
-def test_a_compaction_in_progress_is_applied_after_an_omission(api: Api) -> None:
+def test_a_compaction_in_progress_is_applied_after_an_omission(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = Agent(api, "s2", budget={"input_tokens": 8_000})
     work(agent, 12, seed=4)
     row = agent.row
     queued = compaction_queue(session=row, trigger="user", policy=policy_of(row.policy))
-    claimed = compaction_claim(compaction_id=queued.pk)
-    assert claimed is not None
-    job = background._job(claimed)
-    work(agent, 3, seed=4)
-    compaction_finish(job=job, attempt=SummaryAttempt())
+
+    def omit_meanwhile(**_: Any) -> SummaryAttempt:
+        work(agent, 3, seed=4)
+        return SummaryAttempt()
+
+    monkeypatch.setattr(background, "summary_attempt", omit_meanwhile)
+    compaction_run(compaction_id=queued.pk)
     queued.refresh_from_db()
     assert (queued.state, agent.row.omitted_count > row.omitted_count) == (Compaction.State.DONE, True)
     agent.ask([request("And now?")], [], answer())

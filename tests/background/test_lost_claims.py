@@ -18,7 +18,7 @@ from sessions.services.compactions.background import (
     compaction_retry_or_fail,
     compaction_run,
 )
-from sessions.services.compactions.summaries import SummaryAttempt
+from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
 from sessions.services.compactions.triggers import compaction_request
 from sessions.services.sessions.lifecycle import session_delete
 from tests.pages.transcripts import make_session, reading_turn
@@ -105,8 +105,15 @@ def test_a_summary_that_could_not_be_applied_is_paid_for(
     assert paid
 
 
-def test_a_session_may_be_deleted_while_the_model_writes(pending: Compaction, session: AgentSession) -> None:
-    job, attempt = summarized(pending)
-    session_delete(session=session)
-    compaction_finish(job=job, attempt=attempt)
+def test_a_session_may_be_deleted_while_the_model_writes(
+    pending: Compaction, session: AgentSession, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleted_meanwhile(**fields: Any) -> SummaryAttempt:
+        attempt = summary_attempt(**fields)
+        session_delete(session=session)
+        return attempt
+
+    monkeypatch.setattr(background, "summary_attempt", deleted_meanwhile)
+    compaction_run(compaction_id=pending.pk)
+    assert len(provider.requests) == 1
     assert not Compaction.objects.exists()
