@@ -25,6 +25,6 @@ def logging_settings(level: str) -> dict[str, Any]:
 
 def _with_own_setting(record: logging.LogRecord) -> bool:
     """Name the environment variable of Django's setting, and leave out the traceback."""
-    record.msg = record.getMessage().replace("ALLOWED_HOSTS", "CONTEXTAPP_ALLOWED_HOSTS")
+    record.msg = record.getMessage().replace(" ALLOWED_HOSTS", " CONTEXTAPP_ALLOWED_HOSTS")
     record.args, record.exc_info, record.exc_text = None, None, None
     return True

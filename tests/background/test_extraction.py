@@ -16,7 +16,8 @@ A_QUEUE = operation("add", "we evict by a queue")
 def reading_key(shared_world: World) -> str:
     """A separate project with an extraction model, without data of other tests."""
     make = (
-        "from accounts.services import *; project = project_create(name='Reading', slug='reading'); "
+        "from accounts.services.api_keys import *; from accounts.services.projects import *; "
+        "project = project_create(name='Reading', slug='reading'); "
         "print(api_key_create(project=project, name='tests', scopes=['push', 'read', 'admin'])[1])"
     )
     return shared_world.instance.manage("shell", "-v0", "-c", make).strip()
