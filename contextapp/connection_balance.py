@@ -2,9 +2,8 @@
 
 The kernel assigns each new connection to a process by a hash. Agents keep their connections for a whole
 session. With four agents and two processes, one process therefore serves all agents in one of eight cases,
-while the other is idle. A
-process with more active connections than another therefore closes one after a response. Its client connects
-again, which assigns it again, until the processes are balanced.
+while the other is idle. A process with more active connections than another therefore closes one after a
+response. Its client connects again, which assigns it again, until the processes are balanced.
 """
 
 from __future__ import annotations
