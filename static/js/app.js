@@ -109,6 +109,11 @@ document.addEventListener("htmx:configRequest", (event) => {
   }
 });
 
+// A request for the current URL, such as a filter submitted again, adds no entry to the history.
+document.addEventListener("htmx:beforeHistoryUpdate", ({ detail: { history } }) => {
+  if (new URL(history.path, location.href).href === location.href) history.type = "replace";
+});
+
 // Close open menus on an outside click and on Escape.
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {

@@ -246,6 +246,11 @@ def test_filters_are_in_the_url_and_the_back_button_works(at, page, project):
     page.locator("select[name=agent]").select_option("alpha")
     expect(page.locator("[data-row]")).to_have_count(1)
     assert page.url.endswith("/sessions/?agent=alpha")
+    entries = page.evaluate("history.length")
+    with page.expect_response("**/sessions/?agent=alpha"):
+        page.locator("#q").press("Enter")
+    expect(page.locator(".htmx-request, .htmx-settling")).to_have_count(0)
+    assert page.evaluate("history.length") == entries
     page.get_by_role("link", name="First thing").click()
     page.wait_for_url("**/sessions/*-*/")
     page.go_back()
