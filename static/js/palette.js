@@ -35,7 +35,7 @@ function entries(typed) {
   return found;
 }
 
-function option({ label, kind, href }, index) {
+function option({ label, within, kind, href }, index) {
   const item = document.createElement("li");
   item.id = `palette-${index}`;
   item.setAttribute("role", "option");
@@ -43,7 +43,15 @@ function option({ label, kind, href }, index) {
   item.dataset.href = href;
   const hint = document.createElement("small");
   hint.textContent = kind;
-  item.append(label, hint);
+  const name = document.createElement("span");
+  name.append(label);
+  if (within) {
+    const place = document.createElement("small");
+    place.className = "within";
+    place.textContent = within;
+    name.append(" ", place);
+  }
+  item.append(name, " ", hint);
   return item;
 }
 

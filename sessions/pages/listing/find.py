@@ -65,7 +65,8 @@ def _hits(project: Project, text: str, zone: tzinfo) -> Sequence[SearchHit]:
 def _message(slug: str, hit: SearchHit) -> dict[str, str]:
     start = max(0, hit.snippet.marks[0][0] - 20) if hit.snippet.marks else 0
     label = " ".join(visible(hit.snippet.text[start : start + _LABEL]).split())
-    return {"label": label, "kind": "message", "href": hit_address(slug, hit)}
+    within = f"Turn {hit.turn} · {hit.session}"
+    return {"label": label, "within": within, "kind": "message", "href": hit_address(slug, hit)}
 
 
 def _docs(text: str) -> Iterator[dict[str, str]]:
