@@ -94,6 +94,7 @@ class TestTheList:
         page = member_client.get(address("session_revert", session, 1))
         assert not page.context["preview"].has_effect
         assert "changes nothing" in page.text
+        assert "<button" not in page.text.split("changes nothing")[1].split("</div>")[0]
 
     @pytest.mark.slow
     def test_a_reverted_compaction_is_applied_again(
