@@ -78,4 +78,9 @@ def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str]) -> 
     for path in paths:
         page.goto(path)
         assert fits_in_width(page), path
+        assert all(
+            page.locator(".compared").evaluate_all(
+                "tables => tables.map(each => each.scrollWidth <= innerWidth)"
+            )
+        )
         assert barriers(page) == [], path
