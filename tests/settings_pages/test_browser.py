@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from accounts.actors import Actor
 from accounts.services.api_keys import api_key_create
+from sessions.models import WebhookEvent
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -36,12 +37,15 @@ def test_the_actions_of_a_row_are_on_the_screen_at_every_width(page_as, owner, m
     member.save()
     scopes = ["read", "push", "admin"]
     api_key_create(project=project, name="CI agents", scopes=scopes, actor=Actor(user=owner))
+    address = f"https://hooks.example.com/{'x' * 120}"
+    project.webhooks.create(url=address, secret="secret", events=list(WebhookEvent))
     page = page_as(owner)
     for width in (390, 720, 1024):
         page.set_viewport_size({"width": width, "height": 800})
         for name, actions in (
             ("settings_members", ("Change role", f"Remove {member.username}")),
             ("settings_keys", ("Revoke CI agents",)),
+            ("settings_webhooks", ("Disable", "Delete")),
         ):
             page.goto(reverse(name, args=[project.slug]))
             for action in actions:
