@@ -1,12 +1,15 @@
-"""The page of an error that no view handles."""
+"""The pages of errors that no view handles."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from compaction.deadline import OutOfTime
 
@@ -14,6 +17,19 @@ _UNAVAILABLE = (OperationalError, InterfaceError, OutOfTime)
 
 #: After how many seconds clients may try again if the database is unavailable.
 _RETRY_SECONDS = 5
+
+
+class FormUrlPages:
+    """Explain the URLs of forms to a browser that opens them, instead of returning an empty page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if isinstance(response, HttpResponseNotAllowed) and request.method == "GET":
+            response.content = render_to_string("405.html", request=request)
+        return response
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -76,6 +76,7 @@ PAGE_MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "contextapp.error_pages.FormUrlPages",
 ]
 
 ROOT_URLCONF = "contextapp.urls"

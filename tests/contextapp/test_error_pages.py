@@ -31,6 +31,13 @@ def client(settings: Any) -> Client:
     return Client(raise_request_exception=False)
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_page_of_an_error_has_the_chosen_theme(client: Client, theme: str) -> None:
+    client.cookies["theme"] = theme
+    for error in ("bug", "connection"):
+        assert f'data-theme="{theme}"' in client.get(f"/failing/{error}/").text
+
+
 @pytest.mark.parametrize("error", ["connection", "cursor", "deadline"])
 def test_a_database_that_does_not_respond_is_temporary(client: Client, error: str) -> None:
     response = client.get(f"/failing/{error}/")

@@ -130,11 +130,15 @@ def test_a_viewer_sees_every_page(ids, viewer_client, subtests):
     """Counter-check: the URLs of the tests above exist."""
     for route, pattern in PAGES:
         with subtests.test(route):
-            status = viewer_client.get(address_of(pattern, ids)).status_code
+            response = viewer_client.get(address_of(pattern, ids))
+            status = response.status_code
             if pattern.name in WITHOUT_CONTENT:
                 assert status == 404
                 continue
             assert status in ({403} if pattern.name in FOR_WRITERS else {200, 302, 405})
+            if status == 405:
+                assert "<h1>No page at this address</h1>" in response.text
+                assert "POST" in response["Allow"]
 
 
 def test_a_superuser_is_no_exception(ids, admin_client):
