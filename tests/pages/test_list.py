@@ -160,6 +160,25 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
         member_client.get(address)
 
 
+def test_too_many_names_to_choose_from_are_typed(member_client, project):
+    def names(numbers):
+        return [
+            AgentSession(project=project, external_id=f"{n}", agent=f"agent {n}", model="model")
+            for n in numbers
+        ]
+
+    address = reverse("sessions", args=[project.slug])
+    AgentSession.objects.bulk_create(names(range(200)))
+    assert "<option>agent 199</option>" in member_client.get(address).text
+    AgentSession.objects.bulk_create(names([200]))
+    page = member_client.get(f"{address}?agent=agent+7")
+    assert "<option>agent" not in page.text
+    assert '<input name="agent" value="agent 7"' in page.text
+    assert "<option>model</option>" in page.text
+    assert page.context["count"] == 1
+    assert '<input name="agent"' in member_client.get(reverse("replay", args=[project.slug])).text
+
+
 def test_a_title_is_text(member_client, project):
     make_session(project, title="<script>alert(1)</script>", tags=['"><b>'])
     page = member_client.get(reverse("sessions", args=[project.slug])).text
