@@ -1,7 +1,7 @@
 """Middleware around all requests, and the middleware that only pages need.
 
 Pages need cookies, CSRF, login, messages, the content security policy. Requests to the API skip these:
-running nine layers that do nothing takes longer than reading the state of a session from the database.
+running ten layers that do nothing takes longer than reading the state of a session from the database.
 """
 
 from __future__ import annotations

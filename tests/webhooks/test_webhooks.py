@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
@@ -146,7 +148,9 @@ def test_each_request_is_signed(api: Api, other: Receiver, compact: Any) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [500, 404, 302])
-def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, status: int) -> None:
+def test_failed_deliveries_are_retried(
+    api: Api, member_client: Client, project: Project, other: Receiver, compact: Any, status: int
+) -> None:
     other.statuses = [status]
     webhook_create(api, other.url, events=["compaction.finished"])
     compact()
@@ -154,6 +158,7 @@ def test_failed_deliveries_are_retried(api: Api, other: Receiver, compact: Any, 
     delivery_send(delivery_id=delivery.pk)
     delivery.refresh_from_db()
     assert (delivery.state, delivery.status, delivery.attempts) == ("pending", status, 1)
+    assert "retrying" in member_client.get(reverse("settings_webhooks", args=[project.slug])).text
     delivery_send(delivery_id=delivery.pk)
     assert len(other.heard) == 1, "not before its time"
     due_now()
