@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from django.conf import settings
 from django.core.management import execute_from_command_line
 from django.db import OperationalError, connection
 
@@ -29,4 +30,7 @@ def _message(error: str) -> str:
         return f"contextapp: cannot connect to the database: {reason}"
     if env.text("DATABASE_URL"):
         return "contextapp is not running: the database in DATABASE_URL does not accept connections."
-    return "contextapp is not running. Start it with `make run`."
+    return (
+        f"contextapp is not running in {settings.HOME}. Start it with `make run`,"
+        " or set CONTEXTAPP_HOME and DATABASE_URL as for the running instance."
+    )

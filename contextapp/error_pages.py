@@ -8,6 +8,7 @@ from collections.abc import Callable
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
+from django.middleware.csrf import REASON_BAD_ORIGIN
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
@@ -17,6 +18,9 @@ _UNAVAILABLE = (OperationalError, InterfaceError, OutOfTime)
 
 #: After how many seconds clients may try again if the database is unavailable.
 _RETRY_SECONDS = 5
+
+#: The beginning of the reason for which Django rejects a form of another origin.
+_BAD_ORIGIN = REASON_BAD_ORIGIN.partition("%s")[0]
 
 
 class FormUrlPages:
@@ -42,3 +46,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
         response.headers["Retry-After"] = str(_RETRY_SECONDS)
         return response
     return render(request, "500.html", status=500)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Return status 403. If the origin was rejected, the page names the settings of the proxy to check."""
+    context = {}
+    if reason.startswith(_BAD_ORIGIN):
+        context = {
+            "sent_from": request.headers["Origin"],
+            "expected": f"{request.scheme}://{request.get_host()}",
+        }
+    return render(request, "403_csrf.html", context, status=403)

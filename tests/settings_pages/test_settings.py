@@ -54,6 +54,22 @@ def test_changes_require_a_csrf_token(project, owner):
     assert project.name == "Alpha"
 
 
+def test_a_form_from_another_address_names_the_settings_of_the_proxy(owner):
+    """For example, if a proxy forwards the host without the port."""
+    from django.test import Client
+
+    client = Client(
+        enforce_csrf_checks=True, headers={"Host": "localhost", "Origin": "https://localhost:8443"}
+    )
+    client.force_login(owner)
+    response = client.post(address("settings"), {"name": "Stolen"})
+    assert response.status_code == 403
+    page = response.content.decode()
+    assert "https://localhost:8443" in page
+    assert "http://localhost<" in page
+    assert "CONTEXTAPP_TRUSTED_ORIGINS" in page
+
+
 # -- Project ---------------------------------------------------------------------------------------
 
 
