@@ -462,6 +462,7 @@ def test_the_idempotency_key_of_a_push_is_not_that_of_a_history(api: Api) -> Non
     [
         ({}, "invalid_field"),
         ({"messages": "all"}, "invalid_field"),
+        ({"messages": []}, "invalid_field"),
         ({"messages": [{"role": "user"}]}, "invalid_message"),
         ({"messages": [], "history": []}, "unknown_field"),
         ({"messages": [], "compacted": "yes"}, "invalid_field"),

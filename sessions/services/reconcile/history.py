@@ -43,7 +43,7 @@ from sessions.services.reconcile.points import points_save
 from sessions.services.reconcile.reading import Reading, history_read, with_answers
 from sessions.services.reconcile.rewrites import history_rewrite, spans_kept
 from sessions.services.reconcile.stored import history_save, positions
-from sessions.services.reconcile.values import Reconciled, Request, Sent, Status
+from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
 from sessions.services.served_prompts import served_prompt_correct
 from sessions.store import bodies
 
@@ -76,6 +76,8 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
         histories = histories_of(root)
     reading = _reading(histories, request)
     sent = request.read(reading.fields)
+    if reading.count == 0 and request.call is None and request.continued is None:
+        raise InvalidHistory(None, "`messages` must be an array with at least one message.")
     reading = with_answers(reading, sent.answers)
     matched = history_match(histories, reading, sent)
     if request.call is not None and is_known(matched, reading, sent):
