@@ -28,6 +28,13 @@ def test_the_code_runs(
     assert said[-2:] == ["working memory is at revision 3 False", "stale_turn"]
 
 
+@pytest.mark.parametrize("kind", [contextapp_client.ContextApp, contextapp_client.Session])
+def test_every_call_is_documented(kind: type) -> None:
+    calls = [call for call, value in vars(kind).items() if callable(value) and not call.startswith("_")]
+    assert calls
+    assert [call for call in calls if f".{call}(" not in _TEXT] == []
+
+
 def test_every_exception_is_documented() -> None:
     kinds = [
         name
