@@ -76,7 +76,7 @@ class Policy(StrategySettings):
         known = {f.name: f for f in fields(cls)}
         for setting, value in settings.items():
             if setting not in known:
-                raise PolicyError(setting, "unknown setting")
+                raise PolicyError(setting, f"unknown setting; known: {', '.join(sorted({'preset', *known}))}")
             settings[setting] = _typed(setting, value, getattr(base, setting))
         return replace(base, **settings)
 

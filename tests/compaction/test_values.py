@@ -68,6 +68,11 @@ def test_an_invalid_policy_is_rejected_by_field(settings: dict[str, Any], field:
     assert field in str(caught.value)
 
 
+def test_the_error_for_an_unknown_setting_names_the_known_ones() -> None:
+    with pytest.raises(PolicyError, match=r"known: .*collapse_tokens, .*preset, "):
+        Policy.from_json({"colapse_tokens": 800})
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("setting", ["soft", "hard", "tail_share"])
 def test_every_preset_accepts_shares(preset: str, setting: str) -> None:
