@@ -57,6 +57,14 @@ def items(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
+def origins(name: str) -> list[str]:
+    """Return a comma-separated list of origins."""
+    found = items(name)
+    if not all(origin.startswith(("https://", "http://")) for origin in found):
+        raise InvalidVariable(f"{name} is invalid: expected origins such as https://ctx.example.com.")
+    return found
+
+
 def choice(name: str, options: tuple[str, ...], default: str = "") -> str:
     return _read(str, name, default, " or ".join(options), lambda value: value in options)
 

@@ -38,7 +38,7 @@ def secret_key() -> str:
 
 SECRET_KEY = secret_key()
 ALLOWED_HOSTS = env.items("CONTEXTAPP_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-CSRF_TRUSTED_ORIGINS = env.items("CONTEXTAPP_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = env.origins("CONTEXTAPP_TRUSTED_ORIGINS")
 CSRF_FAILURE_VIEW = "contextapp.error_pages.csrf_failure"
 BEHIND_TLS = env.flag("CONTEXTAPP_BEHIND_TLS")
 

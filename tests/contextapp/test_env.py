@@ -15,7 +15,7 @@ import pytest
 from contextapp import env
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = {"text", "integer", "seconds", "flag", "items", "choice", "url"}
+READERS = {"text", "integer", "seconds", "flag", "items", "origins", "choice", "url"}
 #: Read by libraries or by the tests themselves.
 READ_ELSEWHERE = {
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "PROMETHEUS_MULTIPROC_DIR"),
@@ -47,6 +47,11 @@ def test_a_valid_variable_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: env.seconds("X", 7), "0", "X is '0': expected a number of seconds greater than 0."),
         (lambda: env.seconds("X", 7), "nan", "X is 'nan': expected a number of seconds greater than 0."),
         (lambda: env.flag("X"), "maybe", "X is 'maybe': expected true or false."),
+        (
+            lambda: env.origins("X"),
+            "https://a.example,b.example",
+            "X is invalid: expected origins such as https://ctx.example.com.",
+        ),
         (lambda: env.choice("X", ("file", "s3")), "ftp", "X is 'ftp': expected file or s3."),
         (
             lambda: env.url("X", "", schemes=("https",), example="https://host"),
