@@ -26,7 +26,7 @@ _MAX_NAMES = 8
 _MAX_NAME = 40
 _MAX_PATH = 160
 _MAX_ARGUMENT = 300  #: maximum number of characters of an unshortened argument
-_NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&'\" -]+")
+_NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&|>'\" -]+")
 #: Matches a key or column name of one or two words.
 _NAME = re.compile(r"[\w.$@#%/*+-]+(?: [\w.$@#%/*+()-]+)?")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
@@ -134,7 +134,7 @@ def _origin(action: Action) -> str:
 
 def _size(text: str) -> str:
     lines = text.count("\n") + (not text.endswith("\n")) if text else 0
-    return f"{lines} lines, {len(text)} characters"
+    return f"{lines} line{'s' * (lines != 1)}, {len(text)} characters"
 
 
 def _exit(text: str) -> str:
@@ -194,7 +194,7 @@ def _listed(names: Collection[str], notes: Mapping[str, str] | None = None) -> s
 
 def _plain(text: str, limit: int) -> str:
     """Sanitize content for a generated line: no brackets, no line breaks, at most `limit` characters."""
-    clean = _NOT_PLAIN.sub(" ", text).strip()
+    clean = " ".join(_NOT_PLAIN.sub(" ", text).split())
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 

@@ -148,7 +148,9 @@ class Recap:
                 lines.append(f"## {title}")
                 lines.extend(item.render() for item in items)
         if self.handles_left_out:
-            lines.append(f"{self.handles_left_out} older handles are not listed: use search_history.")
+            number = self.handles_left_out
+            handles = "handle is" if number == 1 else "handles are"
+            lines.append(f"{number} older {handles} not listed: use search_history.")
         return lines
 
     def tokens(self, counter: TokenCounter) -> int:
