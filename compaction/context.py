@@ -67,7 +67,7 @@ class Output(NamedTuple):
     @property
     def is_error(self) -> bool:
         only_files = self.is_read or self.action.kind is Kind.SEARCH
-        return is_error(self.result, shows_file=only_files)
+        return is_error(self.result, shows_file=only_files, command=self.action.command)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

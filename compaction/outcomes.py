@@ -2,6 +2,9 @@
 
 The provider's error flag decides if there is one, otherwise the content: an exit code, a traceback, or a
 first line that reports an error. A file that merely contains these words is not an error.
+
+The status of `pytest | tail` is that of `tail`. For commands like this, success is not taken from the flag or
+the exit code if the output reports a failure.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import re
 
 from compaction.failures import reports_failure
 from compaction.messages import ToolResult
+from compaction.shell import MAX_LENGTH
 from compaction.text_cache import once_per_text
 
 _EXIT_CODE = re.compile(
@@ -20,6 +24,7 @@ _FIRST_LINE = re.compile(
     r"|(?:bash|sh|zsh): |error\b)",
     re.IGNORECASE,
 )
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 #: Number of characters at the beginning and end of an output to search for an exit code.
 _ENDS = 400
 
@@ -39,14 +44,25 @@ def exit_code(text: str) -> int | None:
     return None
 
 
-def is_error(result: ToolResult, *, shows_file: bool = False) -> bool:
-    """Whether the result reports a failure. For file content (`shows_file`), only flags are considered."""
-    if result.is_error is not None:
-        return result.is_error
-    code = exit_code(result.text)
-    if code is not None:
-        return code != 0
-    return not shows_file and _looks_failed(result.text)
+def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "") -> bool:
+    """Whether the result reports a failure. For file content (`shows_file`), only flags are considered.
+
+    `command` is the shell command that produced the result, if any.
+    """
+    if result.is_error:
+        return True
+    code = None if result.is_error is False else exit_code(result.text)
+    if code:
+        return True
+    succeeded = code == 0 or result.is_error is False
+    if shows_file or (succeeded and not hides_failures(command)):
+        return False
+    return _looks_failed(result.text)
+
+
+def hides_failures(command: str) -> bool:
+    """Whether a shell command can succeed although its first program failed: `a | b` and `a || b`."""
+    return "|" in command and "|" in _QUOTED.sub("", command[:MAX_LENGTH])
 
 
 @once_per_text(_REMEMBERED)

@@ -11,11 +11,11 @@ import re2
 
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.outcomes import is_error
+from compaction.recap.commands import outcome_of
 from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import contains_handle, mentions
+from compaction.references import mentions
 from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of
 from compaction.tokens import TokenCounter
@@ -30,19 +30,23 @@ _DECISION = re.compile(
 )
 #: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
 _MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
+#: Sentences that decide nothing: plans to look, questions, rows of tables, beginnings of what follows.
+_UNDECIDED = re.compile(
+    r"let me (?:check|see|look|find|verify|read|think|search)\b|maybe\b|\|", re.IGNORECASE
+)
+_UNFINISHED = re.compile(r"\?$|\b(?:because|that|is|are|was|likely|line \d+) ?:$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
-_ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
-_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+#: What agents insert before the user's own words: reminders, and the output of commands that the user ran.
+_INSERTED = re.compile(r"\s*<(system-reminder|local-command-\w+)>.*?</\1>", re.DOTALL)
+_INTERRUPTED = "[Request interrupted"
 
 _VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
 _UNKNOWN = Action(kind=Kind.OTHER)
 
 #: Longer sentences are prose about the work, not decisions (characters).
 _MIN_SENTENCE, _MAX_SENTENCE = 20, 280
-_MAX_LINE = 160
-_MAX_COMMAND = 120
-_OUTCOME_WINDOW = 4_000
 
 
 @dataclass(slots=True)
@@ -123,8 +127,8 @@ class Contents:
         return {**self.decisions, **dict(reversed(newest.items()))}.values()
 
     def _observe_request(self, text: str, message: Message) -> None:
-        words = " ".join(text.split())
-        if words:
+        words = " ".join(_own_words(text).split())
+        if words and not words.startswith(_INTERRUPTED):
             key = f"user t{message.turn}: {words}"
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
             self._open.append(key)
@@ -161,20 +165,12 @@ class Contents:
         action = self._calls.get(result.call_id, _UNKNOWN)
         self._mention_in_order(result.text, message, action.path)
         if action.kind is Kind.COMMAND and action.command:
-            self._observe_outcome(action.command, result, message)
+            self._observe_outcome(action, result, message)
 
-    def _observe_outcome(self, command: str, result: ToolResult, message: Message) -> None:
-        failed = is_error(result)
-        line = _key_line(result.text, failed)
-        outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
-        key = _clip(f"`{' '.join(command.split())}`", _MAX_COMMAND)
-        self.commands.pop(key, None)
-        self.commands[key] = Item(
-            text=key,
-            notes=(outcome,),
-            status=Status.OPEN if failed else None,
-            sources=(message.position,),
-        )
+    def _observe_outcome(self, action: Action, result: ToolResult, message: Message) -> None:
+        item = outcome_of(action, result, message)
+        self.commands.pop(item.text, None)
+        self.commands[item.text] = item
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)
@@ -202,12 +198,20 @@ class Contents:
                 self.home.setdefault(name, current)
 
 
+def _own_words(text: str) -> str:
+    """Return a user's text without what the agent inserted before it."""
+    start = 0
+    while found := _INSERTED.match(text, start):
+        start = found.end()
+    return text[start:]
+
+
 @once_per_text(1 << 13)
 def _decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
     if not _MAY_DECIDE.search(text.encode("utf-8", "replace")):  # RE2 rejects lone surrogates
         return ()
-    sentences = [sentence.strip(" -*#") for sentence in _sentences(text)]
+    sentences = [sentence.replace("**", "").strip(" -*#") for sentence in _sentences(text)]
     first = next((n for n, sentence in enumerate(sentences) if _decides(sentence)), None)
     if first is None:
         return ()
@@ -233,20 +237,9 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _decides(sentence: str) -> bool:
-    return _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE and _DECISION.search(sentence) is not None
-
-
-def _key_line(text: str, failed: bool) -> str:
-    """Return the most informative line of an output: the last error line of a failure, or the last line."""
-    last = ""
-    for line in map(str.strip, reversed(text[-_OUTCOME_WINDOW:].splitlines())):
-        if line.startswith("<") or not _LETTERS.search(line) or contains_handle(line):
-            continue
-        last = last or line
-        if not failed or _ERROR_LINE.search(line):
-            return _clip(line, _MAX_LINE)
-    return _clip(last, _MAX_LINE)
-
-
-def _clip(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
+    return (
+        _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE
+        and _DECISION.search(sentence) is not None
+        and not _UNDECIDED.match(sentence)
+        and not _UNFINISHED.search(sentence)
+    )

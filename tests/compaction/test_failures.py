@@ -56,6 +56,7 @@ FAILURES = {
     "ruff": "a.py:1:8: F401 `os` imported but unused\nFound 1 error.",
     "out of memory": "Killed",
     "node": "Error: Cannot find module './total'",
+    "mise": "[test] ERROR task failed",
 }
 
 SUCCESSES = [
@@ -118,6 +119,17 @@ def test_a_failure_survives_every_step_that_shortens(name: str, place: str) -> N
         made = plan(request)
         assert made.edits
         assert FAILURES[name] in "\n".join(message.text for message in made.view.messages)
+
+
+def test_a_failure_behind_a_pipe_survives_although_the_call_succeeded() -> None:
+    report = f"{PASSING}\n{FAILURES['pytest']}\n[Command finished with exit code 0]"
+    failing = [call("f", "bash", command="pytest 2>&1 | tail -200"), result("f", report)]
+    other = [call("o", "bash", command="ls"), result("o", lines(200)), assistant("Done."), user("Thanks.")]
+    view = apply((), parse([system(), user("Fix the build."), *failing, *other]))
+    budget = Budget(input_tokens=view.tokens)
+    made = plan(PlanRequest(view=view, policy=BALANCED, counter=COUNTER, budget=budget, trigger="hard"))
+    assert any(FAILURES["pytest"] in message.text for message in made.view.messages)
+    assert not any(PASSING in message.text for message in made.view.messages)
 
 
 def test_an_unrecognized_failure_is_unchanged() -> None:

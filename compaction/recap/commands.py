@@ -1,0 +1,71 @@
+"""The commands of a recap, with their outcomes.
+
+Calls that differ only in how much of the output they show (`pytest`, `pytest 2>&1 | tail -5`) are runs of one
+command, and the newest outcome replaces the others.
+"""
+
+from __future__ import annotations
+
+import re
+
+from compaction.messages import Message, ToolResult
+from compaction.outcomes import is_error
+from compaction.recap.values import Item, Status
+from compaction.references import contains_handle
+from compaction.tools import Action
+
+_ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+#: Lines that agents add to the output of a command: its status, its process, the working folder.
+_ADDED = re.compile(
+    r"<|\[?Command (?:finished|exited) with |\(no output\)|Shell cwd was reset to |\[Jupyter current working "
+    r"|\[Python Interpreter: |(?:Exit Code|Process Group PGID|Background PIDs|Signal|Stderr): "
+    r"|[\w ]+: \((?:none|empty)\)$"
+)
+#: The end of a command that only limits or redirects its output.
+_LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
+_MOST_LIMITS = 4
+
+_MAX_LINE = 160
+_MAX_COMMAND = 120
+_WINDOW = 4_000
+
+
+def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
+    """Return the line of a command and its newest outcome."""
+    failed = is_error(result, shows_file=action.shows_file, command=action.command)
+    line = _key_line(result.text, failed)
+    outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
+    return Item(
+        text=f"`{_clip(_subject(action.command), _MAX_COMMAND)}`",
+        notes=(outcome,),
+        status=Status.OPEN if failed else None,
+        sources=(message.position,),
+    )
+
+
+def _subject(command: str) -> str:
+    """Return a command as one line, without what limits its output at the end."""
+    line = " ".join(command.split())
+    for _ in range(_MOST_LIMITS):
+        found = _LIMITED.search(line, max(0, len(line) - _MAX_LINE))
+        if not found or not found.start():
+            break
+        line = line[: found.start()]
+    return line
+
+
+def _key_line(text: str, failed: bool) -> str:
+    """Return the most informative line of an output: the last error line of a failure, or the last line."""
+    last = ""
+    for line in map(str.strip, reversed(text[-_WINDOW:].splitlines())):
+        if not _LETTERS.search(line) or _ADDED.match(line) or contains_handle(line):
+            continue
+        last = last or line
+        if not failed or _ERROR_LINE.search(line):
+            return _clip(line, _MAX_LINE)
+    return _clip(last, _MAX_LINE)
+
+
+def _clip(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
