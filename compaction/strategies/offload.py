@@ -20,8 +20,12 @@ from compaction.view import VERBATIM, View
 
 NAME = "offload"
 
-#: Smaller outputs are not worth retrieving separately.
+#: Smaller outputs are not worth retrieving separately. They are shortened only if the prompt then fits,
+#: because later steps would remove them.
 _MIN_TOKENS = 200
+
+#: Descriptors of even smaller outputs hardly save anything.
+_LEAST_TOKENS = 80
 
 
 def run(view: View, context: Context) -> StepResult:
@@ -36,6 +40,8 @@ def run(view: View, context: Context) -> StepResult:
             break
         edits.append(edit)
         fixed -= edit.tokens_before - edit.tokens_after
+    if fixed > context.ceiling:
+        edits = [edit for edit in edits if edit.tokens_before >= _MIN_TOKENS]
     edits.sort(key=lambda edit: (edit.position, edit.part or 0))
     return StepResult.of(view, edits)
 
@@ -62,7 +68,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
             reason = "long arguments of a call of the tail that leave no room"
         sized.append((size, position, part, shorten, reason))
     for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
-        if size < _MIN_TOKENS:
+        if size < _LEAST_TOKENS:
             return
         handle = context.make_handle(position, part)
         edit = context.replace(NAME, position, part, shorten(handle), handle=handle, reason=reason)

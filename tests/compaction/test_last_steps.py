@@ -174,6 +174,17 @@ def test_a_giant_paste_among_the_newest_messages_is_offloaded_unless_it_is_the_r
     assert made.view.messages[-1] is followed[-1]
 
 
+def test_results_of_many_parallel_calls_are_shortened_instead_of_removed() -> None:
+    calls = [call(f"c{n}", "lookup", key=n)["tool_calls"][0] for n in range(60)]
+    results = [result(f"c{n}", lines(6, word=f"w{n}")) for n in range(60)]
+    items = [system(), user("Compare all of them."), {"role": "assistant", "tool_calls": calls}, *results]
+    view = apply((), parse(items))
+    made = planned(view, view.tokens * 3 // 4)
+    assert made.record.strategies == ("offload",)
+    assert made.fits
+    assert len(made.view.messages) == len(items)
+
+
 def test_giant_arguments_of_the_newest_call_are_offloaded_once_it_is_answered() -> None:
     """Otherwise the model would not see what it has just done."""
     written = call("w", "write_file", path="src/rates.py", content=lines(150))
