@@ -56,14 +56,16 @@ class Item:
     def render(self) -> str:
         """Return `- [status] text: note, note`, followed by a line for each group of names.
 
-        Names are separated by spaces, because commas would take additional tokens.
+        Names are separated by spaces, because commas would take additional tokens. A text with line breaks,
+        such as the path of a call, becomes one line, so that it cannot add headings or items.
         """
         return self._rendered
 
     @cached_property
     def _rendered(self) -> str:
         status = f"[{self.status}] " if self.status else ""
-        line = f"- {status}{self.text}" + (f": {', '.join(self.notes)}" if self.notes else "")
+        text = self.text if self.text.isprintable() else " ".join(self.text.split())
+        line = f"- {status}{text}" + (f": {', '.join(self.notes)}" if self.notes else "")
         if self.handles:
             line += f"\n handles: {' '.join(self.handles)}"
         if not self.mentions:
