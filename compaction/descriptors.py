@@ -17,6 +17,7 @@ from compaction.failures import Lines, failing_lines
 from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
+from compaction.references import short_forms
 from compaction.text_cache import once_per_text
 from compaction.text_names import counted_names
 from compaction.tokens import TokenCounter
@@ -56,8 +57,19 @@ def _mentioned(text: str, limit: int, elsewhere: Collection[str]) -> str:
         return ""
     names, counts = counted_names(text)
     new = (i for i, name in enumerate(names) if len(name) <= _MAX_NAME and name not in elsewhere)
-    most = sorted(new, key=counts.__getitem__, reverse=True)[:limit]
-    return f"mentions {', '.join(names[i] for i in most)}" if most else ""
+    listed: dict[str, None] = {}
+    covered: set[str] = set()
+    for index in sorted(new, key=counts.__getitem__, reverse=True):
+        if len(listed) == limit:
+            break
+        name = names[index]
+        if name in covered:
+            continue
+        listed[name] = None
+        for short in short_forms(name):  # `pool.size` also mentions `size`
+            covered.add(short)
+            listed.pop(short, None)
+    return f"mentions {', '.join(listed)}" if listed else ""
 
 
 def describe_failure(text: str, handle: str) -> str:
