@@ -6,7 +6,7 @@ likely to need.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from compaction.messages import Message
@@ -33,6 +33,9 @@ _TITLE_TOKENS = 4
 
 #: Evicted messages that a recap is extracted from, the newest ones. Those before them would rank last.
 _MOST_MESSAGES = 10_000
+
+#: Number of messages after which a failed command that was not run again no longer counts as open.
+_GIVEN_UP_AFTER = 40
 
 #: Open items are ranked as if they were this many messages newer.
 _OPEN_BONUS = 40
@@ -65,7 +68,7 @@ def extract(
         last_turn=max([*turns, previous.last_turn if previous else 0]),
         open_items=_requests(contents, int(cap_tokens * REQUEST_SHARE), counter),
         decisions=_newest(contents.newest_decisions(decision_cap, counter), decision_cap, counter),
-        facts=_newest(contents.commands.values(), int(cap_tokens * FACT_SHARE), counter),
+        facts=_newest(_commands(contents, _end(evicted)), int(cap_tokens * FACT_SHARE), counter),
     )
     if contents.is_prose:
         recap = _with_statements(recap, contents, cap_tokens, counter)
@@ -164,6 +167,13 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
         for item in existing
     )
     return (*joined, *named.values())
+
+
+def _commands(contents: Contents, end: int) -> Iterator[Item]:
+    """Yield the commands. One that failed long ago and was not run again is no longer open."""
+    for item in contents.commands.values():
+        is_recent = max(item.sources, default=0) >= end - _GIVEN_UP_AFTER
+        yield item if is_recent else replace(item, status=None)
 
 
 def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:

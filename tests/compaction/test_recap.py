@@ -3,62 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
-from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.recap import Item, Mention, Recap, Status, extract
 from compaction.references import references
 from compaction.text_names import message_references
-from compaction.tokens import CharacterCounter, message_tokens
-
-COUNTER = CharacterCounter()
-TESTS = "pytest -q"
-FAILURE = "collected 3\nE  PoolError: timed out\nFAILED tests/test_pool.py"
-LISTING = "class PoolError(Exception): ...\ndef evict_idle(self, max_age): ...\nacquire_timeout = 4096\n"
-
-
-class Transcript:
-    """Builds messages in order, each with its position and turn."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self._turn = 0
-
-    def user(self, text: str) -> Transcript:
-        return self._add(Role.USER, Text(text=text))
-
-    def says(self, text: str) -> Transcript:
-        return self._add(Role.ASSISTANT, Text(text=text))
-
-    def calls(self, name: str, result: str, *, is_error: bool | None = None, **arguments: str) -> Transcript:
-        call_id = f"c{len(self.messages)}"
-        self._add(Role.ASSISTANT, ToolCall(call_id=call_id, name=name, arguments=json.dumps(arguments)))
-        return self._add(Role.TOOL, ToolResult(call_id=call_id, text=result, is_error=is_error))
-
-    def _add(self, role: Role, *parts: Part) -> Transcript:
-        self._turn += role is Role.ASSISTANT
-        message = Message(position=len(self.messages), role=role, parts=parts, turn=self._turn)
-        self.messages.append(replace(message, tokens=message_tokens(message, COUNTER)))
-        return self
-
-
-def recap_of(transcript: Transcript, *, cap: int = 1_000, **options) -> Recap:
-    return extract(transcript.messages, counter=COUNTER, cap_tokens=cap, **options)
-
-
-def worked_session() -> Transcript:
-    return (
-        Transcript()
-        .user("Make the pool evict idle connections, and never touch tests/legacy.py")
-        .calls("Read", LISTING, file_path="src/pool.py")
-        .says("The root cause is that evict_idle ignores max_age. I'll use a monotonic clock instead.")
-        .calls("Edit", "updated", file_path="src/pool.py", old_string="x", new_string="monotonic_now()")
-        .calls("Bash", FAILURE, is_error=True, command=TESTS)
-        .calls("Write", "created", file_path="tests/test_pool.py", content="def test_evicts(): ...")
-        .calls("Bash", "3 passed in 0.42s", is_error=False, command="ruff check")
-    )  # fmt: skip
+from tests.compaction.recaps import COUNTER, Transcript, recap_of, worked_session
 
 
 def test_a_recap_lists_operations_on_files_and_identifiers_in_them() -> None:
@@ -78,42 +29,6 @@ def test_names_used_by_the_assistant_precede_others() -> None:
     assert seen.startswith(" seen: ")
     assert "acquire_timeout" in seen
     assert figures == " figures: 4096"
-
-
-def test_a_recap_keeps_commands_with_outcomes_and_error_lines() -> None:
-    facts = {item.text: item for item in recap_of(worked_session()).facts}
-    assert facts["`pytest -q`"].status is Status.OPEN
-    assert facts["`pytest -q`"].notes == ('failed t4 "FAILED tests/test_pool.py"',)
-    assert facts["`ruff check`"].notes == ('ok t6 "3 passed in 0.42s"',)
-    assert facts["`ruff check`"].status is None
-
-
-def test_a_success_replaces_the_earlier_failure_of_a_command() -> None:
-    transcript = worked_session().calls("Bash", "5 passed", is_error=False, command="pytest -q")
-    facts = [item for item in recap_of(transcript).facts if item.text == "`pytest -q`"]
-    assert [item.notes for item in facts] == [('ok t7 "5 passed"',)]
-
-
-@pytest.mark.parametrize(
-    ("command", "text", "outcome"),
-    [
-        ("pytest -q 2>&1 | tail -5", FAILURE, 'failed t7 "FAILED tests/test_pool.py"'),
-        ("pytest -q | tee log || true", FAILURE, 'failed t7 "FAILED tests/test_pool.py"'),
-        ('echo "a|b"', FAILURE, 'ok t7 "FAILED tests/test_pool.py"'),
-        ("git log | head", "fixed it\n[Command finished with exit code 0]", 'ok t7 "fixed it"'),
-    ],
-)
-def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, text: str, outcome: str) -> None:
-    recap = recap_of(worked_session().calls("Bash", text, is_error=False, command=command))
-    assert recap.facts[-1].notes == (outcome,)
-
-
-def test_runs_that_show_more_or_less_of_the_output_are_one_command() -> None:
-    transcript = worked_session()
-    for shown in ("2>&1 | tail -40", "2>&1 | head -n 5", "2>&1"):
-        transcript.calls("Bash", "5 passed", is_error=False, command=f"{TESTS} {shown}")
-    facts = [(item.text, item.notes) for item in recap_of(transcript).facts[1:]]
-    assert facts == [("`pytest -q`", ('ok t9 "5 passed"',))]
 
 
 def test_a_recap_keeps_decisions_verbatim() -> None:
