@@ -66,7 +66,7 @@ _SIGNS = {
     "terraform": (r"^│ Error: ",),
     "elixir": (r"^ *\*\* \(\w[\w.]*(?:Error|EXIT|exit)\w*[\) ]",),
     "pip": (r"^ERROR: (?:Could not|No matching|Cannot|Failed|Command errored|pip's)",),
-    "mise": (r"^\[[\w:.-]+\] ERROR task failed",),
+    "mise": (r"^\[[\w:.-]+\] ERROR task failed", r"^mise ERROR "),
     "linters": (r"^Found [1-9]\d* errors?\b",),
     "node": (r"^Uncaught \w*Error\b", r"^Error: ", r"^Error \[ERR_"),
 }

@@ -16,11 +16,11 @@ from compaction.tools import Action
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
-#: Lines that agents add to the output of a command: its status, its process, the working folder.
+#: Lines that agents add to the output of a command: its status, its process, the working folder, the prompt.
 _ADDED = re.compile(
     r"<|\[?Command (?:finished|exited) with |\(no output\)|Shell cwd was reset to |\[Jupyter current working "
     r"|\[Python Interpreter: |(?:Exit Code|Process Group PGID|Background PIDs|Signal|Stderr): "
-    r"|[\w ]+: \((?:none|empty)\)$"
+    r"|[\w ]+: \((?:none|empty|root)\)$|\w+@[\w.-]+:\S* ?[#$]$"
 )
 #: The end of a command that only limits or redirects its output.
 _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")

@@ -28,7 +28,11 @@ def test_a_success_replaces_the_earlier_failure_of_a_command() -> None:
         ("pytest -q 2>&1 | tail -5", FAILURE, 'failed t7 "FAILED tests/test_pool.py"'),
         ("pytest -q | tee log || true", FAILURE, 'failed t7 "FAILED tests/test_pool.py"'),
         ('echo "a|b"', FAILURE, 'ok t7 "FAILED tests/test_pool.py"'),
-        ("git log | head", "fixed it\n[Command finished with exit code 0]", 'ok t7 "fixed it"'),
+        (
+            "git log | head",
+            "fixed it\n[Command finished with exit code 0]\nroot@box:/src #",
+            'ok t7 "fixed it"',
+        ),
     ],
 )
 def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, text: str, outcome: str) -> None:
