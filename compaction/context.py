@@ -19,11 +19,12 @@ from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import open_start
 from compaction.layout import Layout
-from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResult
+from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
 from compaction.references import references
+from compaction.requests import latest_request
 from compaction.settings import StrategySettings, ToolRule
 from compaction.text_names import message_references
 from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
@@ -148,8 +149,7 @@ class Context:
     @cached_property
     def latest_request(self) -> int:
         """The position of the latest user request, or -1 if none is shown. No step evicts it."""
-        requests = (entry.first for entry in reversed(self.start.entries) if is_request(entry))
-        return next(requests, -1)
+        return latest_request(self.start.entries)
 
     @cached_property
     def protected(self) -> frozenset[int]:
@@ -286,12 +286,6 @@ class Context:
             tokens_before=before,
             tokens_after=after,
         )
-
-
-def is_request(entry: Entry) -> bool:
-    """Whether a user wrote the message. Tool results and generated replacements are not requests."""
-    message = entry.message
-    return message.role is Role.USER and not message.tool_results and not entry.is_generated
 
 
 def _length(part: Part) -> int:

@@ -16,6 +16,7 @@ from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
+from compaction.requests import own_words
 from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of
 from compaction.tokens import TokenCounter
@@ -37,10 +38,6 @@ _UNDECIDED = re.compile(
 _UNFINISHED = re.compile(r"\?$|\b(?:because|that|is|are|was|likely|line \d+) ?:$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
-
-#: What agents insert before the user's own words: reminders, and the output of commands that the user ran.
-_INSERTED = re.compile(r"\s*<(system-reminder|local-command-\w+)>.*?</\1>", re.DOTALL)
-_INTERRUPTED = "[Request interrupted"
 
 _VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
 _UNKNOWN = Action(kind=Kind.OTHER)
@@ -127,8 +124,8 @@ class Contents:
         return {**self.decisions, **dict(reversed(newest.items()))}.values()
 
     def _observe_request(self, text: str, message: Message) -> None:
-        words = " ".join(_own_words(text).split())
-        if words and not words.startswith(_INTERRUPTED):
+        words = " ".join(own_words(text).split())
+        if words:
             key = f"user t{message.turn}: {words}"
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
             self._open.append(key)
@@ -196,14 +193,6 @@ class Contents:
                 current = name
             elif current and not current.endswith(name):
                 self.home.setdefault(name, current)
-
-
-def _own_words(text: str) -> str:
-    """Return a user's text without what the agent inserted before it."""
-    start = 0
-    while found := _INSERTED.match(text, start):
-        start = found.end()
-    return text[start:]
 
 
 @once_per_text(1 << 13)

@@ -111,6 +111,19 @@ def test_the_latest_request_survives_a_long_tool_loop(preset: str) -> None:
         assert messages[3] in made.view.messages, budget
 
 
+@pytest.mark.parametrize(
+    "inserted",
+    ["[Request interrupted by user]", "<local-command-stdout>Bye!</local-command-stdout>"],
+)
+def test_text_that_the_agent_inserted_is_not_the_latest_request(inserted: str) -> None:
+    loop = [
+        item for n in range(20) for item in (call(f"x{n}", "ls"), result(f"x{n}", lines(20, word=f"s{n}")))
+    ]
+    messages = parse([system(), user("Task A."), assistant("Done."), user("Task B."), user(inserted), *loop])
+    for budget in (4_000, 400):
+        assert messages[3] in planned(apply((), messages), budget).view.messages
+
+
 @pytest.mark.slow
 @given(
     roles=st.lists(st.sampled_from(["ask", "answer", "tools"]), min_size=1, max_size=25),

@@ -1,0 +1,44 @@
+"""Find the requests of the user, apart from what agents insert into user messages.
+
+Agents insert reminders, the output of commands that the user ran, and notes about interruptions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compaction.entries import Entry
+from compaction.messages import Message, Role, Text
+
+_INSERTED = re.compile(r"\s*<(system-reminder|local-command-\w+)>.*?</\1>", re.DOTALL)
+_INTERRUPTED = "[Request interrupted"
+
+
+def own_words(text: str) -> str:
+    """Return a user's text without what an agent inserted before it, or "" if there is nothing else."""
+    start = 0
+    while found := _INSERTED.match(text, start):
+        start = found.end()
+    rest = text[start:] if start else text
+    return "" if rest.isspace() or rest.lstrip().startswith(_INTERRUPTED) else rest
+
+
+def latest_request(entries: Sequence[Entry]) -> int:
+    """Return the position of the latest request that the entries show, or -1 if there is none.
+
+    Text that the agent inserted only counts if no message contains a request of the user.
+    """
+    latest = -1
+    for entry in reversed(entries):
+        message = entry.message
+        if message.role is not Role.USER or message.tool_results or entry.is_generated:
+            continue
+        if not _is_inserted(message):
+            return entry.first
+        latest = max(latest, entry.first)
+    return latest
+
+
+def _is_inserted(message: Message) -> bool:
+    return all(isinstance(part, Text) and not own_words(part.text) for part in message.parts)
