@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from detect_secrets.filters.heuristic import (
-    is_not_alphanumeric_string,
-    is_prefixed_with_dollar_sign,
-    is_sequential_string,
-    is_templated_secret,
-)
+from string import ascii_uppercase, digits
 
 #: Minimum length of a value that looks random (characters).
 SHORTEST_RANDOM = 12
@@ -42,6 +36,17 @@ _EXAMPLE = re.compile(
 _FIXTURE = re.compile(
     r"passw|secret|token|test|admin|root|user|guest|demo|foo|bar|baz|abc|123|qwerty|default|local|hunter2|pass\b|pwd",
     re.IGNORECASE,
+)
+
+#: Sequences, in capitals, of which placeholders are a part.
+_SEQUENCES = "\n".join(
+    (
+        f"{ascii_uppercase}{ascii_uppercase}{digits}+/",
+        f"{digits}{ascii_uppercase}{ascii_uppercase}+/",
+        f"{digits}{ascii_uppercase}" * 2,
+        f"{digits}ABCDEFABCDEF" * 2,
+        f"{ascii_uppercase}=/",
+    )
 )
 
 _CODE = re.compile(r"[(){}\[\]<>$]|->|::|^[./~]|^--|^(?:https?|file):")
@@ -96,11 +101,4 @@ def is_mixed(value: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    return (
-        is_example(value)
-        or _CODE.search(value) is not None
-        or is_templated_secret(value)
-        or is_prefixed_with_dollar_sign(value)
-        or is_sequential_string(value)
-        or is_not_alphanumeric_string(value)
-    )
+    return is_example(value) or _CODE.search(value) is not None or value.upper() in _SEQUENCES

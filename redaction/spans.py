@@ -49,14 +49,14 @@ class Rule:
     find: Callable[[str], Iterable[Span]]
 
 
-def compiled(pattern: str, flags: int = 0) -> Any:
+def compiled(pattern: str) -> Any:
     """Compile a pattern with RE2, or with `re` if it uses look-around."""
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(("(?i)" if flags & re.IGNORECASE else "") + pattern, options)
+        return re2.compile(pattern, options)
     except re2.error:
-        return re.compile(pattern, flags & re.IGNORECASE)
+        return re.compile(pattern)
 
 
 def tokens(

@@ -116,3 +116,11 @@ def test_the_same_secret_has_the_same_placeholder_within_a_key_only() -> None:
     one, two = redact(f"a {secret}", redaction=KEY)[0], redact(f"b={secret};", redaction=KEY)[0]
     assert one[2:] == two[2:-1]
     assert redact(f"a {secret}", redaction=Redaction(key=b"another key"))[0] != one
+
+
+def test_a_token_with_deeply_nested_claims_is_redacted() -> None:
+    parts = ('{"alg":"HS256"}', '{"a":' * 5_000 + "1" + "}" * 5_000)
+    token = ".".join(base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts)
+    text, findings = redact(f"{token}.{random_text('signature', 43)}", redaction=KEY)
+    assert findings == (Finding(kind="jwt", count=1),)
+    assert text.startswith("[redacted:jwt:")
