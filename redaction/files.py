@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from redaction.shape import is_mixed, is_typed_secret, looks_like_password, looks_random
@@ -182,15 +182,19 @@ _ENCODED_HEAD = 52
 
 
 def file_rules() -> Iterator[Rule]:
-    for setting in SETTINGS:
-        yield Rule(kind=setting.kind, anchor=setting.anchor, find=finder(setting))
+    yield from setting_rules(SETTINGS)
     yield Rule(kind="session-cookie", anchor=_COOKIES_ANCHOR, find=_cookies)
     yield Rule(kind="session-cookie", anchor=r"\\t(?:TRUE|FALSE)\\t", find=_cookie_lines)
     yield Rule(kind="private-key", anchor=_ENCODED_ANCHOR, find=_encoded_keys)
     yield Rule(kind="kubernetes-secret", anchor=r"kind: *[\\\"']*Secret", find=_kubernetes_secrets)
 
 
-def finder(setting: Setting) -> Callable[[str], Iterator[Span]]:
+def setting_rules(settings: Iterable[Setting]) -> Iterator[Rule]:
+    for setting in settings:
+        yield Rule(kind=setting.kind, anchor=setting.anchor, find=_finder(setting))
+
+
+def _finder(setting: Setting) -> Callable[[str], Iterator[Span]]:
     regex = compiled(setting.pattern)
 
     def find(text: str) -> Iterator[Span]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from redaction.files import Setting, finder, is_encoded_secret, is_password
+from redaction.files import Setting, is_encoded_secret, is_password, setting_rules
 from redaction.shape import is_example, is_mixed, looks_like_password, looks_random
 from redaction.spans import Rule, Span, compiled
 
@@ -153,8 +153,7 @@ _SECRET_ANCHOR = rf"kind\\+\"{_S}:{_S}\\+\"Secret\\"
 
 
 def tool_rules() -> Iterator[Rule]:
-    for setting in SETTINGS:
-        yield Rule(kind=setting.kind, anchor=setting.anchor, find=finder(setting))
+    yield from setting_rules(SETTINGS)
     yield Rule(kind="kubernetes-secret", anchor=_SECRET_ANCHOR, find=_kubernetes_secrets)
 
 
