@@ -18,6 +18,7 @@ from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
 from compaction.outcomes import exit_code
 from compaction.references import short_forms
+from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
 from compaction.text_names import counted_names
 from compaction.tokens import TokenCounter
@@ -206,8 +207,7 @@ def _listed(names: Collection[str], notes: Mapping[str, str] | None = None) -> s
 
 def _plain(text: str, limit: int) -> str:
     """Sanitize content for a generated line: no brackets, no line breaks, at most `limit` characters."""
-    clean = " ".join(_NOT_PLAIN.sub(" ", text).split())
-    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+    return shortened(" ".join(_NOT_PLAIN.sub(" ", text).split()), limit)
 
 
 def clip(text: str, *, cap: int, head_share: float, handle: str, counter: TokenCounter) -> str:

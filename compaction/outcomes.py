@@ -55,12 +55,12 @@ def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "")
     if code:
         return True
     succeeded = code == 0 or result.is_error is False
-    if shows_file or (succeeded and not hides_failures(command)):
+    if shows_file or (succeeded and not _hides_failures(command)):
         return False
     return _looks_failed(result.text)
 
 
-def hides_failures(command: str) -> bool:
+def _hides_failures(command: str) -> bool:
     """Whether a shell command can succeed although its first program failed: `a | b` and `a || b`."""
     return "|" in command and "|" in _QUOTED.sub("", command[:MAX_LENGTH])
 

@@ -12,6 +12,7 @@ from compaction.messages import Message, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.values import Item, Status
 from compaction.references import contains_handle
+from compaction.shortening import shortened
 from compaction.tools import Action
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
@@ -37,7 +38,7 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     line = _key_line(result.text, failed)
     outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
-        text=f"`{_clip(_subject(action.command), _MAX_COMMAND)}`",
+        text=f"`{shortened(_subject(action.command), _MAX_COMMAND)}`",
         notes=(outcome,),
         status=Status.OPEN if failed else None,
         sources=(message.position,),
@@ -63,9 +64,5 @@ def _key_line(text: str, failed: bool) -> str:
             continue
         last = last or line
         if not failed or _ERROR_LINE.search(line):
-            return _clip(line, _MAX_LINE)
-    return _clip(last, _MAX_LINE)
-
-
-def _clip(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
+            return shortened(line, _MAX_LINE)
+    return shortened(last, _MAX_LINE)

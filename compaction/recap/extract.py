@@ -16,6 +16,7 @@ from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, 
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
+from compaction.shortening import shortened
 from compaction.tokens import TokenCounter, name_sizes
 
 #: Shares of the cap for the other sections; entities take the rest.
@@ -186,7 +187,7 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
     size = max((len(item.text) for item in items), default=0)
     while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
         size = size * 3 // 4
-    clipped = [replace(item, text=_clip(item.text, max(size, _MIN_REQUEST))) for item in items]
+    clipped = [replace(item, text=shortened(item.text, max(size, _MIN_REQUEST))) for item in items]
     return _newest(clipped, cap_tokens * 3 // 2, counter)
 
 
@@ -203,7 +204,3 @@ def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tu
 
 def _recency(item: Item) -> int:
     return max(item.sources, default=0) + (_OPEN_BONUS if item.status is Status.OPEN else 0)
-
-
-def _clip(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from compaction.recap.values import Item
+from compaction.shortening import shortened
 from compaction.tokens import TokenCounter
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -43,7 +44,7 @@ def statements(text: str) -> Iterator[str]:
             and not line.endswith(":")
             and (_FACT.search(line) or _COMMITMENT.search(line))
         ):
-            yield line if len(line) <= _LENGTH_MAX else line[: _LENGTH_MAX - 1] + "…"
+            yield shortened(line, _LENGTH_MAX)
 
 
 def choose(items: Iterable[Item], *, shown: str, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:

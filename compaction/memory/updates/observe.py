@@ -15,6 +15,7 @@ from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.references import contains_handle
+from compaction.shortening import shortened
 from compaction.tools import Kind, action_of
 
 #: Number of turns after which the weight of a file is halved.
@@ -156,14 +157,14 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
             del state.files[known]
         yield Observation(turn=call.turn, missing=path)
     if changes := state_changes(call.command):
-        change = _clip(changes[-1], _CHARACTERS["command"])
+        change = shortened(changes[-1], _CHARACTERS["command"])
         state.state.pop(change, None)
         state.state[change] = _observed(change, call.turn, call.position)
 
 
 def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> Iterator[Observation]:
     """Process a test run: failing tests become blockers, passing tests are no longer blockers."""
-    command = _clip(run.command, _CHARACTERS["command"])
+    command = shortened(run.command, _CHARACTERS["command"])
     for test, failure in list(state.failing.items()):
         if run.settles(test, failure.group):
             del state.failing[test]
@@ -174,7 +175,7 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
     failing = run.failing or ({} if run.passed else {run.command: _error_line(text)})
     for test, why in failing.items():
         known = state.failing.pop(test, None)
-        text = _clip(why, _CHARACTERS["line"]) or (known.text if known else "")
+        text = shortened(why, _CHARACTERS["line"]) or (known.text if known else "")
         state.failing[test] = _observed(text, call.turn, call.position, group=run.command)
     key = f"tests {run.runner}"
     state.state.pop(key, None)
@@ -184,7 +185,7 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
 
 def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: bool) -> None:
     """Process any other command: a failure is an open error until the command succeeds."""
-    command = _clip(" ".join(call.command.split()), _CHARACTERS["command"])
+    command = shortened(" ".join(call.command.split()), _CHARACTERS["command"])
     known = state.errors.pop(command, None)
     if not failed:
         state.tried.pop(command, None)
@@ -199,12 +200,8 @@ def _error_line(text: str) -> str:
     lines = [line.strip() for line in text[-_WINDOW:].splitlines() if _LETTERS.search(line)]
     lines = [line for line in lines if not line.startswith("<") and not contains_handle(line)]
     errors = [line for line in lines if _ERROR_LINE.search(line)]
-    return _clip((errors or lines)[-1], _CHARACTERS["line"]) if lines else ""
+    return shortened((errors or lines)[-1], _CHARACTERS["line"]) if lines else ""
 
 
 def _observed(text: str, turn: int, position: int, group: str = "") -> Remembered:
     return Remembered(text=text, turn=turn, position=position, group=group)
-
-
-def _clip(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"

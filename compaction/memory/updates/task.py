@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from compaction.shortening import shortened
+
 #: Maximum characters of a task.
 _LONGEST = 240
 #: Longer messages are pasted data unless they are the first one (characters).
@@ -58,7 +60,7 @@ def task_of(text: str) -> str:
     if not lines:
         return ""
     line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return shortened(line, _LONGEST)
 
 
 def replaces_task(text: str, *, is_finished: bool) -> bool:
