@@ -14,6 +14,8 @@ from celery.worker import state
 from contextapp.process_memory import freeze_loaded, return_freed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
+# Django's checks would load the pages and the API, which the tasks do not need: 30 MB.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("contextapp")
 app.config_from_object("django.conf:settings", namespace="CELERY")

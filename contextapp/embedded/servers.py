@@ -56,12 +56,7 @@ def worker() -> Program:
         name="The worker",
         command=(*WORKER, f"--processes={processes}"),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
-        # Skip Django's checks: they would load the pages and the API, which the tasks do not need.
-        environment={
-            "PYTHONWARNINGS": "ignore:You're running the worker",
-            "CELERY_SKIP_CHECKS": "1",
-            **RETURN_MEMORY,
-        },
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker", **RETURN_MEMORY},
         is_ready=lambda: True,
         stop_seconds=20,
         # Agents wait for the web server, not for the worker.
