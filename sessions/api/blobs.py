@@ -21,8 +21,9 @@ _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters
 
 class Blob(Endpoint):
     @operation(
-        operation_id="blobs_get",
-        summary="Retrieve removed content by its handle",
+        "blobs_get",
+        "Retrieve removed content by its handle",
+        serializers.Content,
         parameters=[
             int_parameter("offset", "Index of the first line (or character) to return. Defaults to 0."),
             int_parameter("limit", "Number of lines (or characters) to return. Defaults to all.", minimum=1),
@@ -37,7 +38,6 @@ class Blob(Endpoint):
             ),
             int_parameter("context", "With `grep`: lines of context around each match, 0 to 20.", maximum=20),
         ],
-        responses={200: serializers.Content},
     )
     def get(self, call: ApiCall, session_id: str, handle: str) -> HttpResponse:
         """Returns the original of content that a compaction clipped, collapsed or offloaded. The prompt

@@ -14,10 +14,7 @@ from sessions.models import Comment
 
 class Comments(Endpoint):
     @operation(
-        operation_id="comments_list",
-        summary="List the comments on a session",
-        parameters=paging(),
-        responses={200: serializers.CommentPage},
+        "comments_list", "List the comments on a session", serializers.CommentPage, parameters=paging()
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the comments that members wrote on turns in the dashboard, oldest first."""

@@ -36,8 +36,8 @@ JSON_LINES = "application/x-ndjson"
 
 class Compact(Endpoint):
     @operation(
-        operation_id="compact",
-        summary="Compact a session",
+        "compact",
+        "Compact a session",
         request=serializers.CompactRequest,
         responses={200: serializers.CompactionDetail, 202: serializers.CompactionDetail},
         errors=(409,),
@@ -111,10 +111,10 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 class Compactions(Endpoint):
     @operation(
-        operation_id="compactions_list",
-        summary="List the compactions of a session",
+        "compactions_list",
+        "List the compactions of a session",
+        serializers.CompactionPage,
         parameters=paging(),
-        responses={200: serializers.CompactionPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the records of a session's compactions, newest first, including those without effect."""
@@ -128,8 +128,8 @@ class Compactions(Endpoint):
         )
 
     @operation(
-        operation_id="compactions_record",
-        summary="Record a provider's summary",
+        "compactions_record",
+        "Record a provider's summary",
         request=serializers.ProviderSummary,
         responses={201: serializers.CompactionDetail},
         errors=(409,),
@@ -152,8 +152,8 @@ class Compactions(Endpoint):
 
 class CompactionsExport(Endpoint):
     @operation(
-        operation_id="compactions_export",
-        summary="Export the compactions of a session",
+        "compactions_export",
+        "Export the compactions of a session",
         responses={(200, JSON_LINES): serializers.ExportedCompaction},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
@@ -164,11 +164,7 @@ class CompactionsExport(Endpoint):
 
 
 class CompactionView(Endpoint):
-    @operation(
-        operation_id="compactions_get",
-        summary="Retrieve a compaction",
-        responses={200: serializers.CompactionDetail},
-    )
+    @operation("compactions_get", "Retrieve a compaction", serializers.CompactionDetail)
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Returns one compaction with its edits and its recap."""
         session = session_or_404(call, session_id)
@@ -176,12 +172,7 @@ class CompactionView(Endpoint):
 
 
 class Revert(Endpoint):
-    @operation(
-        operation_id="compactions_revert",
-        summary="Revert a compaction",
-        responses={200: serializers.CompactionDetail},
-        errors=(409,),
-    )
+    @operation("compactions_revert", "Revert a compaction", serializers.CompactionDetail, errors=(409,))
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Removes the edits of an applied compaction from the prompt. Later compactions stay applied, and the
         record of the reverted one is kept with state `reverted`."""

@@ -129,7 +129,7 @@ class Endpoint(APIView):
             raise NotAllowed("missing_scope", f"The API key lacks the scope `{scope}`.")
         if "\0" in request.path:
             raise NotFound("URLs must not contain NUL characters.")
-        _refuse_unknown(request, handler.query_names)
+        _refuse_unknown(request, getattr(handler, "query_names", ()))
         response: HttpResponse = handler(ApiCall(request, principal), **kwargs)
         return response
 

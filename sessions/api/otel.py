@@ -19,7 +19,7 @@ from accounts.models import Scope
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, body_of
 from sessions.api.errors import InvalidRequest, sentence
-from sessions.api.schema import ERROR_TEXTS, operation
+from sessions.api.schema import ERROR_TEXTS
 from sessions.api.serializers.otel import (
     ExportResult,
     LogsExport,
@@ -86,7 +86,6 @@ class _Export(Endpoint):
         response["Content-Type"] = encoding
         return response
 
-    @operation()
     def post(self, call: ApiCall) -> HttpResponse:
         encoding = _encoding(call.request)
         try:

@@ -18,21 +18,13 @@ from sessions.services.sessions.pins import message_pin
 class Pin(Endpoint):
     scopes: ClassVar = {"PUT": Scope.PUSH, "DELETE": Scope.PUSH}
 
-    @operation(
-        operation_id="pins_put",
-        summary="Pin a message",
-        responses={200: serializers.Pinned},
-    )
+    @operation("pins_put", "Pin a message", serializers.Pinned)
     def put(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
         """Pins a message: later compactions leave it and the rest of its tool group unchanged. Edits by
         earlier compactions stay; revert the compaction to restore the message."""
         return self._set(call, session_id, position, pinned=True)
 
-    @operation(
-        operation_id="pins_delete",
-        summary="Unpin a message",
-        responses={200: serializers.Pinned},
-    )
+    @operation("pins_delete", "Unpin a message", serializers.Pinned)
     def delete(self, call: ApiCall, session_id: str, position: int) -> HttpResponse:
         """Unpins a message: later compactions may edit it again."""
         return self._set(call, session_id, position, pinned=False)

@@ -35,8 +35,8 @@ class Prompt(Endpoint):
     checks_key_itself = ("GET",)
 
     @operation(
-        operation_id="prompt_get",
-        summary="Fetch the prompt",
+        "prompt_get",
+        "Fetch the prompt",
         parameters=[
             format_parameter("Format of the returned messages. Defaults to the session's format."),
             int_parameter(

@@ -21,10 +21,10 @@ from sessions.store.rawjson import raw_elements
 
 class PromptCompaction(Endpoint):
     @operation(
-        operation_id="prompts_compact",
-        summary="Compact a prompt",
+        "prompts_compact",
+        "Compact a prompt",
+        serializers.CompactedPrompt,
         request=serializers.PromptCompactRequest,
-        responses={200: serializers.CompactedPrompt},
         errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:

@@ -18,10 +18,10 @@ _OPEN = "A compaction of this session is in progress. Try again when it has fini
 
 class RecapEdit(Endpoint):
     @operation(
-        operation_id="recap_edit",
-        summary="Edit the recap of a compaction",
+        "recap_edit",
+        "Edit the recap of a compaction",
+        serializers.CompactionDetail,
         request=serializers.RecapText,
-        responses={200: serializers.CompactionDetail},
         errors=(409, 413, 422),
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:

@@ -60,14 +60,14 @@ class Reconcile(Endpoint):
     checks_key_itself = ("POST",)
 
     @operation(
-        operation_id="sessions_reconcile",
-        summary="Reconcile a session",
+        "sessions_reconcile",
+        "Reconcile a session",
+        serializers.ReconciledPrompt,
         parameters=[
             format_parameter("Format of the prompt's messages. Defaults to the session's format."),
             idempotency_parameter("Retrying with the same key and body stores nothing."),
         ],
         request=serializers.HistorySent,
-        responses={200: serializers.ReconciledPrompt},
         errors=(413, 422),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:

@@ -74,26 +74,36 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 def operation(
+    operation_id: str,
+    summary: str,
+    returns: Any = None,
     *,
     parameters: Sequence[OpenApiParameter] = (),
     request: Any = None,
     responses: Mapping[Any, Any] = MappingProxyType({}),
     errors: Sequence[int] = (),
-    **options: Any,
 ) -> Callable[[Handler], Handler]:
     """Describe an endpoint's method in the schema. Requests with other query parameters are rejected.
 
-    `errors` are the error statuses besides those of every endpoint and those of every body.
+    `returns` is the body of the response with status 200, `responses` are others. `errors` are the error
+    statuses besides those of every endpoint and those of every body.
     """
     of_body = () if request is None else (415,)
     statuses = sorted({*_ALWAYS, *of_body, *errors})
-    failures = {status: OpenApiResponse(Error, description=ERROR_TEXTS[status]) for status in statuses}
+    described = {200: returns} if returns is not None else {}
+    described |= responses
+    described |= {status: OpenApiResponse(Error, description=ERROR_TEXTS[status]) for status in statuses}
 
     def describe(handler: Handler) -> Handler:
         query = frozenset(each.name for each in parameters if each.location == OpenApiParameter.QUERY)
         handler.query_names = query  # type: ignore[attr-defined]  # functions take attributes
-        schema = {"request": request, "responses": {**responses, **failures}, **options}
-        return extend_schema(parameters=list(parameters), **schema)(handler)
+        return extend_schema(
+            operation_id=operation_id,
+            summary=summary,
+            parameters=list(parameters),
+            request=request,
+            responses=described,
+        )(handler)
 
     return describe
 

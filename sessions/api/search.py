@@ -28,8 +28,9 @@ _Q = (
 
 class ProjectSearch(Endpoint):
     @operation(
-        operation_id="search_project",
-        summary="Search all sessions",
+        "search_project",
+        "Search all sessions",
+        serializers.ProjectSearchPage,
         parameters=[
             OpenApiParameter(
                 "q",
@@ -40,7 +41,6 @@ class ProjectSearch(Endpoint):
             ),
             *paging(default=20, maximum=100),
         ],
-        responses={200: serializers.ProjectSearchPage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Searches the messages of all sessions of the project, including those removed from prompts, and
@@ -51,13 +51,13 @@ class ProjectSearch(Endpoint):
 
 class SessionSearch(Endpoint):
     @operation(
-        operation_id="search",
-        summary="Search a session",
+        "search",
+        "Search a session",
+        serializers.SearchPage,
         parameters=[
             OpenApiParameter("q", {"type": "string", "minLength": 1}, required=True, description=f"{_Q}."),
             *paging(default=20, maximum=100),
         ],
-        responses={200: serializers.SearchPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Searches the messages of the session, including those removed from the prompt, and returns the best

@@ -14,11 +14,7 @@ from sessions.selectors.session_export import session_jsonl
 
 
 class SessionExport(Endpoint):
-    @operation(
-        operation_id="sessions_export",
-        summary="Export a session",
-        responses={(200, JSON_LINES): serializers.ExportedLine},
-    )
+    @operation("sessions_export", "Export a session", responses={(200, JSON_LINES): serializers.ExportedLine})
     def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
         """Streams the session as JSON Lines: its facts, system prompts and tools, turns, messages and
         comments. `POST imports/` imports it again, also in another project or instance. Compactions and the

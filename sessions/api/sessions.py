@@ -99,12 +99,7 @@ _FILTERS = [
 
 
 class Sessions(Endpoint):
-    @operation(
-        operation_id="sessions_list",
-        summary="List sessions",
-        parameters=_FILTERS,
-        responses={200: serializers.SessionPage},
-    )
+    @operation("sessions_list", "List sessions", serializers.SessionPage, parameters=_FILTERS)
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the project's sessions, most recently active first."""
         limit = limit_param(call)
@@ -116,8 +111,8 @@ class Sessions(Endpoint):
         )
 
     @operation(
-        operation_id="sessions_create",
-        summary="Create a session",
+        "sessions_create",
+        "Create a session",
         request=serializers.SessionCreate,
         responses={201: serializers.SessionCreated, 200: serializers.SessionCreated},
         errors=(409, 413),
@@ -161,20 +156,16 @@ class Sessions(Endpoint):
 
 
 class SessionView(Endpoint):
-    @operation(
-        operation_id="sessions_get",
-        summary="Retrieve a session",
-        responses={200: serializers.Session},
-    )
+    @operation("sessions_get", "Retrieve a session", serializers.Session)
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """`session_id` is the session's `id` or its `external_id`."""
         return json_response(session_json(session_or_404(call, session_id)))
 
     @operation(
-        operation_id="sessions_change",
-        summary="Change a session",
+        "sessions_change",
+        "Change a session",
+        serializers.Session,
         request=serializers.SessionChange,
-        responses={200: serializers.Session},
         errors=(413,),
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
@@ -190,11 +181,7 @@ class SessionView(Endpoint):
             session_label(session=session, title=data.get("title"), tags=data.get("tags"), actor=call.actor)
         return json_response(session_json(session_or_404(call, session_id)))
 
-    @operation(
-        operation_id="sessions_delete",
-        summary="Delete a session",
-        responses={204: None},
-    )
+    @operation("sessions_delete", "Delete a session", responses={204: None})
     def delete(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Permanently deletes the session and all content that no other session uses."""
         session = session_or_404(call, session_id)

@@ -20,10 +20,10 @@ from sessions.services.agent_tools import TOOLS, ToolError
 
 class Tools(Endpoint):
     @operation(
-        operation_id="tools_list",
-        summary="List agent tools",
+        "tools_list",
+        "List agent tools",
+        serializers.Tools,
         parameters=[format_parameter(f"Format of the definitions. Defaults to `{dialects.DEFAULT}`.")],
-        responses={200: serializers.Tools},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the definitions of tools to add to the model's tools. Pass the model's calls to them to
@@ -34,12 +34,7 @@ class Tools(Endpoint):
 
 
 class ToolCalls(Endpoint):
-    @operation(
-        operation_id="tool_calls",
-        summary="Call an agent tool",
-        request=serializers.ToolCall,
-        responses={200: serializers.ToolResult},
-    )
+    @operation("tool_calls", "Call an agent tool", serializers.ToolResult, request=serializers.ToolCall)
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Runs a tool that the model called and returns the result for the model. Errors that the model can
         fix are returned with `is_error`. Tools that return content also require the scope `read`."""

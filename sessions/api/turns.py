@@ -45,13 +45,13 @@ class Turns(Endpoint):
     checks_key_itself = ("GET", "POST")
 
     @operation(
-        operation_id="turns_list",
-        summary="List turns",
+        "turns_list",
+        "List turns",
+        serializers.TurnPage,
         parameters=[
             int_parameter("last", "Return only the newest turns, 1 to 200.", minimum=1, maximum=200),
             *paging(),
         ],
-        responses={200: serializers.TurnPage},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns turns with their messages as pushed (with secrets redacted), oldest first."""
@@ -80,8 +80,8 @@ class Turns(Endpoint):
         )
 
     @operation(
-        operation_id="turns_push",
-        summary="Push a turn",
+        "turns_push",
+        "Push a turn",
         parameters=[
             idempotency_parameter(
                 "Retrying with the same key and body returns the original response with the header "

@@ -29,8 +29,9 @@ _FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 
 class Usage(Endpoint):
     @operation(
-        operation_id="usage_get",
-        summary="Retrieve usage",
+        "usage_get",
+        "Retrieve usage",
+        serializers.Usage,
         parameters=[
             OpenApiParameter(
                 "from", date, description=f"First day. Defaults to {_DEFAULT_DAYS - 1} days before `to`."
@@ -48,7 +49,6 @@ class Usage(Endpoint):
                 "several tags counts towards each of them.",
             ),
         ],
-        responses={200: serializers.Usage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns turns, billed tokens and cost of the project, in total and by group."""

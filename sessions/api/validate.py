@@ -15,10 +15,10 @@ from sessions.api.schema import operation
 
 class Validate(Endpoint):
     @operation(
-        operation_id="prompts_validate",
-        summary="Validate a prompt",
+        "prompts_validate",
+        "Validate a prompt",
+        serializers.ValidationResult,
         request=serializers.ValidateRequest,
-        responses={200: serializers.ValidationResult},
         errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:

@@ -22,18 +22,14 @@ _MAX_DELIVERIES = 20
 class Webhooks(Endpoint):
     scopes: ClassVar = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
 
-    @operation(
-        operation_id="webhooks_list",
-        summary="List webhooks",
-        responses={200: serializers.WebhookList},
-    )
+    @operation("webhooks_list", "List webhooks", serializers.WebhookList)
     def get(self, call: ApiCall) -> HttpResponse:
         rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
         return json_response({"data": [_webhook_json(row) for row in rows]})
 
     @operation(
-        operation_id="webhooks_create",
-        summary="Create a webhook",
+        "webhooks_create",
+        "Create a webhook",
         request=serializers.WebhookCreate,
         responses={201: serializers.WebhookCreated},
         errors=(413,),
@@ -61,20 +57,16 @@ class Webhooks(Endpoint):
 class WebhookView(Endpoint):
     scopes: ClassVar = {"GET": Scope.ADMIN, "PATCH": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
-    @operation(
-        operation_id="webhooks_get",
-        summary="Retrieve a webhook",
-        responses={200: serializers.WebhookDetail},
-    )
+    @operation("webhooks_get", "Retrieve a webhook", serializers.WebhookDetail)
     def get(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Returns the webhook with its 20 most recent deliveries."""
         return json_response(_detail_json(_webhook_or_404(call, webhook_id)))
 
     @operation(
-        operation_id="webhooks_change",
-        summary="Update a webhook",
+        "webhooks_change",
+        "Update a webhook",
+        serializers.WebhookDetail,
         request=serializers.WebhookChange,
-        responses={200: serializers.WebhookDetail},
         errors=(413,),
     )
     def patch(self, call: ApiCall, webhook_id: str) -> HttpResponse:
@@ -92,11 +84,7 @@ class WebhookView(Endpoint):
             raise InvalidField("url", about("url", error)) from None
         return json_response(_detail_json(webhook))
 
-    @operation(
-        operation_id="webhooks_delete",
-        summary="Delete a webhook",
-        responses={204: None},
-    )
+    @operation("webhooks_delete", "Delete a webhook", responses={204: None})
     def delete(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Deletes the webhook and its pending deliveries."""
         webhook_delete(webhook=_webhook_or_404(call, webhook_id), actor=call.actor)

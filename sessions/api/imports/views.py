@@ -31,12 +31,7 @@ _SHOWN_SESSIONS = 100
 
 
 class Imports(Endpoint):
-    @operation(
-        operation_id="imports_list",
-        summary="List imports",
-        parameters=paging(),
-        responses={200: serializers.ImportJobList},
-    )
+    @operation("imports_list", "List imports", serializers.ImportJobList, parameters=paging())
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns imports over the API and in the dashboard, newest first. An import is listed for 30 days
         after it ended."""
@@ -47,8 +42,8 @@ class Imports(Endpoint):
         return json_response(page_json(rows, limit, _job_json, lambda job: [str(job.pk)]))
 
     @operation(
-        operation_id="imports_create",
-        summary="Import a log file",
+        "imports_create",
+        "Import a log file",
         parameters=[
             OpenApiParameter(
                 "name", str, description="File name. Also the id of a session whose log contains none."
@@ -95,20 +90,16 @@ class Imports(Endpoint):
 class ImportView(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.PUSH}
 
-    @operation(
-        operation_id="imports_get",
-        summary="Retrieve an import",
-        responses={200: serializers.ImportJobDetail},
-    )
+    @operation("imports_get", "Retrieve an import", serializers.ImportJobDetail)
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Returns the progress of an import and its results so far."""
         return json_response(_detail_json(_job_or_404(call, import_id)))
 
     @operation(
-        operation_id="imports_change",
-        summary="Cancel an import",
+        "imports_change",
+        "Cancel an import",
+        serializers.ImportJobDetail,
         request=serializers.ImportChange,
-        responses={200: serializers.ImportJobDetail},
         errors=(409, 413),
     )
     def patch(self, call: ApiCall, import_id: str) -> HttpResponse:
@@ -126,10 +117,10 @@ class ImportSessions(Endpoint):
     scopes: ClassVar = {"GET": Scope.READ}
 
     @operation(
-        operation_id="imports_sessions",
-        summary="List the sessions of an import",
+        "imports_sessions",
+        "List the sessions of an import",
+        serializers.ImportedSessionList,
         parameters=paging(),
-        responses={200: serializers.ImportedSessionList},
     )
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Returns the result of the import for each session so far, in the order of the log."""

@@ -15,7 +15,6 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidRequest, NotAllowed
 from sessions.api.mcp import tools
 from sessions.api.mcp.protocol import PARSE_ERROR, RpcError, Server, answer, read_message
-from sessions.api.schema import operation
 
 INSTRUCTIONS = (
     "contextapp stores this session. Use search_history and expand_clip to retrieve content that is no "
@@ -29,7 +28,6 @@ class Mcp(Endpoint):
     scopes = {"POST": Scope.READ}
     schema = None  # OpenAPI cannot describe JSON-RPC; docs/guides/mcp.md does
 
-    @operation(operation_id="mcp", summary="Model Context Protocol", responses={200: None})
     def post(self, call: ApiCall, session_id: str | None = None) -> HttpResponse:
         """Handles one message of the Model Context Protocol."""
         _check_origin(call)

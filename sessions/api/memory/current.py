@@ -36,8 +36,8 @@ _ETAG = OpenApiParameter(
 
 class Memory(Endpoint):
     @operation(
-        operation_id="memory_get",
-        summary="Retrieve the working memory",
+        "memory_get",
+        "Retrieve the working memory",
         parameters=[
             _ETAG,
             OpenApiParameter(
@@ -59,8 +59,9 @@ class Memory(Endpoint):
         return json_response(memory_json(latest), headers={"ETag": etag})
 
     @operation(
-        operation_id="memory_patch",
-        summary="Update the working memory",
+        "memory_patch",
+        "Update the working memory",
+        serializers.MemoryRevision,
         parameters=[
             _ETAG,
             OpenApiParameter(
@@ -85,7 +86,6 @@ class Memory(Endpoint):
             int_parameter("message", "Position of the message from which the new items come."),
         ],
         request=serializers.MemoryFields,
-        responses={200: serializers.MemoryRevision},
         errors=(409, 412, 413, 422, 428),
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:

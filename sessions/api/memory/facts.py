@@ -26,8 +26,9 @@ from sessions.services.memory.revisions import MemoryTooLarge, ProtectedItem
 
 class Facts(Endpoint):
     @operation(
-        operation_id="memory_facts_list",
-        summary="List shared facts",
+        "memory_facts_list",
+        "List shared facts",
+        serializers.MemoryFactPage,
         parameters=[
             OpenApiParameter(
                 "state", str, enum=SharedFact.State.values, description="Only facts in this state."
@@ -35,7 +36,6 @@ class Facts(Endpoint):
             OpenApiParameter("agent", str, description="Only facts for this agent or for all agents."),
             *paging(),
         ],
-        responses={200: serializers.MemoryFactPage},
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the facts that sessions of the project proposed to share, newest first."""
@@ -54,10 +54,10 @@ class Facts(Endpoint):
 
 class FactView(Endpoint):
     @operation(
-        operation_id="memory_facts_decide",
-        summary="Review a shared fact",
+        "memory_facts_decide",
+        "Review a shared fact",
+        serializers.MemoryFact,
         request=serializers.MemoryFactDecision,
-        responses={200: serializers.MemoryFact},
     )
     def patch(self, call: ApiCall, fact_id: str) -> HttpResponse:
         """Accepts, rejects or rewords a fact. Sessions are offered only accepted facts."""
@@ -76,10 +76,10 @@ class FactView(Endpoint):
 
 class Proposals(Endpoint):
     @operation(
-        operation_id="memory_proposals_create",
-        summary="Propose facts",
+        "memory_proposals_create",
+        "Propose facts",
+        serializers.MemoryFactList,
         request=serializers.MemoryProposal,
-        responses={200: serializers.MemoryFactList},
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Proposes items of the session's working memory as facts to share with other sessions. Proposals
@@ -97,21 +97,17 @@ class Proposals(Endpoint):
 
 
 class Offers(Endpoint):
-    @operation(
-        operation_id="memory_offers_list",
-        summary="List offered facts",
-        responses={200: serializers.MemoryFactList},
-    )
+    @operation("memory_offers_list", "List offered facts", serializers.MemoryFactList)
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns accepted facts that apply to the session's agent and are not in its working memory yet."""
         facts = facts_offered(session=session_or_404(call, session_id))
         return json_response({"data": [fact_json(fact) for fact in facts]})
 
     @operation(
-        operation_id="memory_offers_take",
-        summary="Import offered facts",
+        "memory_offers_take",
+        "Import offered facts",
+        serializers.MemoryRevision,
         request=serializers.MemoryImport,
-        responses={200: serializers.MemoryRevision},
         errors=(409, 422),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:

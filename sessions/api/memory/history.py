@@ -25,12 +25,7 @@ from sessions.selectors.memory import (
 
 
 class MemoryRevisions(Endpoint):
-    @operation(
-        operation_id="memory_revisions_list",
-        summary="List memory revisions",
-        parameters=paging(),
-        responses={200: serializers.MemoryPage},
-    )
+    @operation("memory_revisions_list", "List memory revisions", serializers.MemoryPage, parameters=paging())
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the revisions of the working memory, newest first."""
         session = session_or_404(call, session_id)
@@ -42,11 +37,7 @@ class MemoryRevisions(Endpoint):
 
 
 class MemoryRevisionView(Endpoint):
-    @operation(
-        operation_id="memory_revisions_get",
-        summary="Retrieve a memory revision",
-        responses={200: serializers.MemoryRevision},
-    )
+    @operation("memory_revisions_get", "Retrieve a memory revision", serializers.MemoryRevision)
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         session = session_or_404(call, session_id)
         row = memory_revision(session_id=session.pk, number=number) if number <= MAX_TOKENS else None
@@ -59,13 +50,13 @@ class MemoryRevisionView(Endpoint):
 
 class MemoryDiffs(Endpoint):
     @operation(
-        operation_id="memory_diff",
-        summary="Compare memory revisions",
+        "memory_diff",
+        "Compare memory revisions",
+        serializers.MemoryDiff,
         parameters=[
             int_parameter("from", "Older revision; 0 is the empty memory. Defaults to the one before `to`."),
             int_parameter("to", "Newer revision. Defaults to the latest."),
         ],
-        responses={200: serializers.MemoryDiff},
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns the changes between two revisions, and how much the memory churns."""
@@ -94,10 +85,7 @@ class MemoryDiffs(Endpoint):
 
 class MemorySteps(Endpoint):
     @operation(
-        operation_id="memory_timeline",
-        summary="List memory changes",
-        parameters=paging(maximum=100),
-        responses={200: serializers.MemoryTimeline},
+        "memory_timeline", "List memory changes", serializers.MemoryTimeline, parameters=paging(maximum=100)
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns what each revision changed, newest first."""

@@ -23,20 +23,16 @@ from sessions.services.memory.update_state import update_state_turn
 
 
 class MemorySettings(Endpoint):
-    @operation(
-        operation_id="memory_settings_get",
-        summary="Retrieve memory settings",
-        responses={200: serializers.MemorySettings},
-    )
+    @operation("memory_settings_get", "Retrieve memory settings", serializers.MemorySettings)
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns how the project updates working memory automatically, and its custom memory fields."""
         return _settings_response(Project.objects.get(pk=call.principal.project_id))
 
     @operation(
-        operation_id="memory_settings_change",
-        summary="Update memory settings",
+        "memory_settings_change",
+        "Update memory settings",
+        serializers.MemorySettings,
         request=serializers.MemorySettings,
-        responses={200: serializers.MemorySettings},
     )
     def patch(self, call: ApiCall) -> HttpResponse:
         """Changes only the given settings."""
@@ -58,11 +54,7 @@ class MemorySettings(Endpoint):
 
 
 class Upkeep(Endpoint):
-    @operation(
-        operation_id="memory_upkeep_get",
-        summary="Retrieve the progress of memory updates",
-        responses={200: serializers.MemoryUpkeep},
-    )
+    @operation("memory_upkeep_get", "Retrieve the progress of memory updates", serializers.MemoryUpkeep)
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns how far automatic updates and memory extraction by a model have processed the session."""
         session = session_or_404(call, session_id)
@@ -75,11 +67,7 @@ class Upkeep(Endpoint):
         }
         return json_response(progress)
 
-    @operation(
-        operation_id="memory_upkeep",
-        summary="Start a memory update",
-        responses={202: None},
-    )
+    @operation("memory_upkeep", "Start a memory update", responses={202: None})
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Has a worker update the session's working memory from its new tool results, even if automatic
         updates are off for the project."""
