@@ -85,7 +85,11 @@ class ApiCall:
 class Endpoint(APIView):
     """Base class of API endpoints. `scopes` maps each HTTP method to the scope it requires."""
 
-    scopes: ClassVar[Mapping[str, str]] = {"GET": Scope.READ, "POST": Scope.PUSH, "DELETE": Scope.ADMIN}
+    scopes: ClassVar[Mapping[str, str]] = {
+        "GET": Scope.READ,
+        **dict.fromkeys(("POST", "PUT", "PATCH"), Scope.PUSH),
+        "DELETE": Scope.ADMIN,
+    }
     #: For the schema only: bodies are JSON.
     parser_classes = (JSONParser,)
     #: Methods whose handler verifies in its first SQL statement that the key is still valid.

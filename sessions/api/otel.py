@@ -72,7 +72,6 @@ def _described(
 class _Export(Endpoint):
     """Receives the exports of one signal."""
 
-    scopes = {"POST": Scope.PUSH}
     signal: ClassVar[str]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

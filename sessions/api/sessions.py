@@ -10,7 +10,6 @@ from uuid import UUID
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import Scope
 from compaction.breakdown import TokenBreakdown
 from redaction import redact
 from sessions.api import serializers
@@ -187,8 +186,6 @@ class SessionView(Endpoint):
         session = session_or_404(call, session_id)
         session_delete(session=session, actor=call.actor)
         return HttpResponse(status=204)
-
-    scopes = {"GET": Scope.READ, "PATCH": Scope.PUSH, "DELETE": Scope.ADMIN}
 
 
 def _parent_id(call: ApiCall, data: Mapping[str, Any]) -> UUID | None:

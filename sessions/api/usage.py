@@ -12,7 +12,6 @@ from django.db import DataError
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import Scope
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
@@ -73,8 +72,6 @@ class Usage(Endpoint):
                 "data": [{**row.group, **_totals_json(row)} for row in rows],
             }
         )
-
-    scopes = {"GET": Scope.READ}
 
 
 def _totals_json(totals: UsageTotals) -> Mapping[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpResponse
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import Project, Scope
+from accounts.models import Project
 from importers.registry import IMPORTERS
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
@@ -88,8 +88,6 @@ class Imports(Endpoint):
 
 
 class ImportView(Endpoint):
-    scopes: ClassVar = {"GET": Scope.READ, "PATCH": Scope.PUSH}
-
     @operation("imports_get", "Retrieve an import", serializers.ImportJobDetail)
     def get(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Returns the progress of an import and its results so far."""
@@ -114,8 +112,6 @@ class ImportView(Endpoint):
 
 
 class ImportSessions(Endpoint):
-    scopes: ClassVar = {"GET": Scope.READ}
-
     @operation(
         "imports_sessions",
         "List the sessions of an import",

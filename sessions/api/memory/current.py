@@ -6,7 +6,6 @@ from django.http import HttpResponse
 from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory.origins import Author
 from sessions.api import serializers
@@ -108,8 +107,6 @@ class Memory(Endpoint):
         except AgentSession.DoesNotExist:
             raise_session_not_found(session_id)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
-
-    scopes = {"GET": Scope.READ, "PATCH": Scope.PUSH}
 
 
 def _expected(call: ApiCall) -> int | None:

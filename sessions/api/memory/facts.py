@@ -49,8 +49,6 @@ class Facts(Endpoint):
         rows = facts_page(project_id=project_id, state=state, agent=agent, after=after, limit=limit + 1)
         return json_response(page_json(rows, limit, fact_json, lambda fact: [str(fact.pk)]))
 
-    scopes = {"GET": Scope.READ}
-
 
 class FactView(Endpoint):
     @operation(
@@ -93,8 +91,6 @@ class Proposals(Endpoint):
             _raise_invalid(error)
         return json_response({"data": [fact_json(fact) for fact in facts]})
 
-    scopes = {"POST": Scope.PUSH}
-
 
 class Offers(Endpoint):
     @operation("memory_offers_list", "List offered facts", serializers.MemoryFactList)
@@ -127,8 +123,6 @@ class Offers(Endpoint):
         except WorkingMemoryError as error:
             _raise_invalid(error)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
-
-    scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
 
 
 def fact_json(fact: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from accounts.models import Scope
 from compaction.memory.diffs import diff
 from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
@@ -33,8 +32,6 @@ class MemoryRevisions(Endpoint):
         rows = memory_page(session_id=session.pk, below=number_cursor(call), limit=limit + 1)
         return json_response(page_json(rows, limit, memory_json, lambda row: [row.number]))
 
-    scopes = {"GET": Scope.READ}
-
 
 class MemoryRevisionView(Endpoint):
     @operation("memory_revisions_get", "Retrieve a memory revision", serializers.MemoryRevision)
@@ -44,8 +41,6 @@ class MemoryRevisionView(Endpoint):
         if row is None:
             raise revision_not_found(number, "number")
         return json_response(memory_json(row))
-
-    scopes = {"GET": Scope.READ}
 
 
 class MemoryDiffs(Endpoint):
@@ -80,8 +75,6 @@ class MemoryDiffs(Endpoint):
             }
         )
 
-    scopes = {"GET": Scope.READ}
-
 
 class MemorySteps(Endpoint):
     @operation(
@@ -95,5 +88,3 @@ class MemorySteps(Endpoint):
         last = steps[-1].row.number if steps else 1
         more = cursor_encode(last) if len(steps) == limit and last > 1 else None
         return json_response({"data": [step_json(step) for step in steps], "next_cursor": more})
-
-    scopes = {"GET": Scope.READ}

@@ -74,8 +74,6 @@ class Upkeep(Endpoint):
         task_dispatch(MEMORY_OBSERVE, session_or_404(call, session_id).pk)
         return HttpResponse(status=202)
 
-    scopes = {"GET": Scope.READ, "POST": Scope.PUSH}
-
 
 def _reading_json(state: ExtractionState) -> dict[str, Any]:
     return {
