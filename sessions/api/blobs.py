@@ -8,12 +8,12 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from redaction.patterns import BadPattern
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, NotFound
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import operation
+from sessions.api.serializers import contents as serializers
 from sessions.selectors import contents
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}

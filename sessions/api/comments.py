@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import operation
+from sessions.api.serializers import comments as serializers
 from sessions.models import Comment
 
 

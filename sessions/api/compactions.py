@@ -13,13 +13,14 @@ from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.provider_summary import replacement_text
 from redaction import redact
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, NotFound, sentence
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
 from sessions.api.schema import operation
+from sessions.api.serializers import compactions as serializers
+from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.compactions import compaction_json, compactions_jsonl
 from sessions.selectors.convert import edit_values
@@ -48,7 +49,7 @@ class Compact(Endpoint):
         runs the compaction: the response is 202 with the pending record; poll `compactions/{number}/` for
         the result. Otherwise the compaction is complete when the call returns 200. With `preview`, returns
         what a compaction without a model would do and changes nothing."""
-        data = serializers.validated(serializers.CompactRequest, call.body)
+        data = call.validated(serializers.CompactRequest)
         session = session_or_404(call, session_id)
         reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
         policy = _policy(session, data.get("policy"))
@@ -138,7 +139,7 @@ class Compactions(Endpoint):
         """Takes the response to the `summary_request` of a prompt (Anthropic's compaction on demand). The
         block replaces the summarized messages in later prompts. If the response contains no summary, the
         compaction is recorded as `failed`, and the prompt stays the same."""
-        data = serializers.validated(serializers.ProviderSummary, call.body)
+        data = call.validated(serializers.ProviderSummary)
         session = session_or_404(call, session_id)
         for name in ("model", "stop_reason"):
             reject_secret(data.get(name) or "", name, call.principal.redaction)
@@ -188,7 +189,7 @@ class Revert(Endpoint):
 
 def compaction_or_404(session: AgentSession, number: int) -> Compaction:
     compaction = None
-    if number <= serializers.MAX_TOKENS:
+    if number <= MAX_TOKENS:
         compaction = Compaction.objects.filter(session=session, number=number).first()
     if compaction is None:
         raise NotFound(f"No compaction {number} in this session.", param="number")

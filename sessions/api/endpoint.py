@@ -19,6 +19,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.request import UnreadablePostError
 from psycopg.errors import QueryCanceled
 from rest_framework.parsers import JSONParser
+from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.actors import Actor
@@ -38,6 +39,7 @@ from sessions.api.errors import (
     store_unavailable,
     unknown_field,
 )
+from sessions.api.serializers.validation import validated
 from sessions.models import AgentSession
 from sessions.store.blobs import StorageUnavailable
 from sessions.store.bodies import json_bytes
@@ -80,6 +82,10 @@ class ApiCall:
             raise InvalidRequest("too_deep", sentence(error)) from None
         except BadJson as error:
             raise InvalidRequest("bad_json", sentence(error)) from None
+
+    def validated(self, serializer: type[Serializer[Any]]) -> dict[str, Any]:
+        """Return the body, validated. Raises `InvalidRequest` for the first invalid field."""
+        return validated(serializer, self.body)
 
 
 class Endpoint(APIView):

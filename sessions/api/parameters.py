@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter
 from compaction.dialects import DIALECTS
 from sessions.api.endpoint import ApiCall
 from sessions.api.errors import InvalidField
-from sessions.api.serializers import MAX_TOKENS
+from sessions.api.serializers.fields import MAX_TOKENS
 
 
 def idempotency_parameter(description: str) -> OpenApiParameter:

@@ -7,11 +7,12 @@ from typing import ClassVar
 from django.http import HttpResponse
 
 from accounts.models import Scope
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import operation
+from sessions.api.serializers import contents as serializers
+from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.services.sessions.pins import message_pin
 
 
@@ -32,7 +33,7 @@ class Pin(Endpoint):
     def _set(self, call: ApiCall, session_id: str, position: int, *, pinned: bool) -> HttpResponse:
         session = session_or_404(call, session_id)
         # Postgres rejects positions above the column's range.
-        if position > serializers.MAX_TOKENS or not message_pin(
+        if position > MAX_TOKENS or not message_pin(
             session=session, position=position, pinned=pinned, actor=call.actor
         ):
             raise NotFound(f"No message at position {position} in this session.", param="position")

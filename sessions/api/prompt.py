@@ -15,12 +15,12 @@ from compaction.dialects import get_dialect
 from compaction.on_demand import BETA, summarized_count
 from compaction.provider_engine import ProviderParams
 from compaction.provider_summary import ON_DEMAND
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import choice_param, format_param, format_parameter, int_param, int_parameter
 from sessions.api.schema import operation
+from sessions.api.serializers import turns as serializers
 from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompt_state import PromptState, prompt_state

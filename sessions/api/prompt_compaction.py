@@ -9,11 +9,11 @@ from django.http import HttpResponse
 
 from accounts.models import Scope
 from compaction.window import MessageWindow
-from sessions.api import serializers
 from sessions.api.compactions import plan_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.ingestion import check_messages, check_preamble, prompt_messages_max
 from sessions.api.schema import operation
+from sessions.api.serializers import prompts as serializers
 from sessions.selectors.token_budgets import calibration_json, prompt_size_json
 from sessions.services.compactions.stateless import CallerPrompt, CompactedPrompt, prompt_compact
 from sessions.store.rawjson import raw_elements
@@ -38,7 +38,7 @@ class PromptCompaction(Endpoint):
 
 def _read(call: ApiCall) -> CallerPrompt:
     """Parse the prompt in the request body. Raises `InvalidRequest`."""
-    data = serializers.validated(serializers.PromptCompactRequest, call.body)
+    data = call.validated(serializers.PromptCompactRequest)
     raw, values = raw_elements(call.raw, "messages"), call.body["messages"]
     format, window = data.get("format"), data.get("window")
     check_messages(raw, values, format=format, maximum=prompt_messages_max())

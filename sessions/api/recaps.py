@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from sessions.api import serializers
 from sessions.api.compactions import compaction_or_404, detail_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import operation
+from sessions.api.serializers import compactions as serializers
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 
@@ -30,7 +30,7 @@ class RecapEdit(Endpoint):
         `edit`, that applies the text. Revert it to restore the previous recap."""
         session = session_or_404(call, session_id)
         compaction_or_404(session, number)
-        text = serializers.validated(serializers.RecapText, call.body)["text"]
+        text = call.validated(serializers.RecapText)["text"]
         try:
             compaction = recap_edit(session=session, number=number, text=text, actor=call.actor)
         except CompactionInProgress:

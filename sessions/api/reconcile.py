@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from compaction.dialects import get_dialect
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import check_preamble, reject_secret
@@ -20,6 +19,7 @@ from sessions.api.parameters import format_param, format_parameter, idempotency_
 from sessions.api.prompt import prompt_json
 from sessions.api.reported_usage import usage_field
 from sessions.api.schema import operation
+from sessions.api.serializers import reconcile as serializers
 from sessions.api.turns import (
     call_ids,
     idempotency_key,

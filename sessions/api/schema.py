@@ -12,8 +12,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework.serializers import ListField, MultipleChoiceField
 
 from sessions.api.examples import EXAMPLES
-from sessions.api.serializers import Error
-from sessions.api.serializers.fields import PlainText, Strict
+from sessions.api.serializers.fields import Error, PlainText, Strict
 
 #: Error statuses of every endpoint.
 _ALWAYS = (400, 401, 403, 404, 429, 500, 503)

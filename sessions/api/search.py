@@ -8,12 +8,12 @@ from zlib import crc32
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_encode, cursor_param, invalid_cursor, limit_param, paging
 from sessions.api.schema import operation
+from sessions.api.serializers import contents as serializers
 from sessions.models import AgentSession
 from sessions.selectors.message_changes import MessageChange
 from sessions.selectors.search.request import SearchExpression, search_expression

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
-from sessions.api import serializers
 from sessions.api.compactions import JSON_LINES
 from sessions.api.endpoint import ApiCall, Endpoint
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import operation
+from sessions.api.serializers import sessions as serializers
 from sessions.selectors.session_export import session_jsonl
 
 

@@ -12,7 +12,6 @@ from drf_spectacular.utils import OpenApiParameter
 
 from compaction.breakdown import TokenBreakdown
 from redaction import redact
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField
 from sessions.api.ingestion import ingest_preamble, reject_secret
@@ -20,6 +19,7 @@ from sessions.api.lookup import session_or_404
 from sessions.api.paging import cursor_param, invalid_cursor, limit_param, page_json, paging
 from sessions.api.parameters import int_param, int_parameter, parse_time, time_param
 from sessions.api.schema import operation
+from sessions.api.serializers import sessions as serializers
 from sessions.models import AgentSession
 from sessions.selectors.api import sessions_page
 from sessions.selectors.facts import facts_offered_count
@@ -120,7 +120,7 @@ class Sessions(Endpoint):
         """Creates a session. With `if_exists` set to `return`, an existing session with the same `id` is
         returned unchanged with status 200."""
         key = call.principal.redaction
-        data = serializers.validated(serializers.SessionCreate, call.body)
+        data = call.validated(serializers.SessionCreate)
         for name in ("id", "model", "parent", "policy"):
             reject_secret(data.get(name, ""), name, key)
         redacted, _ = redact(
@@ -171,7 +171,7 @@ class SessionView(Endpoint):
         """Replaces the session's policy, title or tags. A new policy applies from the next compaction on; the
         current prompt, past prompts and a compaction in progress do not change. A title or tags set here are
         kept when the session's log is imported again."""
-        data = serializers.validated(serializers.SessionChange, call.body)
+        data = call.validated(serializers.SessionChange)
         session = session_or_404(call, session_id)
         reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
         if "policy" in data:

@@ -9,12 +9,12 @@ from django.http import HttpResponse
 from accounts.models import Scope
 from compaction import dialects
 from compaction.jsontext import loads_object
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest, NotAllowed
 from sessions.api.lookup import session_or_404
 from sessions.api.parameters import format_param, format_parameter
 from sessions.api.schema import operation
+from sessions.api.serializers import contents as serializers
 from sessions.services.agent_tools import TOOLS, ToolError
 
 
@@ -38,7 +38,7 @@ class ToolCalls(Endpoint):
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Runs a tool that the model called and returns the result for the model. Errors that the model can
         fix are returned with `is_error`. Tools that return content also require the scope `read`."""
-        data = serializers.validated(serializers.ToolCall, call.body)
+        data = call.validated(serializers.ToolCall)
         session = session_or_404(call, session_id)
         tool = TOOLS.get(data["name"])
         if tool is None:

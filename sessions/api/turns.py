@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from compaction.breakdown import TokenBreakdown
 from compaction.provider_engine import ProviderReport
 from redaction import Redaction
-from sessions.api import serializers
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence, unknown_field
@@ -24,6 +23,8 @@ from sessions.api.paging import cursor_encode, limit_param, number_cursor, pagin
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
 from sessions.api.reported_usage import usage_field
 from sessions.api.schema import operation
+from sessions.api.serializers import turns as serializers
+from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.selectors.api import pushed_messages, session_turns, turns_page
 from sessions.selectors.convert import latency_json, usage_json
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
@@ -230,7 +231,7 @@ def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
 def _expected(value: Any) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= serializers.MAX_TOKENS:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_TOKENS:
         raise InvalidField("expected_turn", "`expected_turn` must be a non-negative integer.")
     return value
 

@@ -12,10 +12,10 @@ from django.db import DataError
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.schema import operation
+from sessions.api.serializers import usage as serializers
 from sessions.selectors.usage import GROUPS, Span, UsageTotals, usage_sums
 
 _MAX_DAYS = 366

@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from accounts.models import Scope
 from compaction.capabilities import capabilities_of
 from compaction.validation import validate
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.ingestion import check_count, prompt_messages_max
 from sessions.api.schema import operation
+from sessions.api.serializers import checks as serializers
 
 
 class Validate(Endpoint):
@@ -24,7 +24,7 @@ class Validate(Endpoint):
     def post(self, call: ApiCall) -> HttpResponse:
         """Checks whether the provider would accept these messages, for example whether each tool call has a
         result. Stores nothing and calls no provider."""
-        data = serializers.validated(serializers.ValidateRequest, call.body)
+        data = call.validated(serializers.ValidateRequest)
         check_count(data["messages"], prompt_messages_max())
         # The raw messages: copying them in a serializer takes longer than the check itself.
         found = validate(

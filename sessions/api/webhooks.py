@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from django.http import HttpResponse
 
 from accounts.models import ApiKey, Scope
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, about
 from sessions.api.lookup import row_or_404
 from sessions.api.schema import operation
+from sessions.api.serializers import webhooks as serializers
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
@@ -38,7 +38,7 @@ class Webhooks(Endpoint):
         """Sends a `POST` request to `url` for each event. The response contains the signing secret, which is
         not shown again. Each delivery has the header `Contextapp-Signature: t=…,v1=…`, where `v1` is the
         HMAC-SHA256 of `t`, a dot and the body."""
-        data = serializers.validated(serializers.WebhookCreate, call.body)
+        data = call.validated(serializers.WebhookCreate)
         key = _key(call)
         events = sorted(data.get("events") or WebhookEvent.values)
         try:
@@ -73,7 +73,7 @@ class WebhookView(Endpoint):
         """Changes only the given fields. Set `active` to false to stop deliveries; events in
         the meantime are not sent."""
         webhook = _webhook_or_404(call, webhook_id)
-        data = serializers.validated(serializers.WebhookChange, call.body)
+        data = call.validated(serializers.WebhookChange)
         if "active" in data:
             data["is_active"] = data.pop("active")
         if "events" in data:

@@ -1,3 +1,5 @@
+"""All models of the app."""
+
 from sessions.models.claimable import Claimable
 from sessions.models.client_history import ClientHistory, HistoryPoint
 from sessions.models.comments import Comment
@@ -23,60 +25,3 @@ from sessions.models.tool_runs import ToolRun
 from sessions.models.tools import ToolFile, ToolOutputs, ToolRollup, ToolScan
 from sessions.models.transcript import Blob, Message, Pin, Turn, TurnSource
 from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
-
-__all__ = [
-    "AgentSession",
-    "Blob",
-    "BudgetAlert",
-    "CallHistogram",
-    "Claimable",
-    "ClientHistory",
-    "Comment",
-    "Compaction",
-    "CostBudget",
-    "DailyUsage",
-    "DismissedHint",
-    "Edit",
-    "FactObservation",
-    "HistoryPoint",
-    "ImportJob",
-    "ImportJobSession",
-    "ImportPart",
-    "ImportStep",
-    "ImportedLog",
-    "MemoryExtraction",
-    "MemoryExtractionState",
-    "MemoryRevision",
-    "MemoryUpdateState",
-    "Message",
-    "Pin",
-    "Preamble",
-    "PromptSnapshot",
-    "ProposalScan",
-    "Recap",
-    "ReferenceScan",
-    "RollupCursor",
-    "SampleLoad",
-    "SavedView",
-    "SearchBlock",
-    "SearchSegment",
-    "SearchState",
-    "ServedPrompt",
-    "SessionProfile",
-    "SharedFact",
-    "SharedLink",
-    "Star",
-    "ToolFile",
-    "ToolOutputs",
-    "ToolRollup",
-    "ToolRun",
-    "ToolScan",
-    "Turn",
-    "TurnSource",
-    "TurnStretch",
-    "UsageRollup",
-    "Webhook",
-    "WebhookDelivery",
-    "WebhookEvent",
-    "WebhookFormat",
-]

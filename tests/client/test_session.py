@@ -18,7 +18,7 @@ from contextapp_client import (
     types,
 )
 
-from sessions.api import serializers
+from sessions.api.serializers import compactions, contents, imports, memory, prompts, sessions, turns
 from sessions.models import AgentSession
 from sessions.services.memory.facts import facts_decide
 from sessions.services.memory.proposals import facts_propose
@@ -315,13 +315,13 @@ def test_the_policy_changes(session: Session) -> None:
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
-        (types.SessionInfo, serializers.Session),
-        (types.PushResult, serializers.TurnPushed),
-        (types.CompactionRecord, serializers.CompactionDetail),
-        (types.Content, serializers.Content),
-        (types.CompactedPrompt, serializers.CompactedPrompt),
-        (types.Fact, serializers.MemoryFact),
-        (types.Import, serializers.ImportJobDetail),
+        (types.SessionInfo, sessions.Session),
+        (types.PushResult, turns.TurnPushed),
+        (types.CompactionRecord, compactions.CompactionDetail),
+        (types.Content, contents.Content),
+        (types.CompactedPrompt, prompts.CompactedPrompt),
+        (types.Fact, memory.MemoryFact),
+        (types.Import, imports.ImportJobDetail),
     ],
 )
 def test_types_match_the_servers_fields(ours: Any, theirs: Any) -> None:

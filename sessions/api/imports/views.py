@@ -11,14 +11,13 @@ from drf_spectacular.utils import OpenApiParameter
 
 from accounts.models import Project
 from importers.registry import IMPORTERS
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import ApiError, Conflict, InvalidField, InvalidRequest, about
 from sessions.api.imports.upload import opened_upload
 from sessions.api.lookup import row_or_404
 from sessions.api.paging import id_cursor, limit_param, number_cursor, page_json, paging
 from sessions.api.schema import operation
-from sessions.api.serializers.validation import validated
+from sessions.api.serializers import imports as serializers
 from sessions.models import ImportJob, ImportJobSession
 from sessions.selectors.imports import import_job_sessions, import_jobs_newest
 from sessions.services.imports import jobs
@@ -104,7 +103,7 @@ class ImportView(Endpoint):
         """Ends an import with `{"state": "cancelled"}`. Sessions that were imported before stay, and a long
         session may be imported in part. Importing the log again adds the rest."""
         job = _job_or_404(call, import_id)
-        validated(serializers.ImportChange, call.body)
+        call.validated(serializers.ImportChange)
         try:
             return json_response(_detail_json(jobs.import_job_cancel(job=job)))
         except jobs.WrongState as error:

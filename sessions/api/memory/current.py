@@ -8,13 +8,13 @@ from drf_spectacular.utils import OpenApiParameter
 
 from compaction.errors import WorkingMemoryError
 from compaction.memory.origins import Author
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, about, sentence
 from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import operation
+from sessions.api.serializers import memory as serializers
 from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_schema
 from sessions.services.memory.revisions import (

@@ -10,13 +10,13 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory.origins import Author
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound, about, sentence
 from sessions.api.lookup import row_or_404, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import operation
+from sessions.api.serializers import memory as serializers
 from sessions.models import SharedFact
 from sessions.selectors.facts import facts_of, facts_offered, facts_page
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_import
@@ -59,7 +59,7 @@ class FactView(Endpoint):
     )
     def patch(self, call: ApiCall, fact_id: str) -> HttpResponse:
         """Accepts, rejects or rewords a fact. Sessions are offered only accepted facts."""
-        data = serializers.validated(serializers.MemoryFactDecision, call.body)
+        data = call.validated(serializers.MemoryFactDecision)
         fact = row_or_404(facts_of(project_id=call.principal.project_id), fact_id, kind="fact")
         try:
             fact_decide(fact=fact, actor=call.actor, **data)
@@ -82,7 +82,7 @@ class Proposals(Endpoint):
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Proposes items of the session's working memory as facts to share with other sessions. Proposals
         must be accepted before sessions are offered them."""
-        data = serializers.validated(serializers.MemoryProposal, call.body)
+        data = call.validated(serializers.MemoryProposal)
         session = session_or_404(call, session_id)
         items = [MemoryItem(**item) for item in data["items"]] if data.get("items") is not None else None
         try:
@@ -108,7 +108,7 @@ class Offers(Endpoint):
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Adds offered facts to the session's working memory."""
-        ids = serializers.validated(serializers.MemoryImport, call.body).get("facts")
+        ids = call.validated(serializers.MemoryImport).get("facts")
         session = session_or_404(call, session_id)
         offered = facts_offered(session=session)
         facts = [fact for fact in offered if ids is None or fact.pk in ids]

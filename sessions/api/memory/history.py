@@ -5,14 +5,14 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from compaction.memory.diffs import diff
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.lookup import session_or_404
 from sessions.api.memory.shapes import change_json, churn_json, memory_json, revision_not_found, step_json
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, page_json, paging
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import operation
-from sessions.api.serializers import CHURN_REVISIONS, MAX_TOKENS
+from sessions.api.serializers import memory as serializers
+from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.selectors.memory import (
     memory_latest,
     memory_notes,
@@ -65,7 +65,9 @@ class MemoryDiffs(Endpoint):
                 raise revision_not_found(number, name)
         old, new = (memory_notes(memory_revision(session_id=session.pk, number=n)) for n in (first, last))
         low, high = sorted((first, last))
-        memories = memory_span(session_id=session.pk, first=max(low, high - CHURN_REVISIONS), last=high)
+        memories = memory_span(
+            session_id=session.pk, first=max(low, high - serializers.CHURN_REVISIONS), last=high
+        )
         return json_response(
             {
                 "from": first,

@@ -9,12 +9,12 @@ from django.http import HttpResponse
 from accounts.models import Project, Scope
 from accounts.services.projects import project_update
 from compaction.errors import WorkingMemoryError
-from sessions.api import serializers
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, about
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import operation
+from sessions.api.serializers import memory as serializers
 from sessions.selectors.memory import schema_of
 from sessions.selectors.memory_extraction import ExtractionState, extraction_state
 from sessions.selectors.summarizers import reader_missing
@@ -36,7 +36,7 @@ class MemorySettings(Endpoint):
     )
     def patch(self, call: ApiCall) -> HttpResponse:
         """Changes only the given settings."""
-        data = serializers.validated(serializers.MemorySettings, call.body)
+        data = call.validated(serializers.MemorySettings)
         reject_secret(data.get("model", ""), "model", call.principal.redaction)
         project = Project.objects.get(pk=call.principal.project_id)
         changes = {f"memory_{name}": value for name, value in data.items()}
