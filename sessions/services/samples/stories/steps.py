@@ -37,6 +37,11 @@ class Step:
     pause: int = 0
 
 
+def step(*calls: Call, **texts: str) -> Step:
+    """Return a response with these tool calls. `texts` are other fields of the step."""
+    return Step(calls=calls, **texts)  # type: ignore[arg-type]  # `pause` is not a text
+
+
 def read(path: str, sections: int) -> Call:
     """Read a whole file."""
     return Call(tool="Read", arguments={"file_path": f"{ROOT}/{path}"}, output=python_module(path, sections))
@@ -65,9 +70,10 @@ def pytest(target: str, passed: int, failed: tuple[str, ...] = ()) -> Call:
     return bash(f"pytest {target} -q", test_report(target, passed, failed), is_error=bool(failed))
 
 
-def remember(reason: str, *operations: tuple[str, str, str]) -> Call:
-    """Update the working memory: operations as operator, field and item."""
-    items = [{"op": op, "field": field, "item": item} for op, field, item in operations]
+def remember(reason: str, *, resolved: tuple[str, str] | None = None, **added: str) -> Call:
+    """Update the working memory: resolve an item of a field, and add an item to each of these fields."""
+    items = [{"op": "resolve", "field": resolved[0], "item": resolved[1]}] if resolved else []
+    items += [{"op": "add", "field": field, "item": item} for field, item in added.items()]
     return Call(tool="update_working_memory", arguments={"reason": reason, "operations": items})
 
 

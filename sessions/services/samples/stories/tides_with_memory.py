@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from .steps import Call, Step, expand, remember
+from .steps import Step, expand, remember, step
 from .tides import logged_steps
 
 _CACHE_KEY = "Does the cache key change? The edge nodes share it."
@@ -16,78 +16,65 @@ _LUNCH = 23
 
 def steps() -> Iterator[Step]:
     """Return the session without the client's compaction."""
-    own = [step for step in logged_steps() if not step.compacted_to]
-    for index, step in enumerate(own):
-        yield replace(step, pause=47) if index == _LUNCH else step
+    own = (each for each in logged_steps() if not each.compacted_to)
+    for index, each in enumerate(own):
+        yield replace(each, pause=47) if index == _LUNCH else each
         if index in _AFTER:
-            text, call = _AFTER[index]
-            yield Step(text=text, calls=(call,))
+            yield _AFTER[index]
 
 
 #: Steps to insert after the step with this number.
-_AFTER: Mapping[int, tuple[str, Call]] = {
-    0: (
-        "I'll note the task first.",
+_AFTER: Mapping[int, Step] = {
+    0: step(
         remember(
             "the task",
-            (
-                "add",
-                "task",
-                "Secondary stations show high water one hour late since Sunday: fix it, with a test.",
-            ),
-            ("add", "decisions", "The public JSON of /tides does not change."),
-            ("add", "next", "Find where secondary offsets are applied."),
+            task="Secondary stations show high water one hour late since Sunday: fix it, with a test.",
+            decisions="The public JSON of /tides does not change.",
+            next="Find where secondary offsets are applied.",
         ),
+        text="I'll note the task first.",
     ),
-    8: (
-        "The cause is found, so I record it before I change anything.",
+    8: step(
         remember(
             "the cause",
-            ("add", "important_files", "src/tidewater/predictor.py"),
-            (
-                "add",
-                "decisions",
-                "Add the offset to the instant, not to the naive local time (apply_offset).",
-            ),
-            ("add", "next", "Write a failing test for a secondary station after the clocks went back."),
+            important_files="src/tidewater/predictor.py",
+            decisions="Add the offset to the instant, not to the naive local time (apply_offset).",
+            next="Write a failing test for a secondary station after the clocks went back.",
         ),
+        text="The cause is found, so I record it before I change anything.",
     ),
-    12: (
-        "One attempt failed; I'll remember why.",
-        remember(
-            "a failed edit", ("add", "tried", "Replacing attach_zone(...) failed: there is no such line.")
-        ),
+    12: step(
+        remember("a failed edit", tried="Replacing attach_zone(...) failed: there is no such line."),
+        text="One attempt failed; I'll remember why.",
     ),
-    16: (
-        "Before I go on, the open point.",
+    16: step(
         remember(
             "the cache",
-            ("add", "important_files", "src/tidewater/cache.py"),
-            ("add", "open_questions", _CACHE_KEY),
-            ("add", "next", "Keep the cache key byte for byte."),
+            important_files="src/tidewater/cache.py",
+            open_questions=_CACHE_KEY,
+            next="Keep the cache key byte for byte.",
         ),
+        text="Before I go on, the open point.",
     ),
-    20: (
-        "Which modules did the listing of the source contain? I only need the paths of the package.",
+    20: step(
         expand("git log", "tidewater"),
+        text="Which modules did the listing of the source contain? I only need the paths of the package.",
     ),
-    29: (
-        "The key is fixed.",
+    29: step(
         remember(
             "the cache key",
-            ("resolve", "open_questions", _CACHE_KEY),
-            (
-                "add",
-                "decisions",
-                "cache_key() formats the old local text explicitly, so edge caches stay warm.",
-            ),
-            ("add", "important_files", "src/tidewater/edge/warmup.py"),
-            ("add", "next", "Look for other users of the naive time."),
+            resolved=("open_questions", _CACHE_KEY),
+            decisions="cache_key() formats the old local text explicitly, so edge caches stay warm.",
+            important_files="src/tidewater/edge/warmup.py",
+            next="Look for other users of the naive time.",
         ),
+        text="The key is fixed.",
     ),
-    35: ("I need some lines of the search for local_time again.", expand("local_time", "board|alert")),
-    43: (
-        "Three new tests pass.",
-        remember("tests", ("add", "next", "Compare the answers of /tides with the release.")),
+    35: step(
+        expand("local_time", "board|alert"), text="I need some lines of the search for local_time again."
+    ),
+    43: step(
+        remember("tests", next="Compare the answers of /tides with the release."),
+        text="Three new tests pass.",
     ),
 }
