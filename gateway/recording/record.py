@@ -23,7 +23,7 @@ from sessions.selectors.custom_prices import custom_prices
 from sessions.services.calls.values import CallIdentity
 from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
-from sessions.services.push.values import Latency, Target
+from sessions.services.push.values import Latency, Push, Target
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import PromptSource, Request, Sent
 
@@ -96,24 +96,28 @@ def _without_secrets(call: Call, answer: Answer, place: Place) -> tuple[Call, An
 def _sent(place: Place, answer: Answer) -> Sent:
     call, identity = place.call, place.identity
     usage, one_hour_tokens = _usage(answer)
-    return Sent(
+    push = Push(
+        messages=(),
         at=datetime.fromtimestamp(call.at + (call.total_ms or 0) / 1_000, UTC),
-        answers=answer.messages,
         provider=answer.report,
         model=answer.model.replace("\0", "")[:200],
         usage=usage,
         cache_write_1h_tokens=one_hour_tokens,
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.total_ms),
         prices=custom_prices(place.key.project),
+        source=TurnSource.GATEWAY,
+        prompt_estimate=call.forwarded_estimate,
+        has_other_prompt=call.has_other_prompt,
+        is_repaired=call.is_repaired,
+    )
+    return Sent(
+        push=push,
+        answers=answer.messages,
         is_compacted=identity.is_compacted,
         is_side=identity.is_side,
         caller=place.caller,
         is_named=place.name is not None,
-        source=TurnSource.GATEWAY,
-        prompt_estimate=call.forwarded_estimate,
         prompt_source=_source(call),
-        has_other_prompt=call.has_other_prompt,
-        is_repaired=call.is_repaired,
     )
 
 

@@ -7,31 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
-from django.utils import timezone
 
 from compaction.dialects import get_dialect
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest, sentence, unknown_field
-from sessions.api.ingestion import check_preamble, reject_secret
-from sessions.api.latency import latency_field
+from sessions.api.ingestion import check_preamble
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.parameters import format_param, format_parameter, idempotency_parameter
 from sessions.api.prompt import prompt_json
-from sessions.api.reported_usage import usage_field
+from sessions.api.reported_call import CALL_FIELDS, call_read, text_field
 from sessions.api.schema import operation
 from sessions.api.serializers import reconcile as serializers
-from sessions.api.turns import (
-    call_ids,
-    idempotency_key,
-    key_reused,
-    provider_report,
-    text_field,
-)
+from sessions.api.turns import idempotency_key, key_reused
 from sessions.selectors.lookups import route_forget, session_route
 from sessions.selectors.prompt_state import prompt_state
 from sessions.selectors.prompts import messages_now
 from sessions.selectors.provider_engine import prompt_provider_params
-from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.turns import KeyReused, SessionGone
 from sessions.services.push.values import Target
@@ -49,11 +40,7 @@ from sessions.services.reconcile.values import (
 from sessions.services.served_prompts import prompt_record
 from sessions.store.rawjson import BadJson, TooDeep
 
-_FIELDS = frozenset(
-    {"usage", "model", "system", "tools", "compacted", "latency", "request_id", "response_id"}
-    | {PREVIOUS_RESPONSE}
-    | {"context_management", "input_transformations"}
-)
+_FIELDS = CALL_FIELDS | {"system", "tools", "compacted", PREVIOUS_RESPONSE}
 
 
 class Reconcile(Endpoint):
@@ -169,19 +156,7 @@ def _read(call: ApiCall, fields: Mapping[str, Any]) -> Sent:
     compacted = fields.get("compacted", False)
     if not isinstance(compacted, bool):
         raise InvalidField("compacted", "`compacted` must be a boolean.")
-    model = text_field(fields, "model")
-    reject_secret(model, "model", call.principal.redaction)
-    usage, cache_write_1h = usage_field(fields.get("usage"))
-    return Sent(
-        model=model,
-        usage=usage,
-        cache_write_1h_tokens=cache_write_1h,
-        latency=latency_field(fields.get("latency")),
-        prices=call.principal.prices,
-        is_compacted=compacted,
-        provider=provider_report(fields),
-        call=CallIdentity(at=timezone.now(), usage=usage, **call_ids(fields, call.principal.redaction)),
-    )
+    return Sent(push=call_read(fields, call.principal), is_compacted=compacted)
 
 
 def _reconciled_json(reconciled: Reconciled) -> dict[str, Any]:

@@ -11,17 +11,14 @@ from django.http import HttpResponse
 from msgspec.structs import replace
 
 from compaction.breakdown import TokenBreakdown
-from compaction.provider_engine import ProviderReport
-from redaction import Redaction
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
-from sessions.api.latency import latency_field
 from sessions.api.lookup import raise_key_or_session_error
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
-from sessions.api.reported_usage import usage_field
+from sessions.api.reported_call import CALL_FIELDS, call_read
 from sessions.api.schema import operation
 from sessions.api.serializers import turns as serializers
 from sessions.api.serializers.fields import MAX_TOKENS
@@ -36,10 +33,7 @@ from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.counts import counts_unpack
 from sessions.store.rawjson import raw_elements
 
-_FIELDS = frozenset(
-    {"messages", "usage", "model", "system", "tools", "expected_turn", "latency", "request_id", "response_id"}
-    | {"context_management", "input_transformations"}
-)
+_FIELDS = CALL_FIELDS | {"messages", "system", "tools", "expected_turn"}
 
 
 class Turns(Endpoint):
@@ -174,57 +168,17 @@ def push_read(
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
         raise InvalidField("tools", "`tools` must be an array.")
-    model = text_field(body, "model")
-    if model:
-        reject_secret(model, "model", redaction)
-    usage, cache_write_1h = usage_field(body.get("usage"))
-    ids = call_ids(body, redaction)
     retry_key = idempotency_key(headers)
     if retry_key is not None:
         reject_secret(retry_key, "Idempotency-Key", redaction)
-    return Push(
+    return replace(
+        call_read(body, principal),
         messages=messages,
         redacted=found,
-        model=model,
-        usage=usage,
-        cache_write_1h_tokens=cache_write_1h,
-        latency=latency_field(body.get("latency")),
         preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),
         expected_turn=_expected(body.get("expected_turn")),
         idempotency_key=retry_key,
-        prices=principal.prices,
-        request_id=ids["request_id"] or None,
-        response_id=ids["response_id"] or None,
-        provider=provider_report(body),
         body_hash=hashlib.sha256(raw).digest() if retry_key is not None else None,
-    )
-
-
-def text_field(body: Mapping[str, Any], name: str) -> str:
-    """Return a text field of the body, "" if it is missing. Raises `InvalidRequest`."""
-    value = "" if body.get(name) is None else body[name]
-    if not isinstance(value, str) or len(value) > 200 or "\0" in value:
-        raise InvalidField(name, f"`{name}` must be a string of at most 200 characters.")
-    return value
-
-
-def call_ids(body: Mapping[str, Any], redaction: Redaction) -> dict[str, str]:
-    """Return `request_id` and `response_id`, "" if they are missing. Raises `InvalidRequest`."""
-    ids = {name: text_field(body, name) for name in ("request_id", "response_id")}
-    for name, id in ids.items():
-        if id:
-            reject_secret(id, name, redaction)
-    return ids
-
-
-def provider_report(body: Mapping[str, Any]) -> ProviderReport | None:
-    """Return what the provider reports about its own compaction. Raises `InvalidRequest`."""
-    for name, kind in (("context_management", dict), ("input_transformations", list)):
-        if not isinstance(body.get(name), kind | None):
-            text = "an object" if kind is dict else "an array"
-            raise InvalidField(name, f"`{name}` must be {text}.")
-    return ProviderReport.of(
-        body.get("context_management"), body.get("input_transformations"), body.get("usage")
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import pricing
 from compaction import dialects
@@ -13,10 +11,10 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.components import TOOLS
-from compaction.messages import Message, Usage
+from compaction.messages import Message
 from compaction.meter import spike_of
 from compaction.preparation import is_near_hard
-from pricing.custom import CustomPrice, custom_cost
+from pricing.custom import custom_cost
 from sessions.models import TurnSource
 from sessions.selectors.token_budgets import budget_tokens, policy_of
 from sessions.services.push.values import NewTurn, Push, SessionState
@@ -101,20 +99,7 @@ def _reread(message: Message, format: str | None) -> Message:
     return dialects.parse_message(message.source, default=format, position=0, turn=0, tokens=message.tokens)
 
 
-class Billed(Protocol):
-    """What determines the cost of a call."""
-
-    @property
-    def at(self) -> datetime | None: ...
-    @property
-    def usage(self) -> Usage | None: ...
-    @property
-    def cache_write_1h_tokens(self) -> int: ...
-    @property
-    def prices(self) -> Sequence[CustomPrice]: ...
-
-
-def push_cost(model: str, push: Billed) -> int | None:
+def push_cost(model: str, push: Push) -> int | None:
     """Return the cost of the turn's call in micro-dollars, at the custom price if one applies."""
     if push.usage is None:
         return None

@@ -35,10 +35,10 @@ def known_call_store(
     turn = Turn.objects.get(session=session, index=index)
     if not turns_by_id(project_id=session.project_id, calls=[call]).exists():
         if turn.response_id is None or turn.prompt_reported is None:
-            _complete(turn, sent, call)
-        elif sent.usage is not None:
+            _complete(turn, sent.push, call)
+        elif sent.push.usage is not None:
             index = session.turn_count
-            call_append(session, _repeated(request, sent, call))
+            call_append(session, _repeated(request, sent.push, call))
     return Reconciled(status=Status.UNCHANGED, session_id=session.pk, first=reading.count, turn=index)
 
 
@@ -81,25 +81,25 @@ def without_reported_usage(push: Push, call: CallIdentity, *, project_id: UUID) 
     return replace(push, usage=None, request_id=None, response_id=None)
 
 
-def _complete(turn: Turn, sent: Sent, call: CallIdentity) -> None:
+def _complete(turn: Turn, push: Push, call: CallIdentity) -> None:
     turn.response_id = turn.response_id or call.response_id or None
     turn.request_id = turn.request_id or call.request_id or None
     turn.save(update_fields=["response_id", "request_id"])
-    if sent.usage is not None and turn.prompt_reported is None:
-        model = sent.model or turn.model
-        call_complete(turn, usage=sent.usage, cost_microusd=push_cost(model, sent), model=model)
+    if push.usage is not None and turn.prompt_reported is None:
+        model = push.model or turn.model
+        call_complete(turn, usage=push.usage, cost_microusd=push_cost(model, push), model=model)
 
 
-def _repeated(request: Request, sent: Sent, call: CallIdentity) -> ReportedCall:
+def _repeated(request: Request, push: Push, call: CallIdentity) -> ReportedCall:
     """Return the call without messages: the client repeated a request and got the same response."""
     return ReportedCall(
         at=call.at,
         request_id=call.request_id or call.response_id or request.idempotency_key or "",
         response_id=call.response_id or None,
-        model=sent.model,
-        usage=sent.usage,
-        cost_microusd=push_cost(sent.model, sent),
-        first_token_ms=sent.latency.first_token_ms,
-        duration_ms=sent.latency.duration_ms,
-        source=sent.source,
+        model=push.model,
+        usage=push.usage,
+        cost_microusd=push_cost(push.model, push),
+        first_token_ms=push.latency.first_token_ms,
+        duration_ms=push.latency.duration_ms,
+        source=push.source,
     )

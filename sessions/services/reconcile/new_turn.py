@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from compaction import dialects
 from compaction.histories import is_summary
 from redaction import Finding
@@ -22,31 +24,22 @@ def push_of(
 
     `format` is the dialect of the session. Raises `InvalidHistory`.
     """
-    messages, found = _ingested(reading, first, format, is_accepted=sent.source is TurnSource.GATEWAY)
+    is_forwarded = sent.push.source is TurnSource.GATEWAY
+    messages, found = _ingested(reading, first, format, is_accepted=is_forwarded)
     preamble, preamble_hash = _preamble(history, reading)
-    call = request.call or sent.call
-    push = Push(
+    push = structs.replace(
+        sent.push,
         messages=messages,
         redacted=found,
-        at=sent.at,
-        model=sent.model,
-        usage=sent.usage,
-        cache_write_1h_tokens=sent.cache_write_1h_tokens,
-        latency=sent.latency,
         preamble=preamble,
         idempotency_key=request.idempotency_key,
         body_hash=request.body_hash if request.idempotency_key is not None else None,
-        prices=sent.prices,
-        source=sent.source,
-        request_id=(call.request_id if call is not None else "") or None,
-        response_id=(call.response_id if call is not None else "") or None,
         is_placed=True,
-        provider=sent.provider,
-        is_stateful=request.continued is not None and sent.source is TurnSource.GATEWAY,
-        prompt_estimate=sent.prompt_estimate,
-        has_other_prompt=sent.has_other_prompt,
-        is_repaired=sent.is_repaired,
+        is_stateful=request.continued is not None and is_forwarded,
     )
+    if (call := request.call) is not None:
+        ids = {"request_id": call.request_id or None, "response_id": call.response_id or None}
+        push = structs.replace(push, **ids)
     return push, preamble_hash
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from compaction.messages import Usage
-from compaction.provider_engine import ProviderReport
-from pricing.custom import CustomPrice
 from redaction import Finding, Redaction
-from sessions.models import ClientHistory, TurnSource
+from sessions.models import ClientHistory
 from sessions.services.calls.values import CallIdentity
-from sessions.services.push.values import Latency
+from sessions.services.push.values import Push
 
 #: The field of a request that names the response that its messages follow.
 PREVIOUS_RESPONSE = "previous_response_id"
@@ -55,34 +51,20 @@ class PromptSource(NamedTuple):
 class Sent:
     """The fields of a request other than its messages.
 
-    `at` is when the model call ended, None for now. `answers` are the messages of the model's response, if
-    the history does not contain it. `is_compacted` and `is_side` are set if the client declares it. `caller`
-    is the partition in which a session that the client does not name is found, None over the API; `is_named`
-    is set if the client names it. `call` identifies the model call of the last response in the history.
-    `prompt_estimate` is the size of the prompt that the model saw, in estimated tokens, if it is known, and
-    `prompt_source` is set if contextapp's edits determined it.
-    `has_other_prompt` is set if that was not the prompt of the session, `is_repaired` if it had no thinking,
-    because the provider had rejected the thinking in the history.
+    `push` is the turn to store, without messages: it describes the call of the last response in the history.
+    `answers` are the messages of that response, if the history does not contain it. `is_compacted` and
+    `is_side` are set if the client declares it. `caller` is the partition in which a session that the client
+    does not name is found, None over the API; `is_named` is set if the client names it. `prompt_source` is
+    set if contextapp's edits determined the prompt that the model saw.
     """
 
-    at: datetime | None = None
+    push: Push = field(default_factory=lambda: Push(messages=()))
     answers: Sequence[Mapping[str, Any]] = ()
-    model: str = ""
-    usage: Usage | None = None
-    cache_write_1h_tokens: int = 0
-    latency: Latency = field(default_factory=Latency)
-    prices: Sequence[CustomPrice] = ()
     is_compacted: bool = False
     is_side: bool = False
     caller: bytes | None = None
     is_named: bool = False
-    provider: ProviderReport | None = None
-    source: TurnSource = TurnSource.PUSH
-    call: CallIdentity | None = None
-    prompt_estimate: int | None = None
     prompt_source: PromptSource | None = None
-    has_other_prompt: bool = False
-    is_repaired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

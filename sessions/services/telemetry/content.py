@@ -10,7 +10,7 @@ from redaction import redact
 from sessions.models import AgentSession, TurnSource
 from sessions.services.calls.values import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
-from sessions.services.push.values import Latency, Target
+from sessions.services.push.values import Latency, Push, Target
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
@@ -85,13 +85,17 @@ def history_of(content: Conversation) -> bytes:
 
 def _sent(call: ModelCall, destination: Destination) -> Sent:
     answer = call.content.answer if call.content is not None else None
-    return Sent(
+    push = Push(
+        messages=(),
         at=call.at,
-        answers=[answer] if answer is not None else [],
         model=call.model,
         usage=call.usage,
         latency=Latency(first_token_ms=call.first_token_ms, duration_ms=call.duration_ms),
         prices=destination.prices,
-        caller=None if call.origin.is_named else _caller(destination),
         source=TurnSource.TELEMETRY,
+    )
+    return Sent(
+        push=push,
+        answers=[answer] if answer is not None else [],
+        caller=None if call.origin.is_named else _caller(destination),
     )
