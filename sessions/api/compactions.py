@@ -1,11 +1,10 @@
-"""`sessions/{id}/compact/` and `compactions/`: run, list and revert compactions."""
+"""`sessions/{id}/compact/` and `compactions/`: run, list and revert compactions, and edit their recaps."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
-from django.http.response import HttpResponseBase
 
 from compaction.edits import Edit as EditValue
 from compaction.on_demand import OnDemandSummary
@@ -13,8 +12,8 @@ from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.provider_summary import replacement_text
 from redaction import redact
-from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, NotFound, sentence
+from sessions.api.endpoint import JSON_LINES, ApiCall, Endpoint, json_response
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound, sentence
 from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.paging import limit_param, number_cursor, page_json, paging
@@ -28,11 +27,9 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.on_demand import NotReplaceable, SummaryRequested, summary_record
 from sessions.services.compactions.planning import PlanningFailed, preview_plan
+from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 from sessions.services.compactions.revert import NotRevertible, compaction_revert
 from sessions.services.compactions.triggers import compaction_request
-
-#: Media type of JSON Lines.
-JSON_LINES = "application/x-ndjson"
 
 
 class Compact(Endpoint):
@@ -63,10 +60,7 @@ class Compact(Endpoint):
                 policy=policy,
             )
         except CompactionInProgress:
-            raise Conflict(
-                "compaction_open",
-                "A compaction of this session is in progress. Try again when it has finished.",
-            ) from None
+            raise _in_progress() from None
         accepted = compaction.state in Compaction.OPEN
         return json_response(detail_json(compaction), status=202 if accepted else 200)
 
@@ -157,7 +151,7 @@ class CompactionsExport(Endpoint):
         "Export the compactions of a session",
         responses={(200, JSON_LINES): serializers.ExportedCompaction},
     )
-    def get(self, call: ApiCall, session_id: str) -> HttpResponseBase:
+    def get(self, call: ApiCall, session_id: str) -> StreamingHttpResponse:
         """Streams all compactions of a session as JSON Lines, oldest first: one record per line, including
         compactions without effect. Edits and recaps are omitted."""
         session = session_or_404(call, session_id)
@@ -185,6 +179,39 @@ class Revert(Endpoint):
             )
         except NotRevertible as error:
             raise Conflict("not_revertible", sentence(error)) from None
+
+
+class RecapEdit(Endpoint):
+    @operation(
+        "recap_edit",
+        "Edit the recap of a compaction",
+        serializers.CompactionDetail,
+        request=serializers.RecapText,
+        errors=(409, 413, 422),
+    )
+    def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        """Replaces the recap with your text, which must have the recap's sections (`## Decisions`,
+        `## Entities`, `## Facts`, `## Open items`) with `- ` items. Returns the new compaction, with trigger
+        `edit`, that applies the text. Revert it to restore the previous recap."""
+        session = session_or_404(call, session_id)
+        compaction_or_404(session, number)
+        text = call.validated(serializers.RecapText)["text"]
+        try:
+            compaction = recap_edit(session=session, number=number, text=text, actor=call.actor)
+        except CompactionInProgress:
+            raise _in_progress() from None
+        except NotEditable as error:
+            raise Conflict("not_editable", sentence(error)) from None
+        except EmptyRecap as error:
+            raise InvalidField("text", sentence(error)) from None
+        except RecapTooLarge as error:
+            raise InvalidRequest("text_too_long", sentence(error), param="text", status=422) from None
+        return json_response(detail_json(compaction))
+
+
+def _in_progress() -> Conflict:
+    text = "A compaction of this session is in progress. Try again when it has finished."
+    return Conflict("compaction_open", text)
 
 
 def compaction_or_404(session: AgentSession, number: int) -> Compaction:

@@ -47,6 +47,9 @@ from sessions.store.rawjson import BadJson, TooDeep, read_object
 
 log = logging.getLogger(__name__)
 
+#: Media type of JSON Lines.
+JSON_LINES = "application/x-ndjson"
+
 _JSON_TYPES = frozenset({"application/json", "application/merge-patch+json", ""})
 
 

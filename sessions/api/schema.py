@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import orjson
+from django.apps import apps
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.serializers import ListField, MultipleChoiceField
 
-from sessions.api.examples import EXAMPLES
 from sessions.api.serializers.fields import Error, PlainText, Strict
 
 #: Error statuses of every endpoint.
@@ -66,6 +68,16 @@ _TAGS = {
     "replays": "Replays",
     "webhooks": "Webhooks",
     "otel": "OpenTelemetry",
+}
+
+
+#: Requests and responses that were recorded from a real server, by operation id: {"request": {name: body},
+#: "response": {status: {name: body}}}, and the "media_type" of a response that is not JSON.
+EXAMPLES: Mapping[str, Any] = {
+    name: example
+    for app in apps.get_app_configs()
+    for path in sorted(Path(app.path).glob("api/examples*.json"))
+    for name, example in orjson.loads(path.read_bytes()).items()
 }
 
 

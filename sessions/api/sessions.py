@@ -1,4 +1,4 @@
-"""`sessions/`: create, list, retrieve, change and delete sessions."""
+"""`sessions/`: create, list, retrieve, change, export and delete sessions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.breakdown import TokenBreakdown
 from redaction import redact
-from sessions.api.endpoint import ApiCall, Endpoint, json_response
+from sessions.api.endpoint import JSON_LINES, ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField
 from sessions.api.ingestion import ingest_preamble, reject_secret
 from sessions.api.lookup import session_or_404
@@ -26,6 +26,7 @@ from sessions.selectors.facts import facts_offered_count
 from sessions.selectors.filters import Cursor, SessionFilter
 from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid, session_find
+from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.session_tree import names_with_ancestors
 from sessions.selectors.token_budgets import budget_tokens, calibration_json, calibration_of, prompt_size_json
 from sessions.services.sessions.labels import session_label
@@ -186,6 +187,16 @@ class SessionView(Endpoint):
         session = session_or_404(call, session_id)
         session_delete(session=session, actor=call.actor)
         return HttpResponse(status=204)
+
+
+class SessionExport(Endpoint):
+    @operation("sessions_export", "Export a session", responses={(200, JSON_LINES): serializers.ExportedLine})
+    def get(self, call: ApiCall, session_id: str) -> StreamingHttpResponse:
+        """Streams the session as JSON Lines: its facts, system prompts and tools, turns, messages and
+        comments. `POST imports/` imports it again, also in another project or instance. Compactions and the
+        working memory are omitted."""
+        session = session_or_404(call, session_id)
+        return StreamingHttpResponse(session_jsonl(session), content_type=JSON_LINES)
 
 
 def _parent_id(call: ApiCall, data: Mapping[str, Any]) -> UUID | None:

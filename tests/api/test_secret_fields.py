@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +12,12 @@ from django.urls import reverse
 
 from accounts.models import Project, Scope
 from accounts.services.api_keys import api_key_create
-from sessions.api import examples
+from sessions.api.schema import EXAMPLES
 from sessions.services.webhooks.subscriptions import webhook_create
 from tests.api.client import Api
 from tests.api.talk import answer, call, request, result
 from tests.api.test_redaction import everything_stored
 from tests.redaction.secrets import random_text
-
-EXAMPLES = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
 
 #: Calls that write, with the path of the example's request.
 CALLS = {
