@@ -1,4 +1,4 @@
-"""The tooltips of recorded names: presets, strategies, triggers and states, one sentence each."""
+"""The tooltips of recorded names: presets, strategies and triggers, one sentence each."""
 
 from __future__ import annotations
 
@@ -27,16 +27,6 @@ _RULES: Mapping[str, str] = {
     "memory": "The working memory as of a compaction.",
 }
 
-_STATES: Mapping[str, str] = {
-    "preview": "Not applied: what a compaction would do now.",
-    "pending": "Waiting for a worker.",
-    "running": "A worker is running it.",
-    "done": "Applied: prompts show its edits.",
-    "skipped": "Not applied: it would have saved nothing, or another compaction ran first.",
-    "failed": "Not applied: it failed.",
-    "reverted": "Applied and later reverted: prompts since then do not show its edits.",
-}
-
 
 def preset_meaning(name: str) -> str:
     """Return what a policy preset does; "" if it is unknown."""
@@ -53,8 +43,3 @@ def trigger_meaning(name: str) -> str:
     """Return why a compaction was triggered; "" if the trigger is unknown."""
     trigger = TRIGGERS.get(name)
     return trigger.meaning if trigger else ""
-
-
-def state_meaning(name: str) -> str:
-    """Return what the state of a compaction means; "" if it is unknown."""
-    return _STATES.get(name, "")

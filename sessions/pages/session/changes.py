@@ -61,7 +61,6 @@ def changes_context(
         "more_query": urlencode(kept | unified | {"from": first + _CHANGES}) if left else "",
         "side_query": urlencode(kept),
         "unified_query": urlencode(kept | {"view": "unified"}),
-        "is_continued": first > 0,
     }
 
 

@@ -96,7 +96,6 @@ def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict
         "window": session.context_window,
         "budget": limit.tokens if limit and limit.name == "budget" else None,
         "turn_count": sample.turn_count,
-        "session_turns": session.turn_count,
         "is_sampled": len(points) < sample.turn_count,
     }
 

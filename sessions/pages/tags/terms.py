@@ -10,5 +10,4 @@ register = template.Library()
 
 register.filter(terms.preset_meaning)
 register.filter(terms.rule_meaning)
-register.filter(terms.state_meaning)
 register.filter(terms.trigger_meaning)

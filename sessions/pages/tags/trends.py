@@ -1,4 +1,4 @@
-"""Template tags for trends: changes between periods, signed amounts, bars and query strings."""
+"""Template tags for trends: changes between periods, signed amounts and bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from sessions.pages import figures
-from sessions.pages.trends.parameters import Parameters
 from sessions.selectors.usage import Span
 
 register = template.Library()
@@ -83,9 +82,3 @@ def stacked_bar(components: Sequence[tuple[str, str, int]]) -> str:
         '<svg class="bar stacked" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">{}</svg>',
         format_html_join("", '<rect class="component-{}" x="{}" width="{}" height="4"/>', pieces),
     )
-
-
-@register.simple_tag
-def trends_query(parameters: Parameters) -> str:
-    """Return the page's query string."""
-    return parameters.query_string()
