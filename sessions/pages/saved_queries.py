@@ -48,7 +48,7 @@ class SavedQueries:
     def remove(self, request: HttpRequest, slug: str, number: int) -> HttpResponse:
         """Delete a query of the user."""
         viewer = viewer_of(request, slug)
-        if not view_delete(project=viewer.project, user=request.user, id=min(number, 2**63 - 1)):
+        if not view_delete(project=viewer.project, user=request.user, id=number):
             raise Http404(f"{self.noun.capitalize()} not found")
         return redirect(self.url_name, slug=slug)
 

@@ -128,11 +128,6 @@ def compactions_newest(*, session: AgentSession, before: int | None = None) -> C
     )
 
 
-def compaction_get(*, session: AgentSession, number: int) -> Compaction | None:
-    """Return a compaction by its number, or None."""
-    return session.compactions.filter(number=number).first() if number < 2**31 else None
-
-
 def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDetail:
     """Return the details of one compaction. At most eight queries."""
     edits = Edit.objects.filter(compaction=row)

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from sessions.models import ImportJob, ImportJobSession
-
-
-def import_job_find(*, project_id: UUID, id: UUID) -> ImportJob | None:
-    """Return a job of the project, or None if there is no such job."""
-    return ImportJob.objects.filter(project_id=project_id, pk=id).first()
 
 
 def import_jobs_newest(
@@ -29,11 +22,7 @@ def import_job_sessions(
     job: ImportJob, *, after: int | None = None, limit: int = 100
 ) -> Sequence[ImportJobSession]:
     """Return the sessions of a job in the order of the log, from after the ordinal `after`."""
-    rows = _reported(job)
+    rows = job.sessions.exclude(state=ImportJobSession.State.SKIPPED)
     if after is not None:
         rows = rows.filter(ordinal__gt=after)
     return list(rows.order_by("ordinal")[:limit])
-
-
-def _reported(job: ImportJob) -> QuerySet[ImportJobSession]:
-    return job.sessions.exclude(state=ImportJobSession.State.SKIPPED)

@@ -10,8 +10,8 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -19,7 +19,7 @@ from importers.registry import IMPORTERS
 from sessions.models import ImportJob
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, writer_of
 from sessions.pages.settings.common import PlainForm
-from sessions.selectors.imports import import_job_find, import_job_sessions, import_jobs_newest
+from sessions.selectors.imports import import_job_sessions, import_jobs_newest
 from sessions.services.imports import jobs
 
 _MAX_JOBS, _MAX_SESSIONS = 50, 200
@@ -92,7 +92,7 @@ def imports(request: HttpRequest, slug: str) -> HttpResponse:
 def import_job(request: HttpRequest, slug: str, job: UUID) -> HttpResponse:
     """Show an import. htmx polls it until it has ended."""
     viewer = viewer_of(request, slug)
-    found = _job_of(viewer, job)
+    found = get_object_or_404(ImportJob, project=viewer.project, pk=job)
     sessions = import_job_sessions(found, limit=_MAX_SESSIONS + 1)
     context: dict[str, Any] = {
         "viewer": viewer,
@@ -108,17 +108,10 @@ def import_job(request: HttpRequest, slug: str, job: UUID) -> HttpResponse:
 def import_cancel(request: HttpRequest, slug: str, job: UUID) -> HttpResponse:
     viewer = writer_of(request, slug, action="cancel an import")
     try:
-        jobs.import_job_cancel(job=_job_of(viewer, job))
+        jobs.import_job_cancel(job=get_object_or_404(ImportJob, project=viewer.project, pk=job))
     except jobs.WrongState:
         messages.error(request, "The import has already ended.")
     return redirect("imports_job", slug=slug, job=job)
-
-
-def _job_of(viewer: Viewer, id: UUID) -> ImportJob:
-    job = import_job_find(project_id=viewer.project.pk, id=id)
-    if job is None:
-        raise Http404("Import not found")
-    return job
 
 
 def _page(request: HttpRequest, viewer: Viewer, form: UploadForm, *, status: int = 200) -> HttpResponse:

@@ -13,8 +13,6 @@ from sessions.pages.memory.rows import changed_only, compare, field_rows
 from sessions.pages.tabs import session_context
 from sessions.selectors.memory import memory_latest, memory_notes, memory_revision, memory_revision_at
 
-_MAX_NUMBER = 2_000_000_000
-
 
 @require_safe
 def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: int) -> HttpResponse:
@@ -26,7 +24,7 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
     viewer = viewer_of(request, slug)
     session = session_of(viewer, id)
     row = _revision_or_404(session, number)
-    requested = number_of(request, "against", maximum=_MAX_NUMBER)
+    requested = number_of(request, "against")
     against = number - 1 if requested is None else requested
     other = _revision_or_404(session, against) if against else None
     latest = memory_latest(session_id=session.pk)
@@ -52,7 +50,7 @@ def session_memory_revision(request: HttpRequest, slug: str, id: UUID, number: i
 
 
 def _revision_or_404(session: AgentSession, number: int) -> MemoryRevision:
-    row = memory_revision(session_id=session.pk, number=number) if number <= _MAX_NUMBER else None
+    row = memory_revision(session_id=session.pk, number=number)
     if row is None:
         raise Http404("Revision not found")
     return row

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -65,9 +65,7 @@ def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
     """Accept, reject or reword a fact, or undo that. Returns the row to htmx and the list to a browser."""
     viewer = writer_of(request, slug, action=_REVIEW)
     rows = facts_of(project_id=viewer.project.pk).filter(pk=fact)
-    row = rows.select_related("project").first()
-    if row is None:
-        raise Http404("Fact not found")
+    row = get_object_or_404(rows.select_related("project"))
     try:
         error = _decide(row, FactForm(request.POST), request)
         updated = rows.get()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -32,8 +32,7 @@ from sessions.services.sessions.comments import (
 @with_session
 def turn_comments(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
     """Show the comments on a turn with a form to add one. POST adds a comment."""
-    if turn > 2**31 - 1 or not session.turns.filter(index=turn).exists():
-        raise Http404("Turn not found")
+    get_object_or_404(session.turns.only("pk"), index=turn)
     if request.method != "POST":
         return _shown(request, viewer, session, turn, is_writing=True, is_autofocused=True)
     if not viewer.may_write:
@@ -74,11 +73,7 @@ def session_comment_delete(
 
 
 def _comment(session: AgentSession, number: int) -> Comment:
-    rows = session.comments.select_related("author", "session")
-    comment = rows.filter(pk=min(number, 2**63 - 1)).first()
-    if comment is None:
-        raise Http404("Comment not found")
-    return comment
+    return get_object_or_404(session.comments.select_related("author", "session"), pk=number)
 
 
 def _shown(

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from sessions.models import AgentSession, Compaction
@@ -22,7 +22,6 @@ from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.compactions import (
     compaction_detail,
-    compaction_get,
     recap_fallback,
     recap_version,
 )
@@ -61,7 +60,7 @@ class ComponentChange:
 def session_compaction(
     request: HttpRequest, viewer: Viewer, session: AgentSession, number: int
 ) -> HttpResponse:
-    row = _compaction_or_404(session, number)
+    row = get_object_or_404(session.compactions, number=number)
     detail = compaction_detail(session=session, row=row)
     context = session_context(viewer, session, "session_compactions") | {
         "detail": detail,
@@ -89,10 +88,8 @@ def session_compaction_edit(
     request: HttpRequest, viewer: Viewer, session: AgentSession, number: int, ordinal: int
 ) -> HttpResponse:
     """Show an edit: the original content next to its replacement."""
-    row = _compaction_or_404(session, number)
-    edit = row.edits.filter(ordinal=ordinal).first() if ordinal < 2**31 else None
-    if edit is None:
-        raise Http404("Edit not found")
+    row = get_object_or_404(session.compactions, number=number)
+    edit = get_object_or_404(row.edits, ordinal=ordinal)
     context = session_context(viewer, session, "session_compactions")
     context |= {"row": row, "edit": edit, **edit_context(session, edit)}
     return page_or_fragment(
@@ -106,7 +103,7 @@ def session_compaction_diff(
     request: HttpRequest, viewer: Viewer, session: AgentSession, number: int
 ) -> HttpResponse:
     """Compare the prompt before a compaction with the prompt after it, as text."""
-    row = _compaction_or_404(session, number)
+    row = get_object_or_404(session.compactions, number=number)
     prompts = prompts_around(session=session, row=row)
     if prompts is None:
         raise Http404("The compaction changed no prompt")
@@ -124,7 +121,7 @@ def session_recap(request: HttpRequest, slug: str, id: UUID, number: int) -> Htt
 
 @with_session
 def _recap_show(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
-    row = _compaction_or_404(session, number)
+    row = get_object_or_404(session.compactions, number=number)
     recap = recap_version(row)
     if recap is None:
         raise Http404("The compaction has no recap")
@@ -134,7 +131,7 @@ def _recap_show(request: HttpRequest, viewer: Viewer, session: AgentSession, num
 
 @with_writable_session
 def _recap_edit(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
-    row = _compaction_or_404(session, number)
+    row = get_object_or_404(session.compactions, number=number)
     text = request.POST.get("text", "")[:_MAX_LENGTH].replace("\r\n", "\n").replace("\0", "")
     try:
         edited = recap_edit(session=session, number=row.number, text=text, actor=actor_of(request))
@@ -155,13 +152,6 @@ def _recap_form(
 ) -> HttpResponse:
     context |= {"row": row, "text": text, "problem": problem, "longest": _MAX_LENGTH}
     return render(request, "sessions/compaction/recap.html", context, status=422 if problem else 200)
-
-
-def _compaction_or_404(session: AgentSession, number: int) -> Compaction:
-    row = compaction_get(session=session, number=number)
-    if row is None:
-        raise Http404("Compaction not found")
-    return row
 
 
 def _components(recorded: Mapping[str, Any] | None) -> list[ComponentChange]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from compaction.policy import PRESETS
@@ -24,7 +24,7 @@ from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
-from sessions.selectors.compactions import compaction_get, compactions_jsonl, compactions_newest
+from sessions.selectors.compactions import compactions_jsonl, compactions_newest
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
@@ -100,7 +100,6 @@ def session_compact(request: HttpRequest, viewer: Viewer, session: AgentSession)
 @with_writable_session
 def session_revert(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
     """Show what a revert would do to the next prompt; POST reverts."""
-    number = min(number, 2**31 - 1)
     if request.method != "POST":
         return _revert_preview(request, viewer, session, number)
     try:
@@ -111,9 +110,7 @@ def session_revert(request: HttpRequest, viewer: Viewer, session: AgentSession, 
 
 
 def _revert_preview(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
-    row = compaction_get(session=session, number=number)
-    if row is None or row.state != Compaction.State.DONE:
-        raise Http404("No applied compaction with this number")
+    row = get_object_or_404(session.compactions, number=number, state=Compaction.State.DONE)
     context = session_context(viewer, session, "session_compactions")
     context |= {"row": row, "preview": revert_preview(session=session, number=number)}
     context["in_list"] = wants_fragment(request)
@@ -125,7 +122,7 @@ def _revert_preview(request: HttpRequest, viewer: Viewer, session: AgentSession,
 def session_reapply(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
     """Apply a reverted compaction again."""
     try:
-        compaction_reapply(session=session, number=min(number, 2**31 - 1), actor=actor_of(request))
+        compaction_reapply(session=session, number=number, actor=actor_of(request))
     except NotReappliable as error:
         return _answer(request, viewer, session, f"Not applied: {error}.")
     except CompactionInProgress:

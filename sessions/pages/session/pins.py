@@ -19,7 +19,6 @@ from sessions.services.sessions.pins import message_pin
 def session_pin(request: HttpRequest, viewer: Viewer, session: AgentSession, position: int) -> HttpResponse:
     """Pin or unpin a message, and render the button again; without htmx, show the message."""
     is_pinned = request.POST.get("pinned") == "1"
-    position = min(position, 2**31 - 1)
     if not message_pin(session=session, position=position, pinned=is_pinned, actor=actor_of(request)):
         raise Http404("Message not found")
     if not wants_fragment(request):

@@ -9,8 +9,8 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.core.validators import validate_email
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Project
@@ -114,10 +114,7 @@ def project_budgets(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def budget_remove(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     viewer = owner_of(request, slug)
-    number = min(number, 2**63 - 1)
-    budget = viewer.project.cost_budgets.select_related("project").filter(pk=number).first()
-    if budget is None:
-        raise Http404("Budget not found")
+    budget = get_object_or_404(viewer.project.cost_budgets.select_related("project"), pk=number)
     budget_delete(budget=budget, actor=actor_of(request))
     messages.success(request, "Budget removed.")
     return redirect("settings_budgets", slug=slug)

@@ -9,8 +9,8 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -87,9 +87,7 @@ def project_keys(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def key_revoke(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     viewer = viewer_of(request, slug)
-    key = ApiKey.objects.select_related("project").filter(project=viewer.project, pk=id).first()
-    if key is None:
-        raise Http404("API key not found")
+    key = get_object_or_404(ApiKey.objects.select_related("project"), project=viewer.project, pk=id)
     if not viewer.is_owner and (key.created_by_id != request.user.pk or not viewer.may_write):
         raise PermissionDenied("Only project owners can revoke keys created by other members.")
     api_key_revoke(key=key, actor=actor_of(request))

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
@@ -59,9 +59,7 @@ def project_members(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def invitation_delete(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     viewer = owner_of(request, slug)
-    invitation = viewer.project.invitations.select_related("project").filter(pk=id).first()
-    if invitation is None:
-        raise Http404("Invitation not found")
+    invitation = get_object_or_404(viewer.project.invitations.select_related("project"), pk=id)
     invitation_revoke(invitation=invitation, actor=actor_of(request))
     messages.success(request, "The invitation was revoked.")
     return redirect("settings_members", slug=slug)
@@ -105,7 +103,4 @@ def _page(
 
 
 def _membership(viewer: Viewer, id: int) -> Membership:
-    row = viewer.project.memberships.select_related("user", "project").filter(pk=id).first()
-    if row is None:
-        raise Http404("Member not found")
-    return row
+    return get_object_or_404(viewer.project.memberships.select_related("user", "project"), pk=id)

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -93,7 +93,4 @@ def _host(url: str) -> str:
 
 
 def _webhook(viewer: Viewer, id: UUID) -> Webhook:
-    row = Webhook.objects.select_related("project").filter(project=viewer.project, pk=id).first()
-    if row is None:
-        raise Http404("Webhook not found")
-    return row
+    return get_object_or_404(Webhook.objects.select_related("project"), project=viewer.project, pk=id)

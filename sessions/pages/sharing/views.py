@@ -8,9 +8,9 @@ from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -67,10 +67,7 @@ def session_share(request: HttpRequest, viewer: Viewer, session: AgentSession) -
 @require_POST
 @with_writable_session
 def session_unshare(request: HttpRequest, viewer: Viewer, session: AgentSession, number: int) -> HttpResponse:
-    link = session.shared_links.filter(pk=min(number, 2**63 - 1)).first()
-    if link is None:
-        raise Http404("Link not found")
-    link_revoke(link=link, actor=actor_of(request))
+    link_revoke(link=get_object_or_404(session.shared_links, pk=number), actor=actor_of(request))
     messages.success(request, "Link revoked. It no longer works.")
     return redirect("session_share", slug=viewer.project.slug, id=session.pk)
 
