@@ -6,13 +6,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ProjectReplayForm
 from replay.selectors.advice import MIN_SESSIONS, advice_of
 from replay.selectors.results import runs_newest, sessions_newest
-from sessions.pages.access import Viewer, actor_of, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, private, viewer_of, writer_of
 from sessions.selectors.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing
 
@@ -48,6 +47,4 @@ def _page(
         "agents": sessions_facets(project=viewer.project).agents,
         "model_missing": summarizer_missing(viewer.project),
     }
-    response = render(request, "replay/runs.html", context, status=status)
-    add_never_cache_headers(response)
-    return response
+    return private(render(request, "replay/runs.html", context, status=status))

@@ -7,14 +7,13 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ReplayForm
 from replay.pages.session_result import session_result
 from replay.selectors.results import targets_of_session
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, session_of, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, private, session_of, viewer_of, writer_of
 from sessions.pages.tabs import session_context
 from sessions.selectors.reference_rates import (
     edits_of_session,
@@ -56,6 +55,4 @@ def _page(
         "rates": rates_by_strategy(edits) if session.compaction_count else [],
         "rates_by_tool": rates_by_tool(edits) if session.compaction_count else [],
     }
-    response = render(request, "sessions/replay.html", context, status=status)
-    add_never_cache_headers(response)
-    return response
+    return private(render(request, "sessions/replay.html", context, status=status))

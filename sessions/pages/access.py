@@ -105,9 +105,11 @@ def wants_fragment(request: HttpRequest) -> bool:
     return bool(htmx) and not htmx.history_restore_request
 
 
-def page_or_fragment(request: HttpRequest, page: str, fragment: str, context: dict[str, Any]) -> HttpResponse:
+def page_or_fragment(
+    request: HttpRequest, page: str, fragment: str, context: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
     """Render `page` for a browser request and `fragment` for htmx. Neither is cached."""
-    response = render(request, fragment if wants_fragment(request) else page, context)
+    response = render(request, fragment if wants_fragment(request) else page, context, status=status)
     patch_vary_headers(response, ["HX-Request"])
     return private(response)
 

@@ -123,6 +123,4 @@ def _page(request: HttpRequest, viewer: Viewer, form: UploadForm, *, status: int
         "is_open": any(job.state in ImportJob.OPEN for job in jobs),
         "limit": settings.CONTEXTAPP_MAX_IMPORT_BYTES,
     }
-    response = page_or_fragment(request, "imports/page.html", "imports/_jobs.html", context)
-    response.status_code = status
-    return response
+    return page_or_fragment(request, "imports/page.html", "imports/_jobs.html", context, status=status)

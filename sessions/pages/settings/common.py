@@ -9,10 +9,9 @@ from django import forms
 from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.cache import add_never_cache_headers
 
 from redaction import Redaction, redact
-from sessions.pages.access import Viewer
+from sessions.pages.access import Viewer, private
 from sessions.selectors.summarizers import MODEL_NAME
 
 #: Label and URL name of each section, in the order of the navigation.
@@ -35,11 +34,8 @@ def settings_page(
     request: HttpRequest, viewer: Viewer, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     """Render a settings page. Never cached, because some pages show a secret once."""
-    response = render(
-        request, f"settings/{template}", {"viewer": viewer, "sections": SECTIONS, **context}, status=status
-    )
-    add_never_cache_headers(response)
-    return response
+    context = {"viewer": viewer, "sections": SECTIONS, **context}
+    return private(render(request, f"settings/{template}", context, status=status))
 
 
 class ModelField(forms.CharField):
