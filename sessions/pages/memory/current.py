@@ -22,8 +22,8 @@ from sessions.pages.access import (
     number_of,
     page_or_fragment,
     session_of,
-    viewer_of,
     wants_fragment,
+    with_session,
     writer_of,
 )
 from sessions.pages.memory.revision import memory_at_turn
@@ -66,13 +66,12 @@ _NOTHING_TO_PROPOSE = "This memory has no items that other sessions may need."
 
 
 @require_safe
-def session_memory(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+@with_session
+def session_memory(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the tab. htmx requests older revisions of the history with `before`.
 
     With `turn`, show the memory after that turn (`memory_at_turn`).
     """
-    viewer = viewer_of(request, slug)
-    session = session_of(viewer, id)
     turn = number_of(request, "turn")
     if turn is not None:
         return memory_at_turn(request, viewer, session, turn)
