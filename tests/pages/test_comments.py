@@ -74,15 +74,13 @@ def test_a_comment_appears_wherever_its_turn_does(
 
 @pytest.mark.slow
 def test_authors_edit_and_owners_delete(
-    owner_client: Client, member_client: Client, viewer_client: Client, session: AgentSession
+    owner_client: Client, member_client: Client, session: AgentSession
 ) -> None:
     write(member_client, session, "First")
     comment = Comment.objects.get()
     edit, delete = (
         address(name, session, comment.pk) for name in ("session_comment", "session_comment_delete")
     )
-    assert viewer_client.post(address("session_turn_comments", session, 2), {"text": "x"}).status_code == 403
-    assert viewer_client.post(delete).status_code == 403
     assert owner_client.post(edit, {"text": "Not mine"}).status_code == 403
     shown = one_line(member_client.post(edit, {"text": "Second"}, headers=HTMX))
     assert "Second" in shown

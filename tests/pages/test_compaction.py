@@ -187,7 +187,6 @@ def test_a_member_edits_the_recap(member_client, viewer_client, session, project
     assert Recap.objects.filter(compaction=row).exists()
     target = address("session_recap", session, row.number)
     assert "readonly" in viewer_client.get(target).text
-    assert viewer_client.post(target, {"text": "x"}).status_code == 403
     assert member_client.post(target, {"text": " "}).status_code == 422
     answer = member_client.post(target, {"text": "## Decisions\n- Keep f1.py as it is."})
     assert answer.url == address("session_compaction", session, row.number + 1)

@@ -64,16 +64,10 @@ def test_a_key_for_the_mcp_tools_may_read(member_client: Client) -> None:
     assert ApiKey.objects.get().scopes == ["push", "read"]
 
 
-def test_viewers_see_the_page_and_change_nothing(viewer_client: Client, member_client: Client) -> None:
+def test_only_owners_see_the_settings_of_the_gateway(viewer_client: Client, member_client: Client) -> None:
     assert "Gateway settings" not in text_of(viewer_client)
     assert "Viewers cannot create keys" in text_of(viewer_client)
     assert "Viewers cannot create keys" not in text_of(member_client)
-    assert viewer_client.post(PAGE).status_code == 403
-    for client in (viewer_client, member_client):
-        assert client.post(reverse("connect_settings", args=["alpha"]), SETTINGS).status_code == 403
-        data = {"provider": "openai", "secret": "sk"}
-        assert client.post(reverse("connect_provider_key", args=["alpha"]), data).status_code == 403
-    assert not ApiKey.objects.exists()
 
 
 @pytest.mark.parametrize("origin", ["gateway", "telemetry"])

@@ -36,6 +36,14 @@ WITHOUT_PROJECT = {
 }
 #: Pages that prepare a change, which viewers may not make.
 FOR_WRITERS = {"session_revert", "sessions_delete", "replay_advice"}
+#: Changes that only the user who makes them sees, which viewers may make as well.
+PERSONAL = {
+    "session_star", "saved_view_create", "saved_view_delete", "trends_preset_create", "trends_preset_delete",
+}  # fmt: skip
+#: Changes of keys, which not only their project's owners may make.
+OF_MEMBERS = {"settings_keys", "settings_key_revoke"}
+#: URLs whose `id` is not the session's.
+BY_OTHER_IDS = {"settings_key_revoke"}
 #: Pages of content that the session of these tests does not have.
 WITHOUT_CONTENT = {"session_image", "shared_transcript", "invitation"}
 #: URLs that are not pages; their access is tested elsewhere.
@@ -139,6 +147,24 @@ def test_a_viewer_sees_every_page(ids, viewer_client, subtests):
             if status == 405:
                 assert "<h1>No page at this address</h1>" in response.text
                 assert "POST" in response["Allow"]
+
+
+@pytest.mark.slow
+def test_a_viewer_changes_nothing_but_personal_settings(ids, viewer_client, subtests):
+    for route, pattern in PAGES:
+        if "slug" in pattern.pattern.converters and pattern.name not in PERSONAL:
+            with subtests.test(route):
+                status = viewer_client.post(address_of(pattern, ids)).status_code
+                # Of other objects, the session's id selects none.
+                assert status in ({403, 404} if pattern.name in BY_OTHER_IDS else {403, 405})
+
+
+@pytest.mark.slow
+def test_a_member_changes_no_settings_of_the_project(ids, member_client, subtests):
+    for route, pattern in PAGES:
+        if pattern.name.startswith(("settings", "connect_")) and pattern.name not in OF_MEMBERS:
+            with subtests.test(route):
+                assert member_client.post(address_of(pattern, ids)).status_code in {403, 405}
 
 
 def test_a_superuser_is_no_exception(ids, admin_client):
