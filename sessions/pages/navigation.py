@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.models import Project
+from sessions.pages.links import Link
 
 #: Label and URL names of each entry: the first is the link target, pages of all of them highlight the entry.
 ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
@@ -24,23 +24,12 @@ ENTRIES: Sequence[tuple[str, tuple[str, ...]]] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NavigationEntry:
-    """A navigation link. `is_current` marks the section of the current page."""
-
-    label: str
-    address: str
-    is_current: bool
-
-
-def navigation_entries(request: HttpRequest, project: Project) -> list[NavigationEntry]:
+def navigation_entries(request: HttpRequest, project: Project) -> list[Link]:
     """Return the navigation of a project. Runs no queries."""
     match = request.resolver_match
     name = (match.url_name or "") if match else ""
     return [
-        NavigationEntry(
-            label=label, address=reverse(names[0], args=[project.slug]), is_current=_is_within(name, names)
-        )
+        Link(label=label, address=reverse(names[0], args=[project.slug]), is_current=_is_within(name, names))
         for label, names in ENTRIES
     ]
 

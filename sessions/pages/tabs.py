@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.urls import reverse
 
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer
+from sessions.pages.links import Link
 from sessions.selectors.token_budgets import limit_of
 
 #: Label and URL name of each tab, in display order.
@@ -22,16 +22,6 @@ TABS: Sequence[tuple[str, str]] = (
     ("Replay", "session_replay"),
     ("Raw", "session_raw"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
-    """A link of the tab bar. `count` is the number of its items, if it has one."""
-
-    label: str
-    address: str
-    is_current: bool
-    count: int | None
 
 
 def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str, Any]:
@@ -47,7 +37,7 @@ def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str
         "limit": limit_of(session),
         "duration": session.last_active_at - session.started_at,
         "tabs": [
-            Tab(
+            Link(
                 label=label,
                 address=reverse(name, args=address),
                 is_current=name == tab,

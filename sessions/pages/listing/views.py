@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -25,6 +25,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import Project
 from accounts.selectors import projects_of
 from sessions.pages.access import page_or_fragment, private, user_of, viewer_of, wants_fragment
+from sessions.pages.links import Link
 from sessions.pages.listing.bulk import selected_ids
 from sessions.pages.listing.columns import COLUMNS, hidden_columns
 from sessions.pages.listing.export import sessions_csv
@@ -209,22 +210,13 @@ def _order(request: HttpRequest) -> str:
     return order if order in ORDERS else NEWEST
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sort:
-    """A sort option of the list, with its query string."""
-
-    label: str
-    query: str
-    is_current: bool
-
-
-def _sorts(query: QueryDict, order: str) -> dict[str, Sort]:
+def _sorts(query: QueryDict, order: str) -> dict[str, Link]:
     """Return the sort options for the current filter. Each leads to the first page."""
-    kept = [(k, v) for k, v in query.items() if k not in {"after", "sort"} and v]
+    kept = {name: value for name, value in query.items() if name not in {"after", "sort"} and value}
     return {
-        name: Sort(
+        name: Link(
             label=label,
-            query=urlencode([*kept, *([("sort", name)] if name != NEWEST else [])]),
+            address=f"?{urlencode(kept | ({'sort': name} if name != NEWEST else {}))}",
             is_current=name == order,
         )
         for name, label in _SORTED.items()

@@ -38,7 +38,6 @@ def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) 
     context: dict[str, Any] = {
         **session_context(viewer, session, "session"),
         **shown,
-        "is_plain": _is_plain(request),
         "last_turn": session.turn_count - 1,
     }
     if not wants_fragment(request):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,22 +9,13 @@ from django.http import HttpRequest
 
 from sessions.models import AgentSession
 from sessions.pages.access import number_of
+from sessions.pages.links import Link
 from sessions.pages.turns import turn_views
 from sessions.selectors.tools.usage import tool_names
 from sessions.selectors.transcript import TurnsPage
 from sessions.selectors.transcript_filter import ROLES, MessageFilter, messages_page
 
 _LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool outputs", "system": "System"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterLink:
-    """A link that selects messages. `query` is its query string."""
-
-    label: str
-    query: str
-    is_current: bool
-    count: int | None = None
 
 
 def filter_of(request: HttpRequest) -> MessageFilter:
@@ -41,21 +30,22 @@ def filter_of(request: HttpRequest) -> MessageFilter:
 def filter_context(request: HttpRequest, session: AgentSession, filters: MessageFilter) -> dict[str, Any]:
     """Return the links of the filter bar. One query."""
     view = request.GET.get("view", "")
-    tools = [
-        FilterLink(
-            label=name,
-            query=_query(MessageFilter(tool=name), view),
-            is_current=name == filters.tool,
-            count=count,
-        )
-        for name, count in tool_names(session=session)
-    ]
+    kinds = {"All": MessageFilter()}
+    kinds |= {label: MessageFilter(role=role) for role, label in _LABELS.items()}
+    kinds["Errors"] = MessageFilter(errors=True)
+
+    def link(label: str, selected: MessageFilter, count: int | None = None) -> Link:
+        address, is_current = _address(selected, view), filters == selected
+        return Link(label=label, address=address, is_current=is_current, count=count)
+
     return {
-        "role_links": _role_links(filters, view),
-        "tool_links": tools,
         "filters": filters,
-        "rendered_query": _query(filters, ""),
-        "plain_query": _query(filters, "text"),
+        "kind_links": [link(*item) for item in kinds.items()],
+        "tool_links": [link(name, MessageFilter(tool=name), n) for name, n in tool_names(session=session)],
+        "text_links": [
+            Link(label="Formatted", address=_address(filters, ""), is_current=view != "text"),
+            Link(label="Plain text", address=_address(filters, "text"), is_current=view == "text"),
+        ],
     }
 
 
@@ -71,21 +61,8 @@ def filtered_context(request: HttpRequest, session: AgentSession, filters: Messa
     }
 
 
-def _role_links(filters: MessageFilter, view: str) -> Sequence[FilterLink]:
-    roles = [
-        FilterLink(
-            label=_LABELS[role],
-            query=_query(MessageFilter(role=role), view),
-            is_current=filters == MessageFilter(role=role),
-        )
-        for role in ROLES
-    ]
-    errors = replace(MessageFilter(), errors=True)
-    return [
-        FilterLink(label="All", query=_query(MessageFilter(), view), is_current=not filters.is_set),
-        *roles,
-        FilterLink(label="Errors", query=_query(errors, view), is_current=filters == errors),
-    ]
+def _address(filters: MessageFilter, view: str) -> str:
+    return f"?{_query(filters, view)}#transcript-title"
 
 
 def _query(filters: MessageFilter, view: str, before: int | None = None) -> str:

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, with_session
+from sessions.pages.links import Link
 from sessions.pages.tabs import session_context
 from sessions.selectors.tools.definitions import project_definitions, session_definitions
 from sessions.selectors.tools.usage import (
@@ -38,15 +39,6 @@ _COLUMNS = {
 
 #: The periods of the project page in days.
 _PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "all": "All time"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnLink:
-    """A link that sorts by a column, or that selects a period."""
-
-    label: str
-    query: str
-    is_current: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +93,9 @@ def project_tools_page(request: HttpRequest, slug: str) -> HttpResponse:
         "columns": _columns(order, {"days": days} if days != "30" else {}),
         "order": order,
         "periods": [
-            ColumnLink(
+            Link(
                 label=label,
-                query=urlencode({"days": name} | ({"sort": order} if order != "tokens" else {})),
+                address=_address({"days": name}, order),
                 is_current=name == days,
             )
             for name, label in _PERIODS.items()
@@ -118,15 +110,15 @@ def _order(request: HttpRequest) -> str:
     return order if order in ORDERS else "tokens"
 
 
-def _columns(order: str, kept: dict[str, str]) -> dict[str, ColumnLink]:
+def _columns(order: str, kept: dict[str, str]) -> dict[str, Link]:
     return {
-        name: ColumnLink(
-            label=label,
-            query=urlencode(kept | ({"sort": name} if name != "tokens" else {})),
-            is_current=name == order,
-        )
+        name: Link(label=label, address=_address(kept, name), is_current=name == order)
         for name, label in _COLUMNS.items()
     }
+
+
+def _address(query: dict[str, str], order: str) -> str:
+    return f"?{urlencode(query | ({'sort': order} if order != 'tokens' else {}))}"
 
 
 def _total(rows: Sequence[ToolRow]) -> ToolTotals:
