@@ -3,17 +3,13 @@
 import { colours, element, exact } from "./chart/format.js";
 import { legend } from "./chart/legend.js";
 import { canPrice, canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
+import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
 import { near } from "./chart/tip.js";
 
 // The chart of an active session is loaded again at most this often.
 const REFRESH_MS = 15_000;
 
-async function fetchData(host, query = {}) {
-  const address = `${host.dataset.chart}?${new URLSearchParams(query)}`;
-  const response = await fetch(address, { headers: { Accept: "application/json" } });
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  return response.json();
-}
+const fetchData = (host, query = {}) => fetchJson(`${host.dataset.chart}?${new URLSearchParams(query)}`);
 
 // Add the tokens by tool, which are loaded when they are first shown, to the turns that are drawn.
 async function addTools(host, data) {
@@ -58,7 +54,8 @@ function toggleGroup(name, choose) {
 
 function chart(host, first) {
   let whole = first;
-  const place = element("div", "chart-plot");
+  const label = () => `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`;
+  const place = plotPlace(label());
   const below = element("div");
   const hidden = new Set(); // tools hidden with the legend
   let [data, plot, isLog, view] = [whole, null, false, "lines"];
@@ -105,7 +102,7 @@ function chart(host, first) {
     refreshed = Date.now();
     const isZoomed = data !== whole;
     whole = await fetchData(host, { live: 1 }).catch(() => whole);
-    describe();
+    place.setAttribute("aria-label", label());
     if (isZoomed) return;
     data = whole;
     drawAll();
@@ -115,14 +112,10 @@ function chart(host, first) {
     timer = setTimeout(refresh, Math.max(0, refreshed + REFRESH_MS - Date.now()));
   });
 
-  // Screen readers get this sentence and the data table; the canvas has nothing to focus.
-  place.setAttribute("role", "img");
-  const describe = () => place.setAttribute("aria-label", `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`);
-  describe();
   host.replaceChildren(place, below);
   drawAll();
   document.addEventListener("theme", drawAll);
-  new ResizeObserver(() => plot?.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+  followWidth(place, HEIGHT, () => plot);
   place.addEventListener("dblclick", () => data !== whole && show(null));
   zoomOut.addEventListener("click", () => show(null));
   toggleGroup("[data-scale]", (value) => {

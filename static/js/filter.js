@@ -1,5 +1,8 @@
 // Suggestions for the filter expression: a listbox below the field, operated with the arrow keys.
 
+import { element } from "./chart/format.js";
+import { option, select, selected } from "./listbox.js";
+
 const field = document.querySelector("[data-suggest]");
 const list = document.getElementById(field.getAttribute("aria-controls"));
 let timer = null;
@@ -11,22 +14,14 @@ function close() {
   field.removeAttribute("aria-activedescendant");
 }
 
-function option(suggestion, index) {
-  const item = document.createElement("li");
-  item.id = `suggestion-${index}`;
-  item.setAttribute("role", "option");
-  item.setAttribute("aria-selected", "false");
-  item.dataset.text = suggestion.text;
-  const label = document.createElement("b");
-  label.textContent = suggestion.label;
-  const hint = document.createElement("small");
-  hint.textContent = suggestion.hint;
-  item.append(label, hint);
+function suggestionItem({ text, label, hint }, index) {
+  const item = option(`suggestion-${index}`, [element("b", "", label), element("small", "", hint)]);
+  item.dataset.text = text;
   return item;
 }
 
 function show(suggestions) {
-  list.replaceChildren(...suggestions.map(option));
+  list.replaceChildren(...suggestions.map(suggestionItem));
   list.hidden = !suggestions.length;
   field.setAttribute("aria-expanded", String(!list.hidden));
   field.removeAttribute("aria-activedescendant");
@@ -39,15 +34,6 @@ async function suggest() {
   // Ignore a response that newer input has outdated.
   if (!response.ok || request !== lastRequest || document.activeElement !== field) return;
   show((await response.json()).suggestions);
-}
-
-function select(step) {
-  const options = [...list.children];
-  const at = options.findIndex((item) => item.getAttribute("aria-selected") === "true");
-  const next = options[(at + step + options.length + (at < 0 && step < 0 ? 1 : 0)) % options.length];
-  for (const item of options) item.setAttribute("aria-selected", String(item === next));
-  field.setAttribute("aria-activedescendant", next.id);
-  next.scrollIntoView({ block: "nearest" });
 }
 
 function take(item) {
@@ -69,9 +55,9 @@ field.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown") suggest().catch(close);
     return;
   }
-  const chosen = list.querySelector('[aria-selected="true"]');
-  if (event.key === "ArrowDown") select(1);
-  else if (event.key === "ArrowUp") select(-1);
+  const chosen = selected(list);
+  if (event.key === "ArrowDown") select(field, list, 1);
+  else if (event.key === "ArrowUp") select(field, list, -1);
   else if ((event.key === "Enter" || event.key === "Tab") && chosen) take(chosen);
   else if (event.key === "Escape") close();
   else return;

@@ -4,6 +4,7 @@ import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
 import { line } from "./chart/marks.js";
+import { followWidth, plotPlace } from "./chart/place.js";
 import { policyLines } from "./chart/policies.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
@@ -54,16 +55,14 @@ function chartDraw() {
   const source = document.getElementById("lab-series");
   if (!host || !source) return;
   const data = JSON.parse(source.textContent);
-  const place = element("div", "chart-plot");
-  place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size over ${data.turns.length} turns under ${data.policies.length} policies. The same data follows as a table.`);
+  const place = plotPlace(`Prompt size over ${data.turns.length} turns under ${data.policies.length} policies. The same data follows as a table.`);
   const lines = policyLines(data.policies);
   const strokes = resolved(host, lines.map(([color]) => color));
   const dashes = lines.map(([, dash]) => dash);
   const others = resolved(host, ["var(--muted)", "var(--line)", "var(--warn)"]);
   host.replaceChildren(place, legend(data, strokes));
   const plot = new window.uPlot(options(data, place.clientWidth, strokes, dashes, others), [data.turns, ...data.policies.map((policy) => policy.prompts)], place);
-  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+  followWidth(place, HEIGHT, () => plot);
 }
 
 // A slider and its number field show the same value. Only the number is sent, so it need not match a slider step.

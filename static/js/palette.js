@@ -1,5 +1,8 @@
 // The command palette (Ctrl+K): finds pages, settings, sessions and turns by number, and searches messages.
 
+import { element } from "./chart/format.js";
+import { option, select, selected } from "./listbox.js";
+
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");
 const list = dialog.querySelector("[role=listbox]");
@@ -35,29 +38,18 @@ function entries(typed) {
   return found;
 }
 
-function option({ label, within, kind, href }, index) {
-  const item = document.createElement("li");
-  item.id = `palette-${index}`;
-  item.setAttribute("role", "option");
-  item.setAttribute("aria-selected", String(index === 0));
+function placeItem({ label, within, kind, href }, index) {
+  const name = element("span", "", label);
+  if (within) name.append(" ", element("small", "within", within));
+  const item = option(`palette-${index}`, [name, " ", element("small", "", kind)]);
   item.dataset.href = href;
-  const hint = document.createElement("small");
-  hint.textContent = kind;
-  const name = document.createElement("span");
-  name.append(label);
-  if (within) {
-    const place = document.createElement("small");
-    place.className = "within";
-    place.textContent = within;
-    name.append(" ", place);
-  }
-  item.append(name, " ", hint);
   return item;
 }
 
 function show(found) {
-  list.replaceChildren(...found.slice(0, MOST).map(option));
-  field.setAttribute("aria-activedescendant", list.firstElementChild?.id ?? "");
+  list.replaceChildren(...found.slice(0, MOST).map(placeItem));
+  field.setAttribute("aria-activedescendant", "");
+  select(field, list, 1);
 }
 
 // Insert what this page does not link to, messages too, before the last entry, the search.
@@ -78,16 +70,6 @@ function refresh() {
   if (typed && sessions()) timer = setTimeout(find, PAUSE, typed);
 }
 
-function step(by) {
-  const options = [...list.children];
-  if (!options.length) return;
-  const at = options.findIndex((item) => item.getAttribute("aria-selected") === "true");
-  const next = options[(at + by + options.length) % options.length];
-  for (const item of options) item.setAttribute("aria-selected", String(item === next));
-  field.setAttribute("aria-activedescendant", next.id);
-  next.scrollIntoView({ block: "nearest" });
-}
-
 function go(item) {
   if (!item) return;
   dialog.close();
@@ -103,9 +85,9 @@ export function paletteOpen() {
 
 field.addEventListener("input", refresh);
 field.addEventListener("keydown", (event) => {
-  if (event.key === "ArrowDown") step(1);
-  else if (event.key === "ArrowUp") step(-1);
-  else if (event.key === "Enter") go(list.querySelector('[aria-selected="true"]'));
+  if (event.key === "ArrowDown") select(field, list, 1);
+  else if (event.key === "ArrowUp") select(field, list, -1);
+  else if (event.key === "Enter") go(selected(list));
   else return;
   event.preventDefault();
 });

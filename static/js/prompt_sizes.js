@@ -1,9 +1,9 @@
 // Percentiles of the prompt size over time.
 
-import { axisStyle } from "./chart/axes.js";
-import { bucketLabel } from "./chart/buckets.js";
+import { bucketAxes, bucketLabel, bucketScales } from "./chart/buckets.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved, short } from "./chart/format.js";
+import { followWidth, plotPlace } from "./chart/place.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 240;
@@ -23,17 +23,13 @@ function tipPlugin(data, strokes) {
 
 function options(data, width, strokes, [text, grid]) {
   const most = Math.max(1, ...data.series.flatMap(({ values }) => values));
-  const axis = axisStyle(text, grid);
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 }, y: false },
-    scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
-    axes: [
-      { ...axis, grid: { show: false }, label: data.bucket[0].toUpperCase() + data.bucket.slice(1), labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
-      { ...axis, label: "Tokens", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map(short) },
-    ],
+    scales: bucketScales(data, most),
+    axes: bucketAxes(data, text, grid, "Tokens", short),
     series: [{}, ...strokes.map((stroke, index) => ({ stroke, dash: DASHES[index], width: 2, points: { show: true, size: POINTS[index], fill: stroke } }))],
     plugins: [tipPlugin(data, strokes)],
   };
@@ -44,15 +40,13 @@ function chartDraw() {
   const source = document.getElementById("prompt-sizes-series");
   if (!host || !source) return;
   const data = JSON.parse(source.textContent);
-  const place = element("div", "chart-plot");
-  place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size by ${data.bucket}: median, 90th and 99th percentile. The same data follows as a table.`);
+  const place = plotPlace(`Prompt size by ${data.bucket}: median, 90th and 99th percentile. The same data follows as a table.`);
   const all = resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);
   const strokes = all.slice(0, COLORS.length);
   host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => NAMES[name]), strokes));
   const columns = [data.buckets.map((_, index) => index), ...data.series.map(({ values }) => values)];
   const plot = new window.uPlot(options(data, place.clientWidth, strokes, all.slice(-2)), columns, place);
-  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+  followWidth(place, HEIGHT, () => plot);
 }
 
 chartDraw();

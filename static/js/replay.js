@@ -3,6 +3,7 @@
 import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
+import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
 import { policyLines } from "./chart/policies.js";
 
 const HEIGHT = 320;
@@ -75,11 +76,8 @@ function options(data, host, width) {
 }
 
 function draw(host, data) {
-  const place = element("div", "chart-plot");
-  // Screen readers get this sentence and the table; the chart has no focusable elements.
   const names = data.policies.map((policy) => policy.name).join(", ");
-  place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `Prompt size per turn under ${names} at a budget of ${data.budget}. The same data follows as a table.`);
+  const place = plotPlace(`Prompt size per turn under ${names} at a budget of ${data.budget}. The same data follows as a table.`);
   const below = element("div");
   host.replaceChildren(place, below);
   let plot = null;
@@ -91,15 +89,13 @@ function draw(host, data) {
   };
   redraw();
   document.addEventListener("theme", redraw);
-  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
+  followWidth(place, HEIGHT, () => plot);
 }
 
 async function load(host) {
   host.dataset.state = "loading";
   try {
-    const answer = await fetch(host.dataset.replay, { headers: { Accept: "application/json" } });
-    if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-    const data = await answer.json();
+    const data = await fetchJson(host.dataset.replay);
     if (data.turns.length) draw(host, data);
     else host.replaceChildren(element("p", "chart-state", "This session has no model calls."));
   } catch (error) {

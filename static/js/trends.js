@@ -1,9 +1,9 @@
 // Stacked bars per day, week or month. The server sums; this script draws the bars and their tooltips.
 
-import { axisStyle } from "./chart/axes.js";
-import { bucketLabel } from "./chart/buckets.js";
+import { bucketAxes, bucketLabel, bucketScales } from "./chart/buckets.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { dollars, element, exact, resolved } from "./chart/format.js";
+import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 import { wasKnown, zone } from "./zone.js";
 
@@ -115,17 +115,13 @@ function narrowPlugin(data) {
 function options(data, width, fills, [text, line], hidden) {
   const layers = data.series.length;
   const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }, at) => sum + (hidden.has(at) ? 0 : values[index]), 0)), 1);
-  const axis = axisStyle(text, line);
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
-    scales: { x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } },
-    axes: [
-      { ...axis, grid: { show: false }, label: data.bucket[0].toUpperCase() + data.bucket.slice(1), labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
-      { ...axis, label: data.unit === "tokens" ? "Tokens" : "US dollars", labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map((value) => short(value, data.unit)) },
-    ],
+    scales: bucketScales(data, most),
+    axes: bucketAxes(data, text, line, data.unit === "tokens" ? "Tokens" : "US dollars", (value) => short(value, data.unit)),
     series: [{}, ...Array.from({ length: layers }, (_, index) => ({
       fill: fills[layers - 1 - index],
       stroke: fills[layers - 1 - index],
@@ -142,9 +138,7 @@ function chartDraw(host, data) {
     host.replaceChildren(element("p", "chart-state", "No data in this period."));
     return;
   }
-  const place = element("div", "chart-plot");
-  place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `${data.measure} by ${data.bucket}, ${data.series.length} groups. The same data follows as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
+  const place = plotPlace(`${data.measure} by ${data.bucket}, ${data.series.length} groups. The same data follows as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
   let plot = null;
   const hidden = new Set();
   const colors = () => resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);
@@ -163,18 +157,12 @@ function chartDraw(host, data) {
   draw();
   const onTheme = () => (host.isConnected ? draw() : document.removeEventListener("theme", onTheme));
   document.addEventListener("theme", onTheme);
-  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);
-}
-
-async function chartLoad(host) {
-  const answer = await fetch(host.dataset.trend, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-  chartDraw(host, await answer.json());
+  followWidth(place, HEIGHT, () => plot);
 }
 
 function chartsLoad(within) {
   for (const host of within.querySelectorAll("[data-trend]")) {
-    chartLoad(host).catch((error) => {
+    fetchJson(host.dataset.trend).then((data) => chartDraw(host, data)).catch((error) => {
       host.querySelector(".chart-state")?.replaceChildren(`Could not load the chart (${error.message}). Reload the page to try again.`);
     });
   }

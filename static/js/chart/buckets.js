@@ -1,4 +1,6 @@
-// Labels of days, weeks and months.
+// Axes and labels of days, weeks and months.
+
+import { axisStyle } from "./axes.js";
 
 // The first day of a bucket: "Nov 22", "Nov 22, 2026" or, for months, "Nov 2026".
 export function bucketLabel(data, index, isLong) {
@@ -7,4 +9,16 @@ export function bucketLabel(data, index, isLong) {
   if (data.bucket === "month") return day.toLocaleDateString("en-US", { month: "short", year: "numeric" });
   const text = day.toLocaleDateString("en-US", { month: "short", day: "numeric", year: isLong ? "numeric" : undefined });
   return data.bucket === "week" && isLong ? `Week of ${text}` : text;
+}
+
+export const bucketScales = (data, most) => ({ x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } });
+
+// The axes of buckets and of values, whose ticks `format` writes.
+export function bucketAxes(data, text, line, label, format) {
+  const axis = axisStyle(text, line);
+  const name = data.bucket[0].toUpperCase() + data.bucket.slice(1);
+  return [
+    { ...axis, grid: { show: false }, label: name, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
+    { ...axis, label, labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map(format) },
+  ];
 }
