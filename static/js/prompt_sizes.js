@@ -7,7 +7,7 @@ import { followWidth, plotPlace } from "./chart/place.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
 const HEIGHT = 240;
-const COLORS = ["light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#b0251d, #ff918a)"];
+const COLORS = ["var(--series-0)", "var(--series-1)", "var(--series-5)"];
 // The percentiles of few prompts are often equal. Dashes and smaller points keep the lower ones visible.
 const DASHES = [[], [12, 6], [4, 4]];
 const POINTS = [10, 7, 4];

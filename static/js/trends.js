@@ -8,11 +8,7 @@ import { swatchLegend, swatchTable } from "./chart/swatches.js";
 import { wasKnown, zone } from "./zone.js";
 
 const HEIGHT = 280;
-const COLORS = [
-  "light-dark(#1f52bf, #8db2ff)", "light-dark(#b37400, #edb95c)", "light-dark(#2f8f5e, #69cf9a)",
-  "light-dark(#6a3fb5, #bda0ff)", "light-dark(#0f6b70, #6fcfd3)", "light-dark(#b0251d, #ff918a)",
-  "light-dark(#7a5c3a, #c9a97f)", "light-dark(#59616e, #9ba4b1)",
-];
+const COLORS = [0, 1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`).concat("var(--muted)");
 
 const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
 

@@ -70,8 +70,8 @@ export function resolved(host, values) {
 export function colours(host) {
   const values = {
     reported: "var(--accent)",
-    served: "light-dark(#2f8f5e, #69cf9a)",
-    estimate: "light-dark(#b37400, #edb95c)",
+    served: "var(--series-2)",
+    estimate: "var(--series-1)",
     budget: "var(--warn)",
     window: "var(--bad)",
     compaction: "var(--violet)",
