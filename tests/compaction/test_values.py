@@ -218,6 +218,8 @@ def saw_tooth(lows: list[int]) -> list[int]:
         ([], Verdict.FLAT),
         ([5_000], Verdict.FLAT),
         ([5_000] * 30, Verdict.FLAT),
+        ([1_000 + 190 * n for n in range(30)], Verdict.FLAT),
+        ([1_000 + 210 * n for n in range(30)], Verdict.GROWING),
         ([1_000 * n for n in range(1, 6)] + [6_000] * 20, Verdict.FLAT),
         ([5_000 + 600 * n for n in range(30)], Verdict.GROWING),
         ([5_000 + 3_000 * n for n in range(30)], Verdict.WALL),

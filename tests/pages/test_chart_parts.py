@@ -82,7 +82,8 @@ def test_compaction_markers_have_details(member_client, project):
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_the_largest_increase_names_its_tool_output(member_client, project, django_assert_num_queries):
-    turns = [reading_turn(n, "x y z " * (9_000 if n == 6 else 9)) for n in range(12)]
+    # The increase by 900 tokens is too small to be listed.
+    turns = [reading_turn(n, "x y z " * {3: 300, 6: 9_000}.get(n, 9)) for n in range(12)]
     session = make_session(project, turns)
     with django_assert_num_queries(3):
         jumps = largest_jumps(session=session)
@@ -251,8 +252,12 @@ def call(turn, *, read=0, write=1_000, **facts):
         ({}, {2: 7}, "after compaction 7"),
         ({"model": "claude-haiku-4-5"}, {}, "model changed"),
         ({"preamble": 2}, {}, "system prompt or tools changed"),
-        ({"at": NOON + timedelta(minutes=20)}, {}, "after a pause of 19 min"),
-        ({}, {}, "the beginning of the prompt changed, or the cache expired early"),
+        ({"at": NOON + timedelta(minutes=7)}, {}, "after a pause of 6 min"),
+        (
+            {"at": NOON + timedelta(minutes=6)},
+            {},
+            "the beginning of the prompt changed, or the cache expired early",
+        ),
     ],
 )
 def test_each_cache_miss_has_a_cause(facts, compactions, text):

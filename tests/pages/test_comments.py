@@ -73,6 +73,20 @@ def test_a_comment_appears_wherever_its_turn_does(
 
 
 @pytest.mark.slow
+def test_the_api_lists_comments_oldest_first_in_pages(
+    member_client: Client, api_key: str, session: AgentSession
+) -> None:
+    for text in ("First", "Second", "Third"):
+        write(member_client, session, text)
+    listed = f"sessions/{session.pk}/comments/?limit=2"
+    first = Api(api_key).get(listed).json()
+    second = Api(api_key).get(f"{listed}&cursor={first['next_cursor']}").json()
+    pages = [[comment["text"] for comment in page["data"]] for page in (first, second)]
+    assert pages == [["First", "Second"], ["Third"]]
+    assert second["next_cursor"] is None
+
+
+@pytest.mark.slow
 def test_authors_edit_and_owners_delete(
     owner_client: Client, member_client: Client, session: AgentSession
 ) -> None:
