@@ -26,28 +26,10 @@ _INTERNAL = {"change_agent_state", "agent_state_changed", "null", "recall", "sys
 
 #: Action fields that are not arguments of the tool.
 _NOT_ARGUMENTS = {
-    *(
-        "action",
-        "thought",
-        "id",
-        "source",
-        "timestamp",
-        "message",
-        "cause",
-        "tool_call_metadata",
-        "llm_metrics",
-    ),
-    *(
-        "is_confirmed",
-        "confirmation_state",
-        "security_risk",
-        "action_risk",
-        "keep_prompt",
-        "hidden",
-        "blocking",
-    ),
-    *("kernel_init_code", "is_input", "is_static", "cwd", "include_extra"),
-}
+    "action", "thought", "id", "source", "timestamp", "message", "cause", "tool_call_metadata", "llm_metrics",
+    "is_confirmed", "confirmation_state", "security_risk", "action_risk", "keep_prompt", "hidden", "blocking",
+    "kernel_init_code", "is_input", "is_static", "cwd", "include_extra",
+}  # fmt: skip
 
 
 class OpenHandsEventsImporter:

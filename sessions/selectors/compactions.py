@@ -101,7 +101,6 @@ class Payback:
 class CompactionDetail:
     """Everything that the page of a compaction shows. `turns` maps the edits' positions to turns."""
 
-    row: Compaction
     edits: Sequence[Edit]
     edit_count: int
     lost: Sequence[Edit]
@@ -137,7 +136,6 @@ def compaction_detail(*, session: AgentSession, row: Compaction) -> CompactionDe
     following = session.compactions.filter(number__gt=row.number).order_by("number")
     messages = Message.objects.filter(session=session, position__in={edit.position for edit in shown})
     return CompactionDetail(
-        row=row,
         edits=shown,
         edit_count=count,
         lost=list(lost[:EDITS_SHOWN]),

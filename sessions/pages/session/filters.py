@@ -55,7 +55,6 @@ def filtered_context(request: HttpRequest, session: AgentSession, filters: Messa
     view = request.GET.get("view", "")
     shown = TurnsPage(turns=page.turns, preceding=page.preceding, older=False, newer=False)
     return {
-        "found": page,
         "turns": turn_views(session, shown, is_plain=view == "text"),
         "more_query": _query(filters, view, before=page.before) if page.before is not None else "",
     }

@@ -42,7 +42,7 @@ def session_text(
         raise Http404("Text not found")
     if request.GET.get("format") == "text":
         encoded = text.encode("utf-8", "replace")
-        return _untrusted(HttpResponse(encoded, content_type="text/plain; charset=utf-8"))
+        return private(HttpResponse(encoded, content_type="text/plain; charset=utf-8"))
     offset = number_of(request, "offset") or 0
     end = offset + TEXT_PAGE
     is_plain = request.GET.get("view") == "text" or offset or end < len(text)
@@ -71,7 +71,7 @@ def session_image(
     images = images_of(value.source)
     if index >= len(images):
         raise Http404("Image not found")
-    return _untrusted(HttpResponse(images[index].data, content_type=images[index].media_type))
+    return private(HttpResponse(images[index].data, content_type=images[index].media_type))
 
 
 def _part_or_404(session: AgentSession, position: int, part: int) -> tuple[Message, Part]:
@@ -94,10 +94,3 @@ def _rendered(session: AgentSession, row: Message, part: Part, text: str, argume
             found = {id: call for message in calls for id, call in calls_of(message).items()}
             return output_renderer(text, found.get(part.call_id))(text)
     return prose_renderer(text)(text)
-
-
-def _untrusted(response: HttpResponse) -> HttpResponse:
-    """Make the browser treat content of a transcript as nothing but its content type."""
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Disposition"] = "inline"
-    return private(response)

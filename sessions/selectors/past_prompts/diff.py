@@ -23,7 +23,6 @@ class Change:
     kind: str
     first: int
     last: int
-    entries: int
     tokens_before: int
     tokens_after: int
     rule_before: str = ""
@@ -84,7 +83,6 @@ def _run_change(run: Run, kind: str) -> Change:
         kind=kind,
         first=run.first,
         last=run.end - 1,
-        entries=len(run),
         tokens_before=0 if is_new else run.tokens,
         tokens_after=run.tokens if is_new else 0,
         rule_before="" if is_new else VERBATIM,
@@ -99,7 +97,6 @@ def _change(before: Entry | None, after: Entry | None) -> Change:
         kind="removed" if after is None else "new" if before is None else "changed",
         first=either.first,
         last=either.last,
-        entries=1,
         tokens_before=before.message.tokens if before else 0,
         tokens_after=after.message.tokens if after else 0,
         rule_before=before.rule if before else "",
@@ -113,7 +110,6 @@ def _joined(alike: Sequence[Change]) -> Change:
         kind=first.kind,
         first=first.first,
         last=alike[-1].last,
-        entries=sum(change.entries for change in alike),
         tokens_before=sum(change.tokens_before for change in alike),
         tokens_after=sum(change.tokens_after for change in alike),
         rule_before=first.rule_before,
