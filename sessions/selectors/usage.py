@@ -1,7 +1,7 @@
 """Usage in a period: turns, tokens and cost by day, model, agent and tag.
 
-Reads the turns of sessions active since the start of the period, found by the index of the session list. The
-run time depends on the length of the period, not on the amount of older data.
+Reads the sums that trends read, and the turns that they do not contain yet. The run time depends on the
+length of the period, not on the amount of older data.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 
 from django.db import connection
 
+from sessions.selectors.trends.rows import usage_rows, whole_days
+
 #: The SQL expression of each group, over the sums of one session, day and model.
 _KEYS = {
     "day": "spent.day",
@@ -25,24 +27,40 @@ _KEYS = {
 GROUPS = tuple(_KEYS)
 
 _SUMS = ("turns", "unpriced_turns", "uncached", "cache_read", "cache_write", "output", "cost_microusd")
-
-_SPENT = """
-WITH spent AS (
-    SELECT (t.at AT TIME ZONE %(zone)s)::date AS day, coalesce(nullif(t.model, ''), s.model) AS model,
-           s.agent, s.tags, count(*) AS turns,
-           count(*) FILTER (WHERE t.prompt_reported IS NOT NULL AND t.cost_microusd IS NULL)
-               AS unpriced_turns,
-           sum(t.uncached_tokens) AS uncached, sum(t.cache_read_tokens) AS cache_read,
-           sum(t.cache_write_tokens) AS cache_write, sum(t.output_tokens) AS output,
-           sum(t.cost_microusd) AS cost_microusd
-      FROM agent_sessions_agentsession s
-      JOIN agent_sessions_turn t ON t.session_id = s.id
-     -- `last_active_at` is updated at most once per second, so it may be older than the last turn.
-     WHERE s.project_id = %(project)s AND s.last_active_at >= %(start)s::timestamptz - interval '1 second'
-       AND t.at >= %(start)s AND t.at < %(end)s AND t.billed
-     GROUP BY day, t.model, s.id
+_SUMMED = (
+    "turns",
+    "unpriced_turns",
+    "uncached_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "cost_microusd",
 )
-"""
+_TOTALS = ", ".join(f"sum(r.{column}) AS {name}" for column, name in zip(_SUMMED, _SUMS, strict=True))
+
+_SPENT = f"""
+WITH spent AS (
+    SELECT (r.at AT TIME ZONE %(zone)s)::date AS day, coalesce(nullif(r.model, ''), s.model) AS model,
+           s.agent, s.tags, {_TOTALS}
+      FROM (
+        {usage_rows(_SUMMED)}
+        UNION ALL
+        SELECT t.session_id, t.at, t.model, 1,
+               (t.prompt_reported IS NOT NULL AND t.cost_microusd IS NULL)::int,
+               t.uncached_tokens, t.cache_read_tokens, t.cache_write_tokens, t.output_tokens, t.cost_microusd
+          FROM agent_sessions_agentsession new
+          LEFT JOIN agent_sessions_rollupcursor summed ON summed.session_id = new.id
+          JOIN agent_sessions_turn t ON t.session_id = new.id AND t.index >= coalesce(summed.turns, 0)
+         -- `last_active_at` is updated at most once per second, so it may be older than the last turn.
+         WHERE new.project_id = %(project)s
+           AND new.last_active_at >= %(start)s::timestamptz - interval '1 second'
+           AND new.turn_count > coalesce(summed.turns, 0)
+           AND t.at >= %(start)s AND t.at < %(end)s AND t.billed
+      ) r
+      JOIN agent_sessions_agentsession s ON s.id = r.session_id
+     GROUP BY day, r.model, s.id
+)
+"""  # noqa: S608  the pieces are names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +113,7 @@ def usage_sums(
         "start": start,
         "end": end,
         "limit": limit + 1,
+        **whole_days(span, "day" if "day" in groups else ""),
     }
     with connection.cursor() as cursor:
         cursor.execute(_sql(groups), parameters)

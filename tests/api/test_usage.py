@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from sessions.models import AgentSession, Turn
+from sessions.services.spending.rollups import rollups_fill
 from tests.api.client import Api, code
 from tests.plugins.reused import reused
 
@@ -76,6 +77,23 @@ class TestSums:
         assert type(total["cost_microusd"]) is int
         assert total["cost_microusd"] == sum(AgentSession.objects.values_list("cost_microusd", flat=True)) > 0
         assert total["billed_tokens"] == {"uncached": 1000, "cache_read": 0, "cache_write": 0, "output": 40}
+
+    def test_turns_count_once_before_and_after_trends_sum_them(self, api: Api) -> None:
+        queries = [f"{SPAN}&group_by=day,model,agent&time_zone={zone}" for zone in ("UTC", "Europe/Berlin")]
+        queries.append(f"{SPAN}&group_by=tag")
+
+        def shown() -> list[Any]:
+            return [api.get(query).json() for query in queries]
+
+        new = shown()
+        rollups_fill(everywhere=True)
+        assert shown() == new
+        turn(api, "a", "2026-01-05T12:01:00", model=UNPRICED)
+        turn(api, "c", "2026-01-01T00:00:00")
+        partly_summed = shown()
+        assert partly_summed[0]["total"]["turns"] == new[0]["total"]["turns"] + 2
+        rollups_fill(everywhere=True)
+        assert shown() == partly_summed
 
     def test_unpriced_turns_are_counted(self, api: Api) -> None:
         by_model = {row["model"]: row for row in api.get(f"{SPAN}&group_by=model").json()["data"]}
