@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -93,12 +93,12 @@ def downsample(
     """
     if len(points) <= limit:
         return points
-    stretch = -(-8 * len(points) // limit)
+    stretch = -(-8 * (points[-1].turn + 1 - points[0].turn) // limit)
     kept = {points[0].turn: points[0], points[-1].turn: points[-1]}
     kept |= {p.turn: p for p in points if p.is_marked or p.turn in keep}
-    for start in range(0, len(points), stretch):
-        for point in _extremes(points[start : start + stretch]):
-            kept[point.turn] = point
+    # By turn, not by point: more points of some parts than of others must not leave gaps in the rest.
+    for _, group in groupby(points, lambda point: (point.turn - points[0].turn) // stretch):
+        kept |= {point.turn: point for point in _extremes(list(group))}
     return [kept[turn] for turn in sorted(kept)]
 
 

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from compaction.calibration import Calibration
 from compaction.meter import Verdict
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize, columns, downsample
@@ -31,6 +33,13 @@ def test_downsampling_keeps_reported_sizes_between_turns_without():
     ]
     kept = downsample(points, 400)
     assert sum(point.reported is not None for point in kept) > len(kept) / 2
+
+
+def test_downsampling_covers_all_turns_evenly():
+    turns = [*range(0, 40_000, 400), *range(40_000, 50_000, 5)]
+    kept = downsample([PromptSize(turn=turn, estimate=turn) for turn in turns], 200)
+    gaps = [after.turn - before.turn for before, after in pairwise(kept)]
+    assert max(gaps) < 4_000, gaps
 
 
 def test_columns_name_the_compactions():
