@@ -2,12 +2,18 @@
 
 import { axisStyle } from "./axes.js";
 
+const dayOf = (text) => new Date(`${text}T00:00`);
+
+// Whether the same day of a year can occur twice.
+const isOverAYear = ({ buckets }) => dayOf(buckets.at(-1)) - dayOf(buckets[0]) > 360 * 86_400_000;
+
 // The first day of a bucket: "Nov 22", "Nov 22, 2026" or, for months, "Nov 2026".
 export function bucketLabel(data, index, isLong) {
   if (!data.buckets[index]) return "";
-  const day = new Date(`${data.buckets[index]}T00:00`);
+  const day = dayOf(data.buckets[index]);
   if (data.bucket === "month") return day.toLocaleDateString("en-US", { month: "short", year: "numeric" });
-  const text = day.toLocaleDateString("en-US", { month: "short", day: "numeric", year: isLong ? "numeric" : undefined });
+  const year = isLong || isOverAYear(data) ? "numeric" : undefined;
+  const text = day.toLocaleDateString("en-US", { month: "short", day: "numeric", year });
   return data.bucket === "week" && isLong ? `Week of ${text}` : text;
 }
 
@@ -18,7 +24,7 @@ export function bucketAxes(data, text, line, label, format) {
   const axis = axisStyle(text, line);
   const name = data.bucket[0].toUpperCase() + data.bucket.slice(1);
   return [
-    { ...axis, grid: { show: false }, label: name, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90], space: 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
+    { ...axis, grid: { show: false }, label: name, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90, 180, 365, 730, 1830], space: isOverAYear(data) ? 96 : 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
     { ...axis, label, labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map(format) },
   ];
 }
