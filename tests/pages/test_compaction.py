@@ -122,12 +122,14 @@ def test_changes_to_the_head_and_tail_are_explained(viewer_client, session):
     assert "were left unchanged. Only the " in one_line(page_of(viewer_client, session))
     reason = "thinking that the provider rejects after an edit of the prompt before it"
     exception = {"part": "tail", "step": "clear_thinking", "reason": reason, "messages": 3}
-    row.record |= {"exceptions": [exception], "tail_verbatim": False, "tail_bound": "messages"}
+    first = exception | {"part": "head", "messages": 1}
+    row.record |= {"exceptions": [exception, first], "tail_verbatim": False, "tail_bound": "messages"}
     row.save()
     page = page_of(viewer_client, session)
     text = one_line(page)
     assert "were left unchanged, except:" in text
     assert "3 of the newest messages:" in text
+    assert "1 of the first messages:" in text
     assert reason in text
     assert "minimum number of messages" in page.context["tail_rule"]
     assert page.context["tail_rule"] in text
