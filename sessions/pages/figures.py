@@ -73,4 +73,4 @@ def percent(part: float, whole: float) -> str:
     if 99.95 <= value < 100:
         return ">99.9%"
     has_decimal = 0 < value < 9.95 or (90 < value < 110 and value != 100)
-    return f"{value:.{int(has_decimal)}f}".removesuffix(".0") + "%"
+    return f"{value:,.{int(has_decimal)}f}".removesuffix(".0") + "%"
