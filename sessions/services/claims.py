@@ -58,11 +58,6 @@ def is_free(path: str = "", *, longest: timedelta | None = LONGEST) -> Q:
     return free if longest is None else free | Q(**{f"{path}lease_until__gt": Now() + longest})
 
 
-def oldest_first(rows: QuerySet[Row]) -> QuerySet[Row]:
-    """Order rows by the time since which they can be claimed."""
-    return rows.order_by(F("lease_until").asc(nulls_first=True))
-
-
 def claim(
     rows: QuerySet[Row], *, lease: Lease, longest: timedelta | None = LONGEST, **changes: Any
 ) -> Row | None:

@@ -7,16 +7,20 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from http.client import HTTPException
 
 import pytest
+from celery import current_app
 from django.db import connection
+from django.utils import timezone
 
 from accounts.models import Project
 from sessions import tasks
 from sessions.models import Webhook, WebhookDelivery
 from sessions.services import targets
 from sessions.services.webhooks import transport
+from sessions.services.webhooks.deliveries import deliveries_sweep
 from tests.background.world import eventually
 from tests.webhooks.receiver import receiver
 
@@ -112,6 +116,25 @@ def test_silent_receivers_hold_up_no_task(project: Project) -> None:
         eventually(lambda: good.heard)
         eventually(lambda: WebhookDelivery.objects.filter(state="sent").count() == 1)
         assert WebhookDelivery.objects.filter(state="pending", attempts=0).count() == 6  # for the next sweep
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_many_deliveries_to_a_silent_receiver_do_not_delay_those_of_others(
+    project: Project, other_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(current_app.conf, "task_always_eager", True)
+    with dripping(b"", forever=False) as silent, receiver() as good:
+        for owner, url, count in ((project, silent, 250), (other_project, good.url, 1)):
+            hook = Webhook.objects.create(project=owner, url=url, secret="s", events=["test"])
+            WebhookDelivery.objects.bulk_create(
+                WebhookDelivery(webhook=hook, event="test", body=b"{}") for _ in range(count)
+            )
+        # One attempt has failed, so it is pending for a shorter time than the others.
+        retried = WebhookDelivery.objects.filter(webhook=hook)
+        retried.update(attempts=1, lease_until=timezone.now() - timedelta(seconds=1))
+        deliveries_sweep()
+        eventually(lambda: retried.get().state == "sent")
 
 
 def deliver(delivery: WebhookDelivery) -> None:

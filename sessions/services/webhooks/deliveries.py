@@ -20,11 +20,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from sessions.models import Compaction, Webhook, WebhookDelivery, WebhookFormat
 from sessions.selectors.compactions import compaction_json
-from sessions.services.claims import claim, is_free, oldest_first, still_own
+from sessions.services.claims import claim, is_free, still_own
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import WEBHOOK_DELIVER, task_dispatch
 from sessions.services.targets import ForbiddenAddress, target_of
@@ -190,9 +192,14 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
 
 
 def deliveries_sweep() -> int:
-    """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number."""
+    """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number.
+
+    The oldest of each webhook come first. Otherwise, a receiver that does not respond would fill each sweep.
+    """
     pending = WebhookDelivery.objects.filter(is_free(longest=None), state=WebhookDelivery.State.PENDING)
-    ids = oldest_first(pending).values_list("pk", flat=True)[:_BATCH]
+    since = F("lease_until").asc(nulls_first=True)
+    place = Window(RowNumber(), partition_by=F("webhook_id"), order_by=since)
+    ids = pending.annotate(place=place).order_by("place", since).values_list("pk", flat=True)[:_BATCH]
     return sum(task_dispatch(WEBHOOK_DELIVER, id) for id in ids)
 
 
