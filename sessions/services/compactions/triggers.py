@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 from django.db import transaction
@@ -28,8 +29,13 @@ from sessions.services.compactions.planning import session_budget, session_calib
 
 #: Sessions that have been idle for longer are no longer compacted.
 _MAX_IDLE = timedelta(days=1)
-#: Maximum number of sessions per pass.
+#: Maximum number of sessions that are compacted per pass.
 _IDLE_BATCH = 500
+#: The columns on which the idle trigger depends.
+_READ = (
+    *("policy", "calibration", "model", "shown_components", "budget_tokens", "context_window"),
+    *("fired_tokens", "last_active_at", "open_calls", "format"),
+)
 
 
 def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
@@ -95,7 +101,9 @@ def idle_sessions_compact() -> int:
         policy__has_key="idle_seconds",
         last_active_at__range=(now - _MAX_IDLE, now),
     )
-    ids = list(rows.order_by("last_active_at").values_list("pk", flat=True)[:_IDLE_BATCH])
+    # Most are below their targets. They must not displace others from the batch.
+    found = rows.only(*_READ).order_by("last_active_at").iterator()
+    ids = list(islice((session.pk for session in found if _is_triggered(session, now)), _IDLE_BATCH))
     return sum(_compact_if_idle(session_id, now) for session_id in ids)
 
 
@@ -103,8 +111,14 @@ def idle_sessions_compact() -> int:
 def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
     """Check the trigger again with the session locked. A session locked by another writer is not idle."""
     session = AgentSession.objects.select_for_update(skip_locked=True).filter(pk=session_id).first()
-    if session is None:
+    if session is None or not _is_triggered(session, now):
         return False
+    compaction_queue_or_skip(session, idle.TRIGGER.name)
+    return True
+
+
+def _is_triggered(session: AgentSession, now: datetime) -> bool:
+    """Return whether the idle trigger fires."""
     policy = policy_of(session.policy)
     state = TriggerState(
         tokens=session_calibration(session).provider(TokenBreakdown(tokens=session.shown_components).total),
@@ -114,8 +128,4 @@ def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
         open_calls=len(session.open_calls),
         has_provider_engine=is_compacted_by_provider(policy, session.format),
     )
-    trigger = evaluate(state, policy)
-    if trigger is None or trigger is not idle.TRIGGER:
-        return False
-    compaction_queue_or_skip(session, trigger.name)
-    return True
+    return evaluate(state, policy) is idle.TRIGGER
