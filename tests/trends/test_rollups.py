@@ -173,6 +173,15 @@ def test_prompts_are_capped_at_the_context_window(project):
     assert UsageRollup.objects.get().hidden_tokens == 48_000
 
 
+def test_what_the_agent_does_not_push_is_not_removed(project):
+    session = session_make(project, "s")
+    shrunk = {"prompt_estimate": 30_000, "prompt_served": 10_000, "prompt_reported": 52_500}
+    learned = {"calibration_factor": 1.25, "calibration_overhead": 40_000}
+    turns_add(session, [turn_make(session, 0, START, **shrunk, **learned)])
+    rollups_fill()
+    assert UsageRollup.objects.get().hidden_tokens == 20_000 * 1.25
+
+
 def test_removed_tokens_are_priced_as_cached_if_the_call_read_from_the_cache(project):
     session = session_make(project, "s")
     shrunk = {"prompt_estimate": 101_000, "prompt_served": 1_000, "prompt_reported": 2_000}

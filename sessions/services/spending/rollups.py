@@ -137,10 +137,13 @@ def input_rates(model: str, day: datetime) -> tuple[Decimal, Decimal]:
     return (table[0].cache_read, table[0].uncached) if table else (Decimal(0), Decimal(0))
 
 
-#: Hidden tokens in the provider's tokens: the estimate, scaled by the ratio of the reported prompt to its
-#: estimate. At most the model's window, because a longer prompt could not have been sent.
-_RAW = "t.prompt_estimate::bigint * t.prompt_reported / greatest(t.prompt_served, 1)"
-_HIDDEN = f"greatest(least({_RAW}, coalesce(s.context_window, {_RAW})) - t.prompt_reported, 0)"
+#: Hidden tokens in the provider's tokens: the difference of the estimates, scaled by the ratio of the
+#: reported prompt to its estimate. A ratio above the factor of the calibration is due to what the agent sends
+#: but does not push, and no edit removes that. At most the model's window, because a longer prompt could not
+#: have been sent.
+_FACTOR = "least(t.prompt_reported::float8 / greatest(t.prompt_served, 1), t.calibration_factor)"
+_RAW = f"round((t.prompt_estimate - t.prompt_served) * {_FACTOR})::bigint"
+_HIDDEN = f"greatest(least({_RAW}, s.context_window - t.prompt_reported), 0)"
 _SHRUNK = "t.prompt_reported IS NOT NULL AND t.prompt_estimate > t.prompt_served"
 
 _SUMS = f"""
