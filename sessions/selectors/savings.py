@@ -1,15 +1,17 @@
 """What compaction saved in sessions, and the cost of re-caching.
 
-After a compaction, everything behind its first edit is written to the provider's cache again. This costs the
-difference between writing and reading, charged when the next call reports its usage.
+After a compaction, the messages after its first edit are written to the provider's cache again. This costs
+the difference between writing and reading, charged when the next call reports its usage.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -18,24 +20,21 @@ from django.db.models import Sum
 import pricing
 from sessions.models import AgentSession, Compaction, MemoryExtraction, Turn, UsageRollup
 
-#: The tokens that a compaction `c` of contextapp re-caches, in SQL. `NEXT_CALL` joins the call that does so.
-RECACHED_TOKENS = "(c.facts->>'tokens_rebilled')::float8 * coalesce((c.facts->>'calibration')::float8, 1)"
+#: A compaction `c` of contextapp that changed prompts of the session `s`, in SQL. A fork has copies of those
+#: of its parent, for the messages that it shares; they are not its `OWN`.
 APPLIED = "c.state IN ('done', 'reverted') AND c.trigger <> 'client'"
-NEXT_CALL = f"""
-    LEFT JOIN {Turn._meta.db_table} following
-      ON following.session_id = c.session_id AND following.index = c.turn_index + 1
-         AND following.prompt_reported IS NOT NULL
-"""
+OWN = f"{APPLIED} AND (s.forked_at IS NULL OR c.snapshot_position > s.forked_at)"
+
+#: Turns after a compaction among which is the next call: turns without an answer come first.
+_LOOK_AHEAD = 10
 
 _COSTS = f"""
-    SELECT s.id, s.model, s.started_at,
-           coalesce(sum({RECACHED_TOKENS}) FILTER (WHERE {APPLIED} AND following.at IS NOT NULL), 0),
+    SELECT s.id,
            coalesce(sum(c.cost_microusd), 0)::bigint
            + (SELECT coalesce(sum(cost_microusd), 0)::bigint
                 FROM {MemoryExtraction._meta.db_table} WHERE session_id = s.id)
       FROM {AgentSession._meta.db_table} s
       JOIN {Compaction._meta.db_table} c ON c.session_id = s.id
-           {NEXT_CALL}
      WHERE s.id = ANY(%s)
      GROUP BY s.id
 """  # noqa: S608  every interpolated value is a constant of this module
@@ -54,7 +53,7 @@ class SessionSavings:
 
 
 def session_savings(ids: Sequence[UUID]) -> Mapping[UUID, SessionSavings]:
-    """Return what compaction saved in those of the sessions that were compacted. Two queries."""
+    """Return what compaction saved in those of the sessions that were compacted. Three queries."""
     if not ids:
         return {}
     costs = _costs(ids)
@@ -71,16 +70,42 @@ def _costs(ids: Sequence[UUID]) -> Mapping[UUID, int]:
     """Return the costs that are deducted from the savings, in micro-dollars."""
     with connection.cursor() as cursor:
         cursor.execute(_COSTS, [list(ids)])
-        rows = cursor.fetchall()
-    return {id: recaching_cost(model, tokens, at) + spent for id, model, at, tokens, spent in rows}
+        spent = dict(cursor.fetchall())
+    recached = recaching_costs(key="s.id", condition="s.id = ANY(%(ids)s)", parameters={"ids": list(ids)})
+    return {id: spent.get(id, 0) + recached.get(id, 0) for id in ids}
 
 
-def recaching_cost(model: str, tokens: float, at: datetime) -> int:
-    """Return the extra cost of tokens written to the cache instead of read from it, in micro-dollars.
+def recaching_costs(*, key: str, condition: str, parameters: Mapping[str, Any]) -> Mapping[Any, int]:
+    """Return the extra cost of tokens that compactions re-cached, in micro-dollars, by an SQL expression.
 
-    Uses the public prices of `at`.
+    They were written to the cache instead of read from it by the next call, at the public prices of its day.
+    The expression and the condition may refer to the compaction `c`, its session `s` and the call
+    `following`. One query.
     """
-    table = pricing.rates(model, at.replace(minute=0, second=0, microsecond=0))
+    sql = f"""
+        SELECT {key}, following.model, date_trunc('day', following.at, 'UTC'),
+               sum((c.facts->>'tokens_rebilled')::float8 * coalesce((c.facts->>'calibration')::float8, 1))
+          FROM {Compaction._meta.db_table} c
+          JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id
+          JOIN LATERAL (
+                SELECT t.at, coalesce(nullif(t.model, ''), s.model) AS model
+                  FROM {Turn._meta.db_table} t
+                 WHERE t.session_id = c.session_id AND t.index > c.turn_index
+                       AND t.index <= c.turn_index + {_LOOK_AHEAD} AND t.prompt_reported IS NOT NULL
+                 ORDER BY t.index LIMIT 1) following ON true
+         WHERE {OWN} AND {condition}
+         GROUP BY 1, 2, 3
+    """  # noqa: S608  every interpolated value is a constant of this package
+    costs: Counter[Any] = Counter()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        for group, model, day, tokens in cursor.fetchall():
+            costs[group] += _recaching_cost(model, tokens or 0, day)
+    return costs
+
+
+def _recaching_cost(model: str, tokens: float, day: datetime) -> int:
+    table = pricing.rates(model, day)
     if not table:
         return 0
     difference = max(table[0].cache_write - table[0].cache_read, Decimal(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from datetime import UTC, date, datetime, timedelta
+from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -256,17 +257,28 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert savings.rebilled == 0  # no call has read the shorter prompts yet
     session.last_active_at, session.compaction_count = NOON + timedelta(hours=1), 4
     session.save(update_fields=["last_active_at", "compaction_count"])
-    turns_add(session, [turn_make(session, 1, session.last_active_at, cost=0)])
-    savings = viewer_client.get(address(), MARCH).context["savings"]
+    unreported = turn_make(session, 1, session.last_active_at, cost=None, prompt_reported=None)
+    turns_add(session, [unreported, turn_make(session, 2, session.last_active_at, cost=0)])
+    fork = session_make(project, "fork", forked_at=1, last_active_at=session.last_active_at)
+    for copy in session.compactions.filter(state="done"):
+        copy.pk, copy.session, copy.cost_microusd = uuid4(), fork, None
+        copy.save(force_insert=True)
+    turns_add(fork, [turn_make(fork, index, session.last_active_at, billed=index > 0) for index in range(3)])
+    response = viewer_client.get(address(), MARCH)
+    savings = response.context["savings"]
     assert savings.gross == cached * 1_000_000 * 1_000_000
     # A cache write costs 25% more than an uncached token.
     assert savings.rebilled == (uncached * 5 / 4 - cached) * 4 * 15_000 * 1_000_000
     assert savings.summarizer == 32_000
     assert savings.reader == 3_000
     assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000
+    # The cost of the calls, 100 micro-dollars, does not contain summaries and extraction.
+    without = savings.gross - savings.rebilled + 100
+    assert f'without compaction: about <data value="{without}"' in one_line(response)
     assert (savings.compactions, savings.without_model) == (4, 1)
     assert (savings.needed, savings.recaps, savings.by_model) == (2, 3, 1)
-    [row] = viewer_client.get(reverse("sessions", args=["alpha"])).context["page"].rows
+    sessions = viewer_client.get(reverse("sessions", args=["alpha"])).context["page"].rows
+    [row] = (row for row in sessions if row.session == session)
     assert row.savings.microusd == savings.net - 5_000  # with the extraction after the period
     page = one_line(response)
     assert ">−$0.032</data>" in page
