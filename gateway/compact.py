@@ -80,7 +80,10 @@ class Compactor:
             return Passthrough(reason=Reason.ENCODING)
         try:
             fields = RawFields.of(call.body)
-            if PROVIDERS[call.provider].uses_stored(call.endpoint, fields):
+            provider = PROVIDERS[call.provider]
+            if provider.uses_stored(call.endpoint, fields):
+                if not provider.compacts_stored:
+                    raise NotServable(Reason.SERVER_STATE)
                 return await self._with_provider(call, caller, fields)
             return await self._served(call, caller, fields)
         except NotServable as error:

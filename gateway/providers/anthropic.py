@@ -20,6 +20,7 @@ from gateway.providers.base import (
     text,
 )
 from sessions.services.reconcile.splice import without_thinking
+from sessions.services.reconcile.values import Continued
 from sessions.store.rawjson import BadJson
 
 _USER_SESSION = re.compile(r"_session_([0-9a-fA-F-]{36})$")
@@ -54,7 +55,8 @@ class Anthropic(Provider):
         named = header_session(headers, ["x-claude-code-session-id"])
         is_claude_code = "x-claude-code-session-id" in headers or client_name(headers) == "claude-cli"
         kind = headers.get("x-claude-code-request-class", "")
-        is_side = kind not in _CONVERSATIONS if kind else is_claude_code and not _own_tools(body)
+        has_tools = _own_tools(body) or self.continued("messages", body) is not None
+        is_side = kind not in _CONVERSATIONS if kind else is_claude_code and not has_tools
         return Identity(
             session=named or _session_of_user(mapping(body.get("metadata")).get("user_id")),
             agent=headers.get("x-claude-code-agent-id", "")[:40],
@@ -63,6 +65,14 @@ class Anthropic(Provider):
             is_side=is_side or "x-claude-code-compaction" in headers or "compaction" in body,
             is_compacted="x-claude-code-context-compacted" in headers,
         )
+
+    def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
+        """Return the message whose thread the request continues: it repeats neither history nor tools."""
+        message = text(mapping(fields.get("thread")).get("previous_message_id"))
+        return Continued(response_id=message.replace("\0", "")[:200]) if message else None
+
+    def uses_stored(self, endpoint: str, fields: Mapping[str, Any]) -> bool:
+        return bool(mapping(fields.get("thread")))
 
     def accepted(self, body: bytes, rejection: bytes) -> bytes | None:
         """Return the body without thinking, if some of it is bound to another prompt (rule A11).

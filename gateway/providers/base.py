@@ -52,6 +52,8 @@ class Provider(ABC):
     endpoints: ClassVar[Mapping[str, str]]
     #: Endpoints whose requests are not part of the conversation. They are forwarded without edits.
     side_endpoints: ClassVar[frozenset[str]] = frozenset()
+    #: Whether the provider's engine can compact a conversation that the provider stores.
+    compacts_stored: ClassVar[bool] = False
 
     @abstractmethod
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:

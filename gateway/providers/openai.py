@@ -48,6 +48,7 @@ class OpenAI(Provider):
         "v1/responses/compact": "responses-compact",
     }
     side_endpoints = frozenset({"responses-compact"})
+    compacts_stored = True
 
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
         return [(b"authorization", b"Bearer " + secret.encode())]
