@@ -415,6 +415,21 @@ def test_answers_with_other_calls_in_the_deprecated_field_are_other_answers(api:
     assert "a.py" not in json.dumps(served["messages"])
 
 
+def test_a_fork_has_the_reasoning_of_its_own_answer(api: Api) -> None:
+    def answered(name: str) -> History:
+        reasoning = {"type": "reasoning", "id": f"rs_{name}", "summary": [], "encrypted_content": name}
+        said = {"type": "message", "role": "assistant", "id": f"msg_{name}"}
+        return [reasoning, said | {"content": [{"type": "output_text", "text": name, "annotations": []}]}]
+
+    api.post("sessions/", {"id": "s2", "model": "gpt-5"})
+    reconcile(api, [request(), *answered("first")], "s2")
+    again = [request(), *answered("second"), request("Go on.")]
+    served = reconcile(api, again, "s2")
+    assert served["reconciled"]["status"] == "forked"
+    assert served["messages"] == again
+    assert reconcile(api, [*again, *answered("third")], "s2")["reconciled"]["status"] == "appended"
+
+
 @pytest.mark.parametrize("place", ["end", "nowhere"])
 def test_an_append_reads_no_stored_message(api: Api, place: str) -> None:
     api.post("sessions/", {"id": "s2", "policy": {"preset": "off"}})
