@@ -99,7 +99,7 @@ def plan(request: PlanRequest) -> Plan:
     progress = _Progress(total=restored)
     if is_due:
         progress = _run_steps(progress, context, request.policy)
-    gained = progress.total.view.tokens < restored.view.tokens
+    gained = _has_gained(progress.total.view, restored.view, before)
     total = progress.total if gained else StepResult(view=before)
     change = Change(
         after=total.view,
@@ -120,6 +120,14 @@ def plan(request: PlanRequest) -> Plan:
         recap=(total.recap if evicts else None) or request.previous,
         evicted=total.evicted if record.has_recap else None,
     )
+
+
+def _has_gained(after: View, restored: View, before: View) -> bool:
+    """Return whether the steps shortened the prompt. It may be longer only if restored content remains."""
+    has_more = after.components.tools > before.components.tools or (
+        after.components.memory > before.components.memory
+    )
+    return after.tokens < restored.tokens and (after.tokens < before.tokens or has_more)
 
 
 def plan_of_edits(

@@ -14,6 +14,7 @@ from compaction.edits import Edit, Op
 from compaction.messages import Message
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import PRESETS, Budget, get_policy
+from compaction.record import PlanState
 from compaction.rendering import render
 from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.validation import validate
@@ -105,6 +106,16 @@ def test_a_plan_without_gain_adds_no_memory() -> None:
     made = planned(apply((), parse([system(), user("Hello."), assistant("Hi.")])), 2_000)
     assert made.edits == ()
     assert MEMORY not in texts(made.view)
+
+
+@pytest.mark.parametrize("policy", PRESETS)
+def test_restoring_only_to_shed_again_is_no_gain(policy: str) -> None:
+    view = apply((), parse([system(), user("word " * 400)]), components=Components(system=300))
+    while (made := planned(view, 100, policy=policy)).edits:
+        assert made.view.tokens < view.tokens
+        view = apply((*view.edits, *made.edits), view.transcript, components=view.all_components)
+    assert made.record.state is PlanState.NO_GAIN
+    assert not made.fits
 
 
 def test_memory_is_shed_after_history_and_before_tools() -> None:
