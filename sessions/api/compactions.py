@@ -187,7 +187,7 @@ class RecapEdit(Endpoint):
         "Edit the recap of a compaction",
         serializers.CompactionDetail,
         request=serializers.RecapText,
-        errors=(409, 413, 422),
+        errors=(409, 422),
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
         """Replaces the recap with your text, which must have the recap's sections (`## Decisions`,

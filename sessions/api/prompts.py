@@ -27,7 +27,6 @@ class PromptCompaction(Endpoint):
         "Compact a prompt",
         serializers.CompactedPrompt,
         request=serializers.PromptCompactRequest,
-        errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Compacts messages without a session. They are compacted when they reach the
@@ -87,7 +86,6 @@ class PromptValidation(Endpoint):
         "Validate a prompt",
         serializers.ValidationResult,
         request=serializers.ValidateRequest,
-        errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Checks whether the provider would accept these messages, for example whether each tool call has a

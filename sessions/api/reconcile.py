@@ -55,7 +55,7 @@ class Reconcile(Endpoint):
             idempotency_parameter("Retrying with the same key and body stores nothing."),
         ],
         request=serializers.HistorySent,
-        errors=(413, 422),
+        errors=(422,),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Takes the client's whole message list, appends what is new as one turn and returns the prompt, like

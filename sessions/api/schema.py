@@ -25,6 +25,7 @@ ERROR_TEXTS = {
     401: "No valid API key.",
     403: "The API key lacks the required scope.",
     404: "The object does not exist in this project.",
+    408: "The body was not received in time.",
     409: "The current state does not allow the request.",
     412: "`If-Match` does not match the current revision.",
     413: "The body, a message or the number of messages exceeds a limit.",
@@ -99,7 +100,7 @@ def operation(
     `returns` is the body of the response with status 200, `responses` are others. `errors` are the error
     statuses besides those of every endpoint and those of every body.
     """
-    of_body = () if request is None else (415,)
+    of_body = () if request is None else (408, 413, 415)
     statuses = sorted({*_ALWAYS, *of_body, *errors})
     described = {200: returns} if returns is not None else {}
     described |= responses

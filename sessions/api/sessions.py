@@ -115,7 +115,7 @@ class Sessions(Endpoint):
         "Create a session",
         request=serializers.SessionCreate,
         responses={201: serializers.SessionCreated, 200: serializers.SessionCreated},
-        errors=(409, 413),
+        errors=(409,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Creates a session. With `if_exists` set to `return`, an existing session with the same `id` is
@@ -166,7 +166,6 @@ class SessionView(Endpoint):
         "Change a session",
         serializers.Session,
         request=serializers.SessionChange,
-        errors=(413,),
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Replaces the session's policy, title or tags. A new policy applies from the next compaction on; the

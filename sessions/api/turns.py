@@ -85,7 +85,7 @@ class Turns(Endpoint):
         ],
         request=serializers.TurnPush,
         responses={201: serializers.TurnPushed},
-        errors=(409, 413, 422),
+        errors=(409, 422),
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Appends messages to the session as one turn: usually the model's response and the tool results that

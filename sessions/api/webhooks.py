@@ -32,7 +32,6 @@ class Webhooks(Endpoint):
         "Create a webhook",
         request=serializers.WebhookCreate,
         responses={201: serializers.WebhookCreated},
-        errors=(413,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Sends a `POST` request to `url` for each event. The response contains the signing secret, which is
@@ -67,7 +66,6 @@ class WebhookView(Endpoint):
         "Update a webhook",
         serializers.WebhookDetail,
         request=serializers.WebhookChange,
-        errors=(413,),
     )
     def patch(self, call: ApiCall, webhook_id: str) -> HttpResponse:
         """Changes only the given fields. Set `active` to false to stop deliveries; events in

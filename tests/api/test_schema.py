@@ -121,6 +121,17 @@ def test_every_endpoint_rejects_unknown_parameters(schema: Any, project: Project
         assert (refused.status_code, error["code"], error["param"]) == (400, "unknown_field", "limits"), path
 
 
+def test_every_body_may_be_late_too_large_or_of_another_type(schema: Any) -> None:
+    for path, method, operation in operations(schema, under="/api/v1/"):
+        if "requestBody" in operation:
+            assert operation["responses"].keys() >= {"408", "413", "415"}, (path, method)
+
+
+def test_an_upload_is_described_as_a_file(schema: Any) -> None:
+    upload = schema["components"]["schemas"]["ImportUpload"]["properties"]["file"]
+    assert (upload["type"], upload["format"]) == ("string", "binary")
+
+
 def test_every_endpoint_requires_a_bearer_key(schema: Any) -> None:
     assert schema["components"]["securitySchemes"]["apiKey"]["scheme"] == "bearer"
     for path, method, operation in operations(schema):

@@ -59,7 +59,7 @@ class Imports(Endpoint):
             "application/octet-stream": OpenApiTypes.BINARY,
         },
         responses={200: serializers.ImportJobDetail, 202: serializers.ImportJobDetail},
-        errors=(409, 413, 422),
+        errors=(409, 422),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Imports an uncompressed agent log as one or more sessions. Importing the same log again adds only
@@ -97,7 +97,7 @@ class ImportView(Endpoint):
         "Cancel an import",
         serializers.ImportJobDetail,
         request=serializers.ImportChange,
-        errors=(409, 413),
+        errors=(409,),
     )
     def patch(self, call: ApiCall, import_id: str) -> HttpResponse:
         """Ends an import with `{"state": "cancelled"}`. Sessions that were imported before stay, and a long

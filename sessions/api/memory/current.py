@@ -85,7 +85,7 @@ class Memory(Endpoint):
             int_parameter("message", "Position of the message from which the new items come."),
         ],
         request=serializers.MemoryFields,
-        errors=(409, 412, 413, 422, 428),
+        errors=(409, 412, 422, 428),
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Applies a JSON merge patch (RFC 7396): each given field replaces the stored one, and `null` clears

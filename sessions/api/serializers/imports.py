@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from sessions.api.serializers.fields import NextCursor, Strict
@@ -13,8 +15,13 @@ from sessions.models import ImportJobSession
 SESSION_STATES = [choice for choice in ImportJobSession.State.choices if choice[0] != "skipped"]
 
 
+@extend_schema_field(OpenApiTypes.BINARY)  # the default for a file is its URL
+class UploadField(serializers.FileField):
+    pass
+
+
 class ImportUpload(serializers.Serializer):
-    file = serializers.FileField(help_text="One uncompressed log file.")
+    file = UploadField(help_text="One uncompressed log file.")
 
 
 class ImportedSession(serializers.Serializer):
