@@ -162,10 +162,12 @@ def violations(subject: Subject, pairing: Pairing) -> Iterator[Violation]:
         end = unit_end(messages, index, pairing)
         calls = [(at, call.call_id) for at in range(index, end) for call in calls_of(messages[at])]
         yield from _unexpected(messages, index, end, (), pairing)
+        used = set(seen)
         for at, call_id in calls:
-            if call_id in seen:
+            if call_id in used:
                 yield _violation(pairing.duplicate_rule, at, f"tool call id {call_id!r} is used twice")
-        seen.update(call_id for _, call_id in calls if pairing.unique_ids)
+            used.add(call_id)
+        seen = used if pairing.unique_ids else seen
         if end == len(messages) and subject.capabilities.prefill:
             return
         index = results_end(messages, end, [call_id for _, call_id in calls]) or end

@@ -45,6 +45,18 @@ def test_openai_messages_are_checked_by_openai_rules(api: Api) -> None:
     assert [found["rule"] for found in shown["violations"]] == ["C2"]
 
 
+@pytest.mark.parametrize("results", [1, 2])
+def test_parallel_calls_with_one_id_are_reported(api: Api, results: int) -> None:
+    messages = [user(text("list")), assistant(CALL, CALL), user(*[RESULT] * results)]
+    shown = api.post(CHECK, {"format": "anthropic", "messages": messages}).json()
+    assert {found["rule"] for found in shown["violations"]} == {"A3"}
+    call = {"id": "t1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    answered = {"role": "tool", "tool_call_id": "t1", "content": "a.txt"}
+    asked = [{"role": "user", "content": "list"}, {"role": "assistant", "tool_calls": [call, call]}]
+    shown = api.post(CHECK, {"format": "openai", "messages": [*asked, *[answered] * results]}).json()
+    assert {found["rule"] for found in shown["violations"]} == {"C2"}
+
+
 def test_a_trailing_assistant_message_depends_on_the_model(api: Api) -> None:
     body = {"format": "anthropic", "messages": [user(text("hi")), assistant(text("I"))]}
     assert api.post(CHECK, body | {"model": "claude-opus-4-5"}).json()["valid"]
