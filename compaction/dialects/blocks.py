@@ -22,6 +22,10 @@ REASONING_FIELDS = frozenset({"reasoning_content", "thinking_blocks"})
 #: Fields of messages in Chat Completions that other dialects do not have: there, their content would be lost.
 CHAT_FIELDS = REASONING_FIELDS | {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
 
+#: Maximum number of characters of the name of a called tool. Anthropic rejects longer ones, also of calls that
+#: a model has made by mistake.
+_MAX_TOOL_NAME = 200
+
 #: A page of a PDF is about 2,000 tokens and 100 KB of base64.
 _DOCUMENT_CHARACTERS_PER_TOKEN = 50
 
@@ -36,6 +40,11 @@ def digested_id(call_id: str) -> str:
     """Return a short id of letters, digits, `_` and `-`. The same `call_id` always has the same short id."""
     digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:12]
     return f"{_NOT_ID.sub('_', call_id)[:24]}_{digest}"
+
+
+def called_name(value: JSON) -> str:
+    """Return the name of a called tool in a form that providers accept."""
+    return as_text(value)[:_MAX_TOOL_NAME] or "unknown"
 
 
 def as_text(value: JSON) -> str:

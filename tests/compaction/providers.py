@@ -115,7 +115,7 @@ def _anthropic_pairs(merged: list[tuple[str, list[dict[str, Any]]]]) -> Iterator
         for call in calls:
             if call["id"] in used or not re.fullmatch(r"[a-zA-Z0-9_-]+", call["id"]) or role != "assistant":
                 yield f"turn {at}: id {call['id']!r}"
-            if not isinstance(call["input"], dict) or not call["name"]:
+            if not isinstance(call["input"], dict) or not 0 < len(call["name"]) <= 200:
                 yield f"turn {at}: call {call}"
             used.add(call["id"])
 

@@ -33,8 +33,8 @@ extras = st.dictionaries(
 )
 
 
-def call(id: str, arguments: str) -> dict[str, Any]:
-    return {"id": id, "type": "function", "function": {"name": "read", "arguments": arguments}}
+def call(id: str, arguments: str, name: str = "read") -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def tool(id: str, content: Any) -> dict[str, Any]:
@@ -45,7 +45,8 @@ def thinking(text: str) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": "c2ln"}
 
 
-calls = st.lists(st.builds(call, ids, arguments), max_size=3)
+names = st.sampled_from(["read", "", "read" * 60])
+calls = st.lists(st.builds(call, ids, arguments, names), max_size=3)
 openai_messages = st.one_of(
     st.builds(lambda c: {"role": "user", "content": c}, texts | parts),
     st.builds(lambda c: {"role": "system", "content": c}, texts | parts),
@@ -73,7 +74,7 @@ openai_messages = st.one_of(
 )
 blocks = st.one_of(
     st.builds(lambda text: {"type": "text", "text": text}, texts),
-    st.builds(lambda id: {"type": "tool_use", "id": id, "name": "read", "input": {}}, ids),
+    st.builds(lambda id, name: {"type": "tool_use", "id": id, "name": name, "input": {}}, ids, names),
     st.builds(lambda id, text: {"type": "tool_result", "tool_use_id": id, "content": text}, ids, texts),
     st.builds(lambda id: {"type": "tool_result", "tool_use_id": id, "content": []}, ids),
     st.just({"type": "text", "text": "cached", "cache_control": {"type": "ephemeral"}}),
@@ -106,10 +107,17 @@ responses_items = st.one_of(
         st.sampled_from([{"summary": []}, {}, {"summary": [], "content": [{"type": "reasoning_text"}]}]),
     ),
     st.builds(
-        lambda id, call, a: {"type": "function_call", "id": id, "call_id": call, "name": "f", "arguments": a},
+        lambda id, call, a, name: {
+            "type": "function_call",
+            "id": id,
+            "call_id": call,
+            "name": name,
+            "arguments": a,
+        },
         item_ids,
         ids,
         arguments,
+        names,
     ),
     st.builds(lambda call: {"type": "custom_tool_call", "call_id": call, "name": "p", "input": "x"}, ids),
     st.builds(lambda call: {"type": "local_shell_call", "call_id": call, "action": {}}, ids),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Reading
-from compaction.dialects.blocks import as_text, joined_text, note_of, opaque, text_of
+from compaction.dialects.blocks import as_text, called_name, joined_text, note_of, opaque, text_of
 from compaction.jsontext import dumps
 from compaction.messages import JSON, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -71,11 +71,11 @@ def _part(block: JSON, role: Role) -> Part:
 
 
 def _call(block: Mapping[str, Any], *, server: bool) -> ToolCall:
-    arguments, call_id, name = block.get("input"), as_text(block.get("id")), as_text(block.get("name"))
-    sound = isinstance(arguments, Mapping) and bool(name) and is_safe_id(call_id)
+    arguments, call_id, name = block.get("input"), as_text(block.get("id")), called_name(block.get("name"))
+    sound = isinstance(arguments, Mapping) and name == block.get("name") and is_safe_id(call_id)
     return ToolCall(
         call_id=call_id,
-        name=name or "unknown",
+        name=name,
         arguments=dumps(arguments) if arguments is not None else "{}",
         server=server,
         source=block,

@@ -13,6 +13,7 @@ from compaction.dialects.base import Reading
 from compaction.dialects.blocks import (
     CHAT_FIELDS,
     as_text,
+    called_name,
     joined_text,
     note_of,
     opaque,
@@ -133,12 +134,13 @@ def _call(item: JSON) -> ToolCall:
     function = call.get("custom" if custom else "function")
     function = function if isinstance(function, Mapping) else {}
     arguments = {"input": function.get("input")} if custom else function.get("arguments")
-    call_id, name = call.get("id"), as_text(function.get("name"))
+    call_id, name = call.get("id"), called_name(function.get("name"))
     text = arguments if isinstance(arguments, str) else dumps(arguments or {})
-    sound = bool(name) and isinstance(call_id, str) and bool(call_id) and (custom or text is arguments)
+    is_named = name == function.get("name") and isinstance(call_id, str) and bool(call_id)
+    sound = is_named and (custom or text is arguments)
     return ToolCall(
         call_id=as_text(call_id),
-        name=name or "unknown",
+        name=name,
         arguments=text,
         source=item,
         patched=not (sound and is_object(text)),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Reading
-from compaction.dialects.blocks import as_text, joined_text, note_of, opaque, text_of
+from compaction.dialects.blocks import as_text, called_name, joined_text, note_of, opaque, text_of
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CLIENT,
@@ -108,19 +108,20 @@ def _reasoning(item: Mapping[str, Any]) -> Thinking:
 
 
 def _call(item: Mapping[str, Any], kind: str) -> ToolCall:
-    call_id, name = call_id_of(item), as_text(item.get("name"))
+    call_id, name = call_id_of(item), called_name(item.get("name"))
+    is_named = name == item.get("name")
     if kind == FUNCTION_CALL:
         arguments = as_text(item.get("arguments"))
-        is_sound = bool(name) and isinstance(item.get("arguments"), str) and is_object(arguments)
+        is_sound = is_named and isinstance(item.get("arguments"), str) and is_object(arguments)
     elif kind == CUSTOM_CALL:
         arguments = dumps({"input": item.get("input")})
-        is_sound = bool(name) and isinstance(item.get("input"), str)
+        is_sound = is_named and isinstance(item.get("input"), str)
     else:
         arguments = dumps(item.get("action") or item.get("operation") or {})
         name, is_sound = kind.removesuffix("_call"), True
     return ToolCall(
         call_id=as_text(call_id),
-        name=name or "unknown",
+        name=name,
         arguments=arguments,
         source=item,
         fixed=kind not in (FUNCTION_CALL, CUSTOM_CALL),
