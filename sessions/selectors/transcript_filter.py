@@ -39,7 +39,6 @@ class MessagesPage:
 
     turns: Sequence[TurnMessages]
     preceding: Sequence[Message]
-    count: int
     before: int | None
 
 
@@ -62,7 +61,6 @@ def messages_page(
             for index, messages in by_turn.items()
         ],
         preceding=calls_before(session=session, positions=[row.position for row in page]),
-        count=len(page),
         before=page[0].position if len(found) > SHOWN else None,
     )
 
