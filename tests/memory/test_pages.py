@@ -201,12 +201,12 @@ class TestRevision:
         self, owner_client: Client, stored: Any
     ) -> None:
         url = address("session_memory_revision", stored, 2)
-        text = owner_client.get(url).content.decode()
-        assert "1 unchanged item." in text
+        text = owner_client.get(f"{url}?view=inline").content.decode()
+        assert '1 unchanged item. <a href="?view=inline&amp;show=all">' in text
         assert "a = 2" not in text
         whole = owner_client.get(f"{url}?show=all").content.decode()
         assert "a = 2" in whole
-        assert "Show changes only" in whole
+        assert '<a href="?show=changes">Show changes only' in whole
         assert "No differences." in owner_client.get(f"{url}?against=2").content.decode()
 
     @pytest.mark.parametrize("query", ["3/", "2/?against=9", f"{10**20}/"])
