@@ -274,14 +274,6 @@ class TestWrites:
         assert "We evict by a queue" in provider.requests[-1].body["messages"][0]["content"]
         assert MemoryExtraction.objects.filter(state="done").count() == 3
 
-    def test_invented_identifiers_are_dropped(
-        self, api: Api, provider: FakeProvider, push: Push, work: Any
-    ) -> None:
-        provider.script(operations(op("add", "see src/made_up.py"), {"op": 1}, op("add", "a queue")))
-        push(assistant(LONG))
-        work()
-        assert memory(api)["decisions"] == ["a queue"]
-
     def test_secrets_in_a_reply_are_neither_stored_nor_logged(
         self, api: Api, provider: FakeProvider, push: Push, work: Any, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -95,21 +95,6 @@ def test_filters(member_client, many, query, found):
     assert set(listed(member_client, many, **query)) == found
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"peak": "many"},
-        {"peak": "1.2.3k"},
-        {"active_from": "yesterday"},
-        {"compacted": "perhaps"},
-    ],
-)
-def test_an_invalid_filter_is_reported_and_selects_nothing(member_client, many, query):
-    response = member_client.get(reverse("sessions", args=[many.slug]), query)
-    assert response.context["page"].rows == []
-    assert 'role="alert"' in response.text
-
-
 @pytest.mark.parametrize("cursor", ["x", "!!!", "AAAA", "%00", "MjAyNi0wMy0wMiBub3QtYS11dWlk"])
 def test_an_invalid_cursor_starts_at_the_newest(member_client, many, cursor):
     assert len(listed(member_client, many, after=cursor)) == 6

@@ -246,7 +246,8 @@ class TestTheList:
         assert len(narrowed.splitlines()) == 2
 
     def test_an_invalid_filter_selects_nothing(self, member_client, project, listed):
-        for query in ({"q": "peak:lots"}, {"peak": "lots"}, {"q": "agnet:reader"}):
+        queries = ({"q": "peak:lots"}, {"q": "agnet:reader"}, {"peak": "1.2.3k"}, {"compacted": "perhaps"})
+        for query in (*queries, {"active_from": "yesterday"}):
             response = member_client.get(reverse("sessions", args=[project.slug]), query)
             assert response.context["page"].rows == []
             assert "Invalid filter" in response.text

@@ -183,12 +183,9 @@ def test_a_session_that_cannot_be_replayed_does_not_hold_up_the_others(
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"sessions": []}, "sessions"),
         ({"policies": []}, "policies"),
-        ({"policies": [Policy(), Policy()]}, "policies"),
         ({"limits": []}, "budgets"),
         ({"limits": [Limit(tokens=n) for n in range(1, 60)]}, "policies"),
-        ({"with_model": True}, "with_model"),
     ],
 )
 def test_invalid_runs_are_rejected(
