@@ -73,17 +73,19 @@ def test_a_comment_appears_wherever_its_turn_does(
 
 
 @pytest.mark.slow
-def test_the_api_lists_comments_oldest_first_in_pages(
+def test_comments_are_listed_oldest_first_and_exported_by_turn(
     member_client: Client, api_key: str, session: AgentSession
 ) -> None:
-    for text in ("First", "Second", "Third"):
-        write(member_client, session, text)
+    for text, turn in (("First", 2), ("Second", 0), ("Third", 2)):
+        write(member_client, session, text, turn=turn)
     listed = f"sessions/{session.pk}/comments/?limit=2"
     first = Api(api_key).get(listed).json()
     second = Api(api_key).get(f"{listed}&cursor={first['next_cursor']}").json()
     pages = [[comment["text"] for comment in page["data"]] for page in (first, second)]
     assert pages == [["First", "Second"], ["Third"]]
     assert second["next_cursor"] is None
+    lines = map(json.loads, exported(member_client, session, "jsonl").splitlines())
+    assert [line["comment"] for line in lines if "comment" in line] == ["Second", "First", "Third"]
 
 
 @pytest.mark.slow

@@ -86,6 +86,17 @@ def test_calls_outputs_errors_and_repeats(session):
     assert (file.path, file.reads, file.last_position) == ("x.py", 2, 4)
 
 
+def test_the_average_is_that_of_the_outputs(project):
+    calls = [call("a", "Read", file_path="x.py"), call("b", "Read", file_path="y.py")]
+    asked = turn(0, [message("assistant", calls, "a0")])
+    answered = turn(1, [message("user", [result("a", "one two three")], "u1")])
+    made = make_session(project, [asked, answered])
+    session_tools_count(session_id=made.pk)
+    [read] = session_tools(session=made)
+    assert (read.calls, read.outputs) == (2, 1)
+    assert read.average == read.output_tokens > 0
+
+
 def test_the_input_cost_is_divided_by_tokens(session):
     """The first call reads no output; the others pay for what is in their context."""
     rows = by_name(session)

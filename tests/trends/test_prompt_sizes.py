@@ -25,9 +25,10 @@ def address(name: str, *more: object) -> str:
 
 @reused
 def used(project):
-    """A hundred prompts of 1k to 100k tokens on one day, and one of 5k tokens of another agent later."""
+    """A hundred prompts of 1k to 97k and 200k tokens on one day, and one of 5k of another agent later."""
     large = session_make(project, "large", agent="large")
-    turns_add(large, [turn_make(large, n, NOON, prompt_reported=1_000 * (n + 1)) for n in range(100)])
+    sizes = [1_000 * (n + 1) if n < 97 else 200_000 for n in range(100)]
+    turns_add(large, [turn_make(large, n, NOON, prompt_reported=size) for n, size in enumerate(sizes)])
     small = session_make(project, "small", agent="small")
     later = NOON + timedelta(days=3)
     unreported = turn_make(small, 1, later, prompt_reported=None)
@@ -38,7 +39,7 @@ def used(project):
 def test_percentiles_by_period_and_filter(viewer_client, used):
     first, second = viewer_client.get(address("trends_prompts"), MARCH).context["sizes"]
     assert (first.calls, second.calls) == (100, 1)
-    for found, expected in ((first.p50, 50_000), (first.p90, 90_000), (first.p99, 99_000)):
+    for found, expected in ((first.p50, 50_000), (first.p90, 90_000), (first.p99, 200_000)):
         assert found == pytest.approx(expected, rel=0.1)
     assert second.p50 == second.p99 == pytest.approx(5_000, rel=0.1)
     (only,) = viewer_client.get(address("trends_prompts"), MARCH | {"agent": "small"}).context["sizes"]
