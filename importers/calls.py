@@ -96,11 +96,7 @@ class CallSeries:
         if body["role"] == "assistant":
             self._turns.answer(Answer(body=body, source_id=source_id, model=call.model), call_ids(body))
             return
-        message = ImportedMessage(body=body, source_id=source_id, at=call.at)
-        if body["role"] == "tool":
-            self._turns.result(str(body.get("tool_call_id") or ""), message)
-            return
-        self._turns.add(message)
+        self._turns.add_chat(ImportedMessage(body=body, source_id=source_id, at=call.at))
         if body["role"] == "user":
             self.first_words = request_of(self.first_words, text_of(body["content"]))
 

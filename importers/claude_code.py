@@ -8,7 +8,7 @@ rewound later, because they were sent and billed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from pricing.usage import usage_salvage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
-from .turns import Answer, TurnBuilder
+from .turns import Answer, TurnBuilder, in_one_message
 from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
 
 _CONVERSATION = ("user", "assistant")
@@ -117,7 +117,7 @@ class _Conversation:
     """One session while its lines are read."""
 
     def __init__(self) -> None:
-        self._turns = TurnBuilder(_in_one_message)
+        self._turns = TurnBuilder(in_one_message)
         self._answers: dict[str, Answer] = {}
         self._metadata: dict[str, Any] = {}
         self._started_at: datetime | None = None
@@ -245,13 +245,3 @@ def _message(
         is_meta=is_meta,
         is_summary=is_summary,
     )
-
-
-def _in_one_message(results: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
-    """Merge all results of one response into one user message, results first (provider rules A1, A2)."""
-    if len(results) == 1:
-        return results
-    blocks = [block for result in results for block in _blocks(result.body["content"])]
-    blocks.sort(key=lambda block: block.get("type") != "tool_result")
-    body = {"role": "user", "content": blocks}
-    return [ImportedMessage(body=body, source_id=results[0].source_id, at=results[0].at)]

@@ -53,17 +53,13 @@ class _Reading:
             return
         extra = mapping_of(message.get("extra"))
         body = chat_body(message)
-        at = time_of(extra.get("timestamp"))
         if body["role"] == "assistant":
             self._answer(number, body, extra)
             return
-        imported = ImportedMessage(body=body, source_id=f"message-{number}", at=at)
-        if body["role"] == "tool":
-            self._turns.result(str(body.get("tool_call_id") or ""), imported)
-        else:
-            self._turns.add(imported)
-            if body["role"] == "user":
-                self._task = self._task or text_of(body["content"])
+        at = time_of(extra.get("timestamp"))
+        self._turns.add_chat(ImportedMessage(body=body, source_id=f"message-{number}", at=at))
+        if body["role"] == "user":
+            self._task = self._task or text_of(body["content"])
 
     def _answer(self, number: int, body: dict[str, Any], extra: Mapping[str, Any]) -> None:
         response = mapping_of(extra.get("response"))

@@ -6,14 +6,14 @@ of its content: `toolCall` becomes `tool_use`, a `toolResult` message becomes a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
-from .turns import Answer, TurnBuilder
+from .turns import Answer, TurnBuilder, in_one_message
 from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
 
 
@@ -39,7 +39,7 @@ class _Reading:
     """The state of reading one session."""
 
     def __init__(self) -> None:
-        self._turns = TurnBuilder(_in_one_message)
+        self._turns = TurnBuilder(in_one_message)
         self._header: Mapping[str, Any] = {}
         self._model = ""
         self._first_words = ""
@@ -86,22 +86,15 @@ class _Reading:
         role, at = message["role"], time_of(record.get("timestamp"))
         if role == "assistant":
             self._take_answer(source_id, message, at)
-            return
-        content = _shell(message) if role == "bashExecution" else _blocks(message["content"])
-        if not content and role != "toolResult":
-            return
-        if role == "toolResult":
-            content = [_tool_result(message, content)]
-        body = {"role": "user", "content": content}
-        imported = ImportedMessage(
-            body=body, source_id=source_id, at=at, is_meta=role not in ("user", "toolResult")
-        )
-        if role == "toolResult":
-            self._turns.result(str(message["toolCallId"]), imported)
-            return
-        self._turns.add(imported)
-        if role == "user":
-            self._first_words = request_of(self._first_words, text_of(content))
+        elif role == "toolResult":
+            body = {"role": "user", "content": [_tool_result(message)]}
+            result = ImportedMessage(body=body, source_id=source_id, at=at)
+            self._turns.result(str(message["toolCallId"]), result)
+        elif content := _shell(message) if role == "bashExecution" else _blocks(message["content"]):
+            body = {"role": "user", "content": content}
+            self._turns.add(ImportedMessage(body=body, source_id=source_id, at=at, is_meta=role != "user"))
+            if role == "user":
+                self._first_words = request_of(self._first_words, text_of(content))
 
     def _take_answer(self, source_id: str, message: Mapping[str, Any], at: Any) -> None:
         """Read a response. Skip one that was aborted before its first token: it was never resent."""
@@ -156,7 +149,8 @@ def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
     return dict(part)
 
 
-def _tool_result(message: Mapping[str, Any], content: list[dict[str, Any]]) -> dict[str, Any]:
+def _tool_result(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = _blocks(message["content"])
     block = {"type": "tool_result", "tool_use_id": str(message["toolCallId"]), "content": content}
     return {**block, "is_error": True} if message.get("isError") else block
 
@@ -167,10 +161,3 @@ def _shell(message: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     text = f"Ran `{message['command']}`\n```\n{message.get('output') or '(no output)'}\n```"
     return [{"type": "text", "text": text}]
-
-
-def _in_one_message(results: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
-    """Merge all results of one response into one user message (provider rule A2)."""
-    blocks = [block for result in results for block in result.body["content"]]
-    body = {"role": "user", "content": blocks}
-    return [ImportedMessage(body=body, source_id=results[0].source_id, at=results[0].at)]

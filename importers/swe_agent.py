@@ -52,13 +52,9 @@ class _Reading:
         source_id = f"message-{number}"
         if body["role"] == "assistant":
             self._turns.answer(Answer(body=body, source_id=source_id), call_ids(body))
-            return
-        is_demo = bool(message.get("is_demo"))
-        imported = ImportedMessage(body=body, source_id=source_id, is_meta=is_demo)
-        if body["role"] == "tool":
-            self._turns.result(str(body.get("tool_call_id") or ""), imported)
         else:
-            self._turns.add(imported)
+            is_demo = bool(message.get("is_demo"))
+            self._turns.add_chat(ImportedMessage(body=body, source_id=source_id, is_meta=is_demo))
 
     def session(self, log: LogFile, value: Mapping[str, Any]) -> ImportedSession:
         info = mapping_of(value.get("info"))

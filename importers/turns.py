@@ -58,6 +58,13 @@ class TurnBuilder:
         """Add input of the next model call."""
         self._entries.append(message)
 
+    def add_chat(self, message: ImportedMessage) -> None:
+        """Add input in OpenAI's chat format, whose tool results contain the id of their call."""
+        if message.body["role"] == "tool":
+            self.result(str(message.body.get("tool_call_id") or ""), message)
+        else:
+            self.add(message)
+
     def answer(self, answer: Answer, calls: Iterable[str] = ()) -> None:
         """Add a response of the model; `calls` are the ids of its tool calls."""
         self._entries.append(answer)
@@ -102,6 +109,16 @@ class TurnBuilder:
         if pending:
             turns.append(_turn(pending, marker, None))
         return tuple(turns)
+
+
+def in_one_message(results: Messages) -> Messages:
+    """Merge all results of one response into one user message, results first (provider rules A1, A2)."""
+    if len(results) == 1:
+        return results
+    blocks = [block for result in results for block in result.body["content"]]
+    blocks.sort(key=lambda block: block.get("type") != "tool_result")
+    body = {"role": "user", "content": blocks}
+    return [ImportedMessage(body=body, source_id=results[0].source_id, at=results[0].at)]
 
 
 def _turn(
