@@ -17,9 +17,9 @@ import orjson
 from compaction.messages import Usage
 
 from .base import ClientCompaction, ImportedMessage, ImportedTurn
-from .chat import call_ids, chat_body
+from .chat import call_ids, chat_body, chat_usage
 from .turns import Answer, TurnBuilder
-from .values import request_of, text_of
+from .values import mapping_of, microusd_of, request_of, text_of, time_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,22 @@ class LoggedCall:
     response_id: str | None = None
     cost_microusd: int | None = None
     at: datetime | None = None
+
+
+def logged_call(record: Mapping[str, Any]) -> LoggedCall:
+    """Return the call of a record: a conversation, or a request and its response in any usual form."""
+    request = mapping_of(record.get("request") or record.get("body")) or record
+    response = mapping_of(record.get("response"))
+    choices: Sequence[Any] = response.get("choices") or record.get("choices") or [{}]
+    return LoggedCall(
+        messages=request["messages"],
+        answer=choices[0].get("message"),
+        model=str(response.get("model") or request.get("model") or record.get("model") or ""),
+        usage=chat_usage(response.get("usage") or record.get("usage")),
+        response_id=str(response["id"]) if response.get("id") else None,
+        cost_microusd=microusd_of(record.get("cost")),
+        at=time_of(record.get("timestamp") or response.get("created") or record.get("created")),
+    )
 
 
 class CallSeries:

@@ -17,7 +17,7 @@ import orjson
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import chat_usage
-from .jsonlines import Record, first_objects, read_records, values
+from .jsonlines import first_objects, first_value, read_records, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
 
@@ -64,8 +64,7 @@ class CodexImporter:
             return True
         if lines and {"id", "timestamp", "instructions"} <= lines[0].keys():
             return True
-        first = next(values(log), None) if log.data[:1] == b"{" else None
-        value = first.value if isinstance(first, Record) else None
+        value = first_value(log) if log.data[:1] == b"{" else None
         return isinstance(value, dict) and {"session", "items"} <= value.keys()
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:

@@ -17,7 +17,7 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .calls import conversation_id
 from .chat import call_ids, tool_call
 from .gemini_parts import chat_content, result_text
-from .jsonlines import Record, read_records, take_messages, values
+from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
 
@@ -35,10 +35,7 @@ class GeminiCliImporter:
     label = "Gemini CLI chat recording or checkpoint (JSON, JSONL)"
 
     def recognizes(self, log: LogFile) -> bool:
-        first = next(values(log), None)
-        if not isinstance(first, Record):
-            return False
-        value = first.value
+        value = first_value(log)
         if (
             isinstance(value, dict)
             and "sessionId" in value

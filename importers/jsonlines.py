@@ -120,6 +120,12 @@ def values(log: LogFile) -> Iterator[Record | Damage]:
         yield from records(log)
 
 
+def first_value(log: LogFile) -> Any:
+    """Return the first of the `values` to recognize the format, or None if it is damaged or missing."""
+    first = next(values(log), None)
+    return first.value if isinstance(first, Record) else None
+
+
 def first_objects(log: LogFile, count: int) -> list[dict[str, Any]]:
     """Return the objects on the first `count` lines of a JSONL log, to recognize its format."""
     lines = text_bytes(log.data[:_FIRST_BYTES]).split(b"\n", count)[:count]

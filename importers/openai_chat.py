@@ -7,14 +7,14 @@ one conversation; a request that repeats and continues the preceding conversatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
-from .calls import CallSeries, LoggedCall
-from .chat import chat_usage, is_chat_message
-from .jsonlines import Record, read_records, values
-from .values import mapping_of, microusd_of, time_of, title_of
+from .calls import CallSeries, LoggedCall, logged_call
+from .chat import is_chat_message
+from .jsonlines import first_value, read_records, values
+from .values import mapping_of, title_of
 
 _ID_KEYS = ("session_id", "conversation_id", "thread_id", "id")
 
@@ -26,10 +26,8 @@ class OpenAIChatImporter:
     label = "OpenAI chat messages (JSON or JSONL)"
 
     def recognizes(self, log: LogFile) -> bool:
-        first = next(values(log), None)
-        if not isinstance(first, Record):
-            return False
-        items = first.value if isinstance(first.value, list) else [first.value]
+        value = first_value(log)
+        items = value if isinstance(value, list) else [value]
         return bool(items) and (is_chat_message(items[0]) or _is_conversation(items[0]))
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
@@ -61,9 +59,9 @@ class _Reading:
             self._add({}, LoggedCall(messages=value))
         elif isinstance(value, list):
             for item in value:
-                self._add(item, _call(item))
+                self._add(item, logged_call(item))
         else:
-            self._add(value, _call(value))
+            self._add(value, logged_call(value))
 
     def sessions(self) -> Iterator[ImportedSession]:
         """Yield the conversations, numbered from the second on: a log that grows keeps its names."""
@@ -92,21 +90,6 @@ class _Reading:
             latest = _Conversation(facts)
             self._conversations.append(latest)
         latest.series.add(call)
-
-
-def _call(value: Mapping[str, Any]) -> LoggedCall:
-    request = mapping_of(value.get("request") or value.get("body")) or value
-    response = mapping_of(value.get("response"))
-    choices: Sequence[Any] = response.get("choices") or value.get("choices") or [{}]
-    return LoggedCall(
-        messages=request["messages"],
-        answer=choices[0].get("message"),
-        model=str(response.get("model") or request.get("model") or value.get("model") or ""),
-        usage=chat_usage(response.get("usage") or value.get("usage")),
-        response_id=str(response["id"]) if response.get("id") else None,
-        cost_microusd=microusd_of(value.get("cost")),
-        at=time_of(value.get("timestamp") or response.get("created") or value.get("created")),
-    )
 
 
 def _is_conversation(value: Any) -> bool:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
-from .calls import CallSeries, LoggedCall, conversation_id
-from .chat import chat_usage
-from .jsonlines import Record, read_records, values
-from .values import mapping_of, microusd_of, time_of, title_of
+from .calls import CallSeries, conversation_id, logged_call
+from .jsonlines import first_value, read_records, values
+from .values import mapping_of, title_of
 
 
 class OpenHandsImporter:
@@ -24,8 +23,7 @@ class OpenHandsImporter:
     label = "OpenHands completion log (JSON, one file per call, or a folder of them)"
 
     def recognizes(self, log: LogFile) -> bool:
-        first = next(values(log), None)
-        return isinstance(first, Record) and _is_call(first.value)
+        return _is_call(first_value(log))
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         conversations: list[_Conversation] = []
@@ -57,27 +55,13 @@ class _Conversation:
 
 
 def _take(conversations: list[_Conversation], record: Mapping[str, Any]) -> None:
-    call = _call(record)
+    call = logged_call(record)
     alike = [c for c in conversations if c.series.has_same_opening(call.messages)]
     if not alike or alike[-1].series.restarts(call.messages):
         key = conversation_id(call.messages) + (f"-run{len(alike) + 1}" if alike else "")
         alike.append(_Conversation(key, mapping_of(record.get("kwargs")).get("tools")))
         conversations.append(alike[-1])
     alike[-1].series.add(call)
-
-
-def _call(record: Mapping[str, Any]) -> LoggedCall:
-    response = mapping_of(record["response"])
-    choices = response.get("choices") or [{}]
-    return LoggedCall(
-        messages=record["messages"],
-        answer=choices[0].get("message"),
-        model=str(response.get("model") or ""),
-        usage=chat_usage(response.get("usage")),
-        response_id=str(response["id"]) if response.get("id") else None,
-        cost_microusd=microusd_of(record.get("cost")),
-        at=time_of(record.get("timestamp")),
-    )
 
 
 def _is_call(record: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, chat_usage, tool_call
-from .jsonlines import Record, read_records, take_messages, values
+from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, microusd_of, text_of, time_of, title_of
 
@@ -39,10 +39,7 @@ class OpenHandsEventsImporter:
     label = "OpenHands event stream (JSON or JSONL)"
 
     def recognizes(self, log: LogFile) -> bool:
-        first = next(values(log), None)
-        if not isinstance(first, Record):
-            return False
-        events = _events(first.value)
+        events = _events(first_value(log))
         return bool(events) and _is_event(events[0])
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
