@@ -58,7 +58,7 @@ class Upkeep(Endpoint):
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Returns how far automatic updates and memory extraction by a model have processed the session."""
         session = session_or_404(call, session_id)
-        project = Project.objects.get(pk=session.project_id)
+        project = session.project
         progress = {
             "upkeep": project.memory_upkeep,
             "turn": update_state_turn(session),

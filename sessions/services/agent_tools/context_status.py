@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
+from sessions.selectors.token_budgets import policy_of
 from sessions.services.agent_tools.base import AgentTool, Arguments
+from sessions.services.compactions.planning import session_budget, session_calibration
 
 
 def run(session: AgentSession, _arguments: Arguments) -> str:
     """Return the prompt's size and budget in the provider's tokens, and the newest compactions."""
-    calibration = calibration_of(session.calibration, model=session.model)
+    calibration, budget = session_calibration(session), session_budget(session)
     shown = calibration.provider(TokenBreakdown(tokens=session.shown_components).total)
     whole = calibration.provider(TokenBreakdown(tokens=session.context_components).total)
-    budget = budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=session.model
-    )
     hard = policy_of(session.policy).hard
     turns = "turn" if session.turn_count == 1 else "turns"
     lines = [

@@ -12,13 +12,11 @@ from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.record import PlanState
 from sessions.models import AgentSession, Compaction, WebhookEvent
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import (
-    CompactionInProgress,
     compaction_fail,
-    compaction_in_progress,
     compaction_open,
     compaction_supersede,
+    require_none_in_progress,
 )
 from sessions.services.compactions.planning import (
     Loaded,
@@ -27,7 +25,7 @@ from sessions.services.compactions.planning import (
     session_plan,
     view_load,
 )
-from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
+from sessions.services.compactions.recaps import EXTRACTED, RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import APPLY, edit_parameters
 from sessions.services.served_prompts import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
@@ -58,16 +56,10 @@ def session_compact(
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     if supersede:
         compaction_supersede(session=locked, reason=f"superseded by the {trigger} trigger")
-    elif compaction_in_progress(locked) is not None:
-        raise CompactionInProgress(str(session.pk))
-    policy = policy or policy_of(locked.policy)
+    else:
+        require_none_in_progress(locked)
     compaction = compaction_open(
-        session=locked,
-        trigger=trigger,
-        state=Compaction.State.RUNNING,
-        policy=policy,
-        reason=reason,
-        instructions=instructions,
+        session=locked, trigger=trigger, policy=policy, reason=reason, instructions=instructions
     )
     try:
         with transaction.atomic():
@@ -87,7 +79,7 @@ def session_compact(
 
 
 def compaction_apply(
-    *, compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin
+    *, compaction: Compaction, loaded: Loaded, plan: Plan, origin: RecapOrigin = EXTRACTED
 ) -> Compaction:
     """Apply a plan, or skip the compaction if the plan has no effect. The caller has locked the session."""
     session, is_done = loaded.session, plan.record.state is PlanState.DONE

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
+from compaction.components import TOOLS
 from compaction.edits import Edit as EditValue
+from compaction.eviction import restore_edits
 from compaction.pipeline import plan_of_edits
 from compaction.record import StepRecord
-from compaction.triggers import Trigger
-from sessions.models import Compaction
+from compaction.strategies import shed
+from compaction.triggers import Trigger, restore
+from sessions.models import AgentSession, Compaction
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
-from sessions.services.compactions.planning import Loaded, plan_request
-from sessions.services.compactions.recaps import RecapOrigin
+from sessions.services.compactions.planning import Loaded, plan_request, view_load
 
 
 def edits_apply(
@@ -23,14 +26,22 @@ def edits_apply(
         return None
     session, request = loaded.session, plan_request(loaded, trigger=trigger.name)
     compaction_supersede(session=session, reason=f"superseded by the {trigger.name} trigger")
-    compaction = compaction_open(
-        session=session,
-        trigger=trigger.name,
-        state=Compaction.State.RUNNING,
-        policy=request.policy,
-        reason=reason,
-    )
+    compaction = compaction_open(session=session, trigger=trigger.name, reason=reason)
     tokens = loaded.view.with_edits(edits).tokens
     record = StepRecord(name=step, edits=len(edits), tokens_after=tokens)
     plan = plan_of_edits(request, edits, recap=request.previous, steps=(record,))
-    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+    return compaction_apply(compaction=compaction, loaded=loaded, plan=plan)
+
+
+def tools_restore(session_id: UUID) -> Compaction | None:
+    """Restore the tool definitions that were removed for lack of room, when the agent changes them.
+
+    Returns None if they do not fit. The caller has locked the session.
+    """
+    loaded = view_load(AgentSession.objects.get(pk=session_id))
+    edits = [edit for edit in restore_edits(loaded.view) if edit.text == TOOLS]
+    room = plan_request(loaded, trigger=restore.TRIGGER.name).budget_tokens
+    if loaded.view.with_edits(edits).tokens > room:
+        return None
+    reason = "the agent changed its tools, and the new ones fit"
+    return edits_apply(loaded, edits, trigger=restore.TRIGGER, step=shed.NAME, reason=reason)

@@ -10,7 +10,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
 from compaction.triggers import TRIGGERS
 from sessions.models import AgentSession, Compaction, WebhookEvent
-from sessions.selectors.token_budgets import calibration_of
+from sessions.selectors.token_budgets import calibration_of, policy_of
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import COMPACTION_RUN, task_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
@@ -29,13 +29,15 @@ def compaction_open(
     *,
     session: AgentSession,
     trigger: str,
-    state: Compaction.State,
-    policy: Policy,
+    state: Compaction.State = Compaction.State.RUNNING,
+    policy: Policy | None = None,
     reason: str = "",
     instructions: str = "",
     upgrades: Compaction | None = None,
 ) -> Compaction:
     """Create the row of a compaction and move the re-trigger cursor to it. The caller has locked the session.
+
+    Without `policy`, it is that of the session.
 
     Raises KeyError for an unregistered trigger, because pages need a description of every recorded trigger.
     """
@@ -49,7 +51,7 @@ def compaction_open(
         instructions=instructions,
         turn_index=max(session.turn_count - 1, 0),
         snapshot_position=session.message_count,
-        policy=policy.to_json(),
+        policy=(policy or policy_of(session.policy)).to_json(),
         tokens_before=shown,
         upgrades=upgrades,
         dispatched_at=now,
@@ -74,7 +76,7 @@ def compaction_queue(
     *,
     session: AgentSession,
     trigger: str,
-    policy: Policy,
+    policy: Policy | None = None,
     reason: str = "",
     instructions: str = "",
     upgrades: Compaction | None = None,
@@ -96,6 +98,12 @@ def compaction_queue(
 def compaction_in_progress(session: AgentSession) -> Compaction | None:
     """Return the pending or running compaction of the session, None if there is none."""
     return Compaction.objects.filter(session=session, state__in=Compaction.OPEN).first()
+
+
+def require_none_in_progress(session: AgentSession) -> None:
+    """Raise `CompactionInProgress` if a compaction of the session is pending or running."""
+    if compaction_in_progress(session) is not None:
+        raise CompactionInProgress(str(session.pk))
 
 
 def compaction_supersede(*, session: AgentSession, reason: str) -> None:

@@ -27,7 +27,6 @@ from pricing.usage import UsageError, usage_read
 from redaction import redact_bytes
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.redaction import redaction_for
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import (
     compaction_fail,
@@ -69,8 +68,7 @@ def summary_record(requested: SummaryRequested, summary: OnDemandSummary) -> Com
     if defect and (failed := _same_failure(session, defect, cost, notes)):
         return failed
     compaction_supersede(session=session, reason="the provider compacted the prompt")
-    policy = policy_of(session.policy)
-    compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
+    compaction = compaction_open(session=session, trigger=NAME)
     compaction.cost_microusd, compaction.record = cost, notes
     if requested.in_force not in (None, tuple(edits_in_force(session.pk))):
         reason = "superseded: the prompt was compacted or reverted meanwhile"

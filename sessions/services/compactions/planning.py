@@ -160,8 +160,13 @@ def plan_request(
     loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
 ) -> PlanRequest:
     """Return the inputs of a plan for the session."""
+    request = replace(_request(loaded, trigger=trigger, policy=policy), summary=summary)
+    return _with_memory(request, loaded, end=END)
+
+
+def _request(loaded: Loaded, *, trigger: str | None, policy: Policy | None = None) -> PlanRequest:
     session = loaded.session
-    request = PlanRequest(
+    return PlanRequest(
         view=loaded.view,
         policy=policy or policy_of(session.policy),
         counter=counter(),
@@ -171,10 +176,8 @@ def plan_request(
         capabilities=capabilities_of(session.model),
         make_handle=partial(handle_make, session.pk),
         previous=loaded.previous,
-        summary=summary,
         sheddable=sheddable_of(session),
     )
-    return _with_memory(request, loaded, end=END)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,22 +205,10 @@ def boundary_plan(loaded: Loaded, boundary: Boundary) -> tuple[PlanRequest, Plan
 
     The budget and the calibration are those of its turn. Raises `OutOfTime` after `PLAN_SECONDS`.
     """
-    session = loaded.session
-    request = boundary_request(
-        PlanRequest(
-            view=loaded.view,
-            policy=policy_of(session.policy),
-            counter=counter(),
-            budget=Budget(input_tokens=boundary.budget or session_budget(session)),
-            trigger=hard.TRIGGER.name,
-            calibration=boundary.calibration,
-            capabilities=capabilities_of(session.model),
-            make_handle=partial(handle_make, session.pk),
-            previous=loaded.previous,
-            sheddable=sheddable_of(session),
-        )
-    )
-    request = _with_memory(request, loaded, end=boundary.end)
+    request = replace(_request(loaded, trigger=hard.TRIGGER.name), calibration=boundary.calibration)
+    if boundary.budget:
+        request = replace(request, budget=Budget(input_tokens=boundary.budget))
+    request = _with_memory(boundary_request(request), loaded, end=boundary.end)
     with limited_by(Deadline(PLAN_SECONDS)):
         return request, plan(request)
 

@@ -34,7 +34,7 @@ from sessions.models import AgentSession
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import newest_number
 from sessions.services.compactions.planning import boundary_of, boundary_plan, view_load
-from sessions.services.compactions.recaps import RecapOrigin, recap_parameters
+from sessions.services.compactions.recaps import EXTRACTED, recap_parameters
 from sessions.services.compactions.statements import edit_parameters
 from sessions.store.postgres import rows_fetch
 from sessions.store.prompt_bytes import messages_of_view
@@ -126,7 +126,7 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
         after=(TokenBreakdown.of_view(plan.view), after),
         parameters={
             **edit_parameters(plan.edits, loaded.view, loaded.edits, messages, base=loaded.base),
-            **recap_parameters(recap, plan.edits, RecapOrigin()),
+            **recap_parameters(recap, plan.edits, EXTRACTED),
         },
     )
 

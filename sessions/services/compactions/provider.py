@@ -19,7 +19,6 @@ from compaction.recap import extract
 from compaction.record import Change, PlanState, Record, record_of
 from compaction.view import Entry
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import Loaded, plan_request, session_calibration, view_load
@@ -49,8 +48,7 @@ def provider_compaction_record(
     if summary is not None and report is None and not _entries_before(loaded, summary):
         return None  # the client has removed the messages itself
     compaction_supersede(session=session, reason="the provider compacted the prompt")
-    policy = policy_of(session.policy)
-    compaction = compaction_open(session=session, trigger=NAME, state=Compaction.State.RUNNING, policy=policy)
+    compaction = compaction_open(session=session, trigger=NAME)
     plan = _plan(loaded, report, summary)
     notes: dict[str, Any] = {"engine": NAME}
     if report is not None:

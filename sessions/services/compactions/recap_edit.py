@@ -6,7 +6,6 @@ from django.db import transaction
 from django.db.models import Max
 
 from accounts.actors import SYSTEM, Actor
-from accounts.models import Project
 from accounts.services.audit import audit_record
 from compaction.recap.parse import recap_parse
 from compaction.triggers import edit
@@ -14,13 +13,8 @@ from redaction import redact
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.selectors.redaction import redaction_for
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
-from sessions.services.compactions.lifecycle import (
-    CompactionInProgress,
-    compaction_in_progress,
-    compaction_open,
-)
+from sessions.services.compactions.lifecycle import compaction_open, require_none_in_progress
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan, recap_shown
 
@@ -48,23 +42,20 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
     `CompactionInProgress`.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-    if compaction_in_progress(locked) is not None:
-        raise CompactionInProgress(str(session.pk))
+    require_none_in_progress(locked)
     edited, shown, before = _editable(locked, number)
     clean, _ = redact(text, redaction=redaction_for(locked.project_id))
     recap = recap_parse(clean, previous=recap_value(before), position=shown.edit.end)
     if not any(recap.sections().values()):
         raise EmptyRecap("the recap is empty")
-    policy, loaded = policy_of(locked.policy), view_load(locked)
+    loaded = view_load(locked)
     reason = f"a user edited the recap of compaction {number}"
-    plan = recap_plan(loaded, edit=shown.edit, recap=recap, policy=policy, trigger=TRIGGER, reason=reason)
+    plan = recap_plan(loaded, edit=shown.edit, recap=recap, trigger=TRIGGER, reason=reason)
     if not plan.record.fits and plan.record.tokens_saved < 0:
         raise RecapTooLarge(
             f"the prompt would have {plan.record.tokens_after:,} tokens; its budget is {plan.record.budget:,}"
         )
-    compaction = compaction_open(
-        session=locked, trigger=TRIGGER, state=Compaction.State.RUNNING, policy=policy, reason=reason
-    )
+    compaction = compaction_open(session=locked, trigger=TRIGGER, reason=reason)
     compaction_apply(
         compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin(author=Recap.Author.PERSON)
     )
@@ -72,7 +63,7 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
     Recap.objects.filter(compaction=compaction).update(version=version + 1)
     audit_record(
         action="recap.edited",
-        project=Project.objects.get(pk=locked.project_id),
+        project=locked.project,
         actor=actor,
         target=locked.external_id,
         detail={"compaction": compaction.number, "replaces": number},

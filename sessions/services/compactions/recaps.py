@@ -35,6 +35,10 @@ class RecapOrigin:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+#: Of a recap that no model wrote.
+EXTRACTED = RecapOrigin()
+
+
 def recap_parameters(
     recap: RecapValue | None, edits: Sequence[EditValue], origin: RecapOrigin
 ) -> dict[str, Any]:
@@ -107,7 +111,13 @@ def _summarized(
 
 
 def recap_plan(
-    loaded: Loaded, *, edit: EditValue, recap: RecapValue, policy: Policy, trigger: str, reason: str
+    loaded: Loaded,
+    *,
+    edit: EditValue,
+    recap: RecapValue,
+    trigger: str,
+    reason: str,
+    policy: Policy | None = None,
 ) -> Plan:
     """Return the plan that shows `recap` instead of the recap of `edit`. The prompt may become longer."""
     text = recap.render()

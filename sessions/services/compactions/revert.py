@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
-from accounts.models import Project
 from accounts.services.audit import audit_record
 from compaction.pipeline import Plan, plan_of_edits
 from compaction.triggers import thinking
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.convert import edit_values
 from sessions.selectors.recaps import recap_newest, recap_value
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
-from sessions.services.compactions.lifecycle import (
-    CompactionInProgress,
-    compaction_in_progress,
-    compaction_open,
-)
+from sessions.services.compactions.lifecycle import compaction_open, require_none_in_progress
 from sessions.services.compactions.planning import (
     Loaded,
     plan_request,
@@ -28,7 +22,6 @@ from sessions.services.compactions.planning import (
     session_calibration,
     view_load,
 )
-from sessions.services.compactions.recaps import RecapOrigin
 from sessions.services.compactions.snapshots import edits_applied, snapshot_rebuild
 from sessions.services.compactions.thinking import edits_after_revert, thinking_clear_reverted
 from sessions.services.served_prompts import next_prompt_turn
@@ -95,7 +88,7 @@ def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYST
     thinking_clear_reverted(locked, compaction)
     audit_record(
         action="compaction.reverted",
-        project=Project.objects.get(pk=locked.project_id),
+        project=locked.project,
         actor=actor,
         target=locked.external_id,
         detail={"compaction": number},
@@ -118,24 +111,14 @@ def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYS
     later = locked.compactions.filter(number__gt=number, state=Compaction.State.DONE)
     if later.exclude(trigger=thinking.TRIGGER.name).exists():
         raise NotReappliable("a later compaction is applied; compact the session again instead")
-    if compaction_in_progress(locked) is not None:
-        raise CompactionInProgress(str(locked.pk))
-    compaction = compaction_open(
-        session=locked,
-        trigger="user",
-        state=Compaction.State.RUNNING,
-        policy=policy_of(locked.policy),
-        reason=f"applies compaction {number} again",
-    )
-    compaction_apply(
-        compaction=compaction,
-        loaded=(loaded := view_load(locked)),
-        plan=_plan_again(reverted, loaded),
-        origin=RecapOrigin(),
-    )
+    require_none_in_progress(locked)
+    reason = f"applies compaction {number} again"
+    compaction = compaction_open(session=locked, trigger="user", reason=reason)
+    loaded = view_load(locked)
+    compaction_apply(compaction=compaction, loaded=loaded, plan=_plan_again(reverted, loaded))
     audit_record(
         action="compaction.reapplied",
-        project=Project.objects.get(pk=locked.project_id),
+        project=locked.project,
         actor=actor,
         target=locked.external_id,
         detail={"compaction": number},

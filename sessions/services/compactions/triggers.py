@@ -20,10 +20,10 @@ from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.circuit_breaker import breaker_open_until
 from sessions.services.compactions.lifecycle import (
-    CompactionInProgress,
     compaction_in_progress,
     compaction_open,
     compaction_queue,
+    require_none_in_progress,
 )
 from sessions.services.compactions.planning import session_budget, session_calibration
 
@@ -44,20 +44,18 @@ def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
     Both move the re-trigger cursor, so that a skipped compaction is triggered again only after the prompt has
     grown.
     """
-    policy = policy_of(session.policy)
-    reason = _refusal(session, policy)
+    reason = _refusal(session)
     if not reason:
-        return compaction_queue(session=session, trigger=trigger, policy=policy)
-    skipped = Compaction.State.SKIPPED
-    return compaction_open(session=session, trigger=trigger, state=skipped, policy=policy, reason=reason)
+        return compaction_queue(session=session, trigger=trigger)
+    return compaction_open(session=session, trigger=trigger, state=Compaction.State.SKIPPED, reason=reason)
 
 
-def _refusal(session: AgentSession, policy: Policy) -> str:
+def _refusal(session: AgentSession) -> str:
     """Return why no background compaction can start now, or "" if one can."""
     other = compaction_in_progress(session)
     if other is not None:
         return f"refused: compaction {other.number} is in progress"
-    until = breaker_open_until(session, policy)
+    until = breaker_open_until(session, policy_of(session.policy))
     if until is not None:
         failures = f"{session.failures} consecutive failures"
         return f"refused: {failures}, next attempt after {until:%Y-%m-%d %H:%M:%S} UTC"
@@ -82,12 +80,11 @@ def compaction_request(
         )
     with transaction.atomic():
         locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-        if compaction_in_progress(locked) is not None:
-            raise CompactionInProgress(str(session.pk))
+        require_none_in_progress(locked)
         return compaction_queue(
             session=locked,
             trigger=user.TRIGGER.name,
-            policy=policy or policy_of(locked.policy),
+            policy=policy,
             reason=reason,
             instructions=instructions,
         )

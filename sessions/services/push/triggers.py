@@ -18,9 +18,9 @@ from sessions.models import AgentSession, Compaction, TurnSource
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.given_edits import tools_restore
 from sessions.services.compactions.planning import edits_in_force
 from sessions.services.compactions.provider import provider_compaction_record
-from sessions.services.compactions.restore import tools_restore
 from sessions.services.compactions.thinking import prompt_changes_after, thinking_clear
 from sessions.services.compactions.triggers import compaction_queue_or_skip
 from sessions.services.push.values import NewTurn, Push

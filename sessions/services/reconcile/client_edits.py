@@ -12,11 +12,9 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import plan_request, view_load
-from sessions.services.compactions.recaps import RecapOrigin
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
@@ -25,17 +23,18 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     Ends a compaction in progress, because it was planned for another context.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
-    compaction = compaction_open(
-        session=session, trigger=CLIENT, state=Compaction.State.RUNNING, policy=policy_of(session.policy)
-    )
+    compaction = compaction_open(session=session, trigger=CLIENT)
     loaded = view_load(session)
     ranges = _ranges(positions)
-    edits = tuple(_eviction(first, last) for first, last in ranges)
+    edits = tuple(
+        Edit(strategy=CLIENT, op=Op.EVICT, position=first, end=last, reason=REMOVED_BY_CLIENT)
+        for first, last in ranges
+    )
     after = loaded.view.with_edits(edits)
     change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=CLIENT, goal=after.tokens)
     record = record_of(plan_request(loaded, trigger=CLIENT), change)
     plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
-    compaction_apply(compaction=compaction, loaded=loaded, plan=plan, origin=RecapOrigin())
+    compaction_apply(compaction=compaction, loaded=loaded, plan=plan)
     session.refresh_from_db()
     rows = messages_load(session.pk, [(first, last + 1) for first, last in ranges])
     # Not the size of the view: contextapp's own edits do not shorten the client's prompt.
@@ -43,16 +42,6 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     session.context_components = dict(context.subtract(row.value(session.format) for row in rows).tokens)
     session.save(update_fields=["context_components"])
     return compaction
-
-
-def _eviction(first: int, last: int) -> Edit:
-    return Edit(
-        strategy=CLIENT,
-        op=Op.EVICT,
-        position=first,
-        end=last,
-        reason=REMOVED_BY_CLIENT,
-    )
 
 
 def _ranges(positions: Sequence[int]) -> list[tuple[int, int]]:

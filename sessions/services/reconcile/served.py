@@ -30,9 +30,9 @@ from sessions.models import AgentSession, ClientHistory, Compaction, Turn
 from sessions.selectors.prompt_outlines import snapshot_read
 from sessions.selectors.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.stored_rows import messages_load
-from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
+from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
-from sessions.services.compactions.planning import edits_in_force
+from sessions.services.compactions.planning import edits_in_force, session_budget, session_calibration
 from sessions.services.reconcile.matching import histories_unlocked
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.rewrites import rewritten_history
@@ -173,11 +173,8 @@ def new_tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdo
 
 def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
     """Compact the session if its prompt with the new messages reaches the hard limit."""
-    calibration = calibration_of(session.calibration, model=session.model)
+    calibration, budget = session_calibration(session), session_budget(session)
     stored = sum(session.shown_components.values())
-    budget = budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=session.model
-    )
     policy = policy_of(session.policy)
     state = TriggerState(
         tokens=calibration.provider(stored + new.total),
@@ -224,7 +221,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         edited=edited,
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
-        calibration=calibration_of(session.calibration, model=session.model),
+        calibration=session_calibration(session),
         version=(session.edits_revision, spans),
         provider=params,
         on_demand=on_demand,

@@ -6,7 +6,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.actors import Actor
-from accounts.models import Project
 from accounts.services.audit import audit_record
 from redaction import redact
 from sessions.models import AgentSession, Comment
@@ -45,7 +44,7 @@ def comment_delete(*, comment: Comment, actor: Actor) -> None:
     session = comment.session
     audit_record(
         action="comment.deleted",
-        project=Project.objects.get(pk=session.project_id),
+        project=session.project,
         actor=actor,
         target=session.external_id,
         detail={"author": comment.author_name, "turn": comment.turn},

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
-from accounts.models import Project
 from accounts.services.audit import audit_record
 from redaction import Redaction, redact
 from sessions.models import AgentSession, Star
@@ -42,8 +41,7 @@ def session_label(
     `label_text`. Raises `LabelsChanged` if another writer has changed them since.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
-    project = Project.objects.get(pk=locked.project_id)
-    new = _clean(title, tags, notes, redaction_of(project))
+    new = _clean(title, tags, notes, redaction_of(locked.project))
     changed = [
         name
         for name, value in new.items()
@@ -57,7 +55,7 @@ def session_label(
     locked.save(update_fields=["title", "tags", "notes", "keeps_labels"])
     audit_record(
         action="session.labeled",
-        project=project,
+        project=locked.project,
         actor=actor,
         target=locked.external_id,
         # Not the new values: the audit log outlives the session, and its content is deleted with it.

@@ -147,7 +147,7 @@ def session_policy_change(
         locked.save(update_fields=["policy", "plan_turn"])
         audit_record(
             action="session.policy_changed",
-            project=Project.objects.get(pk=locked.project_id),
+            project=locked.project,
             actor=actor,
             target=locked.external_id,
             detail={"id": str(locked.pk), "default_policy": {"from": before, "to": locked.policy}},
@@ -164,11 +164,10 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
     locked = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
     if locked is None:
         return
-    project = Project.objects.get(pk=locked.project_id)
-    blobs_remove(project.pk, messages_delete(locked.pk))
+    blobs_remove(locked.project_id, messages_delete(locked.pk))
     audit_record(
         action="session.deleted",
-        project=project,
+        project=locked.project,
         actor=actor,
         target=locked.external_id,
         detail={"id": str(locked.pk), "turns": locked.turn_count, "messages": locked.message_count},
