@@ -20,7 +20,7 @@ from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_r
 from redaction import redact
 from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity
 from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Push, Target

@@ -27,7 +27,7 @@ from sessions.selectors.convert import latency_json, usage_json
 from sessions.selectors.lookups import route_forget, session_route, with_session_route
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.preambles import preamble_complete
-from sessions.services.push.session_cache import route_refresh
+from sessions.services.push.session_state import route_refresh
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
 from sessions.store.counts import counts_unpack

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import ApiKey
 from sessions.models import AgentSession, Message, Turn
-from sessions.services.push.session_cache import state_cached, state_remember
+from sessions.services.push.session_state import state_cached, state_remember
 from tests.api.client import Api, code
 from tests.api.talk import TURNS, answer, push, request, whole_turn
 from tests.api.test_query_counts import statements

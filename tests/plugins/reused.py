@@ -23,14 +23,14 @@ from pytest_django import DjangoDbBlocker
 
 from sessions.api import auth
 from sessions.selectors import lookups
-from sessions.services.push import session_cache
+from sessions.services.push import session_state
 
 _Function = Callable[..., Any]
 #: Fixtures in the order in which they run, with those they depend on by argument: None is `db`.
 _Plan = dict[_Function, dict[str, _Function | None]]
 
 #: Caches of rows, which a rollback does not reach.
-_CACHES: tuple[dict[Any, Any], ...] = (auth._principals, lookups._routes, session_cache._states)
+_CACHES: tuple[dict[Any, Any], ...] = (auth._principals, lookups._routes, session_state._states)
 
 
 @dataclass

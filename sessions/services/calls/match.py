@@ -1,19 +1,19 @@
-"""Find the turn of a call that another source has already recorded."""
+"""Recognize calls: find the turn of a call that another source has already recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
-from sessions.services.calls.values import CallIdentity
 
 #: Maximum difference of the times at which two sources report the same call without an id.
-_SAME_CALL = timedelta(minutes=10)
+SAME_CALL = timedelta(minutes=10)
 
 #: Maximum depth of sub-agents.
 _DEPTH = 4
@@ -62,7 +62,7 @@ def turn_with_usage(
         uncached_tokens=usage.uncached_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
-        at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
+        at__range=(call.at - SAME_CALL, call.at + SAME_CALL),
     )
     if not with_messages:
         rows = rows.filter(message_count=0).exclude(source=TurnSource.GATEWAY)
@@ -101,14 +101,14 @@ def _turns_with_usage(call: CallIdentity, *, session_id: UUID) -> QuerySet[Turn]
         session=session_id,
         message_count__gt=0,
         billed=True,
-        at__range=(call.at - _SAME_CALL, call.at + _SAME_CALL),
+        at__range=(call.at - SAME_CALL, call.at + SAME_CALL),
         **{name: getattr(call.usage, name) for name in USAGE_COUNTS},
     )
 
 
 def is_near(turn: Turn, call: CallIdentity) -> bool:
     """Return whether a turn was stored about the time of a call."""
-    return abs(turn.at - call.at) <= _SAME_CALL
+    return abs(turn.at - call.at) <= SAME_CALL
 
 
 def is_usage_of(turn: Turn, usage: Usage | None) -> bool:
@@ -123,3 +123,17 @@ def has_usage(turn: Turn, call: CallIdentity) -> bool:
         return False
     inputs = (turn.uncached_tokens, turn.cache_read_tokens, turn.cache_write_tokens)
     return inputs == (usage.uncached_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallIdentity:
+    """A call, as one source reports it.
+
+    `request_id` and `response_id` are unique in a project and empty if they are unknown. Otherwise a call is
+    recognized by its usage and time within its session and the sessions of its sub-agents.
+    """
+
+    at: datetime
+    usage: Usage | None = None
+    request_id: str = ""
+    response_id: str = ""

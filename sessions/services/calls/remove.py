@@ -18,9 +18,8 @@ from sessions.models import (
     Turn,
 )
 from sessions.models.session import TELEMETRY
-from sessions.services.calls.counters import turn_uncount
-from sessions.services.calls.match import turn_with_usage, turns_by_id
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity, turn_with_usage, turns_by_id
+from sessions.services.calls.store import turn_uncount
 from sessions.services.spending.rollups import rollups_invalidate
 from sessions.services.tools.counting import session_tools_reset
 

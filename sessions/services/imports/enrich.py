@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from django.db.models import Max
+
+from compaction.identity import canonical
+from compaction.messages import Role
 from sessions.models import AgentSession, Turn, TurnSource
 from sessions.models.session import GATEWAY, PUSHED
-from sessions.services.calls.append import ReportedCall, call_append
-from sessions.services.calls.match import family_of, has_usage, turns_by_id
-from sessions.services.calls.values import CallIdentity
-from sessions.services.imports.answers import answer_complete, turns_with_answers
+from sessions.selectors.stored_rows import messages_load, spans_of
+from sessions.services.calls.match import CallIdentity, family_of, has_usage, turns_by_id
+from sessions.services.calls.store import ReportedCall, call_append, call_complete
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
+from sessions.store import bodies
 
 
 def is_recorded(session: AgentSession) -> bool:
@@ -29,14 +33,14 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     facts, calls = prepared.facts, [turn for turn in prepared.turns if turn.usage is not None]
     missing, known = _compared(session, calls)
     silent = [turn for turn in prepared.turns if turn.usage is None]
-    answered = turns_with_answers(session, [*missing, *silent], known)
+    answered = _with_answers(session, [*missing, *silent], known)
     known += [stored for _, stored in answered]
     missing = [turn for turn in missing if all(turn is not each for each, _ in answered)]
     if not _is_stored(session, prepared) and _is_unrelated(session, missing, known):
         is_pushed = session.origin == PUSHED
         how = "pushed over the API, not imported" if is_pushed else "continued over the API"
         raise ImportConflictError(f"session {facts.external_id} was {how}")
-    completed = [turn for turn, stored in answered if answer_complete(stored, turn)]
+    completed = [turn for turn, stored in answered if _answer_complete(stored, turn)]
     session.refresh_from_db()
     if not session.keeps_labels:
         session.title = facts.title[:300] or session.title
@@ -108,3 +112,48 @@ def _call(session: AgentSession, turn: PreparedTurn) -> ReportedCall:
         cost_microusd=turn.cost_microusd,
         source=TurnSource.LOG,
     )
+
+
+def _with_answers(
+    session: AgentSession, turns: Sequence[PreparedTurn], known: Collection[Turn]
+) -> list[tuple[PreparedTurn, Turn]]:
+    """Return the calls whose answer ends a pushed turn, each with this turn, except turns that are `known`.
+
+    Earlier answers in a turn are those of other calls.
+    """
+    found = []
+    matched = {(turn.session_id, turn.index) for turn in known}
+    pushed = _pushed_answers(session) if turns else []
+    pushed = [(answer, turn) for answer, turn in pushed if (turn.session_id, turn.index) not in matched]
+    for turn in turns:
+        answer = _answer(turn)
+        at = next((index for index, (each, _) in enumerate(pushed) if each == answer), None)
+        if answer is not None and at is not None:
+            found.append((turn, pushed.pop(at)[1]))
+    return found
+
+
+def _answer_complete(stored: Turn, turn: PreparedTurn) -> bool:
+    """Store the usage and the ids of a call in its pushed turn. Return whether the turn had no usage."""
+    if stored.prompt_reported is not None or turn.usage is None:
+        return False
+    stored.response_id = stored.response_id or turn.response_id
+    stored.request_id = stored.request_id or turn.request_id
+    stored.save(update_fields=["response_id", "request_id"])
+    call_complete(stored, usage=turn.usage, cost_microusd=turn.cost_microusd, model=turn.model)
+    return True
+
+
+def _pushed_answers(session: AgentSession) -> list[tuple[bytes, Turn]]:
+    """Return the last answer in each pushed turn, without its formatting, and the turn."""
+    pushed = {turn.index: turn for turn in session.turns.filter(source=TurnSource.PUSH)}
+    answers = session.messages.filter(role=Role.ASSISTANT.value, turn_index__in=list(pushed))
+    last = answers.values("turn_index").annotate(last=Max("position")).values_list("last", flat=True)
+    rows = messages_load(session.pk, spans_of(sorted(last)))
+    return [(canonical(bodies.json_value(row.data)), pushed[row.turn]) for row in rows]
+
+
+def _answer(turn: PreparedTurn) -> bytes | None:
+    """Return the last answer of a call, without its formatting, or None."""
+    answers = [message for message in turn.messages if message.value.role is Role.ASSISTANT]
+    return canonical(bodies.json_value(answers[-1].data)) if answers else None

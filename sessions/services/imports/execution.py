@@ -20,12 +20,12 @@ from django.db.models.functions import Now
 
 from importers.base import ImportedSession, LogFile
 from importers.registry import IMPORTERS
-from sessions.models import ImportedLog, ImportJob, ImportJobSession
+from sessions.models import ImportJob, ImportJobSession
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import claim, release, renewed, still_own
 from sessions.services.dispatch import IMPORT_STEP, task_dispatch
-from sessions.services.imports.places import context_window_of
-from sessions.services.imports.prepare import too_deep
+from sessions.services.imports.logs import log_remember
+from sessions.services.imports.prepare import context_window_of, too_deep
 from sessions.services.imports.reader import Reader, malformed
 from sessions.services.imports.steps import MAX_DAMAGES, Importing, step_import, step_next
 from sessions.services.imports.uploads import steps_store, upload_delete, upload_read
@@ -139,8 +139,7 @@ def _finish(job: ImportJob) -> None:
         return
     stored = [row.session_id for row in rows if row.session_id is not None]
     if stored and len(stored) == len(rows) and not job.damage_count:
-        logs = (ImportedLog(session_id=id, digest=job.digest, sessions=len(stored)) for id in stored)
-        ImportedLog.objects.bulk_create(logs, ignore_conflicts=True, batch_size=1000)
+        log_remember(bytes(job.digest or b""), stored)
     _end(job)
 
 

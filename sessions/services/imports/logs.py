@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db.models import Count, Max, Min
 
@@ -54,8 +55,11 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
             task_dispatch(MEMORY_UPDATE, result.session.pk)
     imported = [result.session for result in results if isinstance(result, ImportResult)]
     if imported and len(imported) == len(results) and not log.damages:
-        ImportedLog.objects.bulk_create(
-            (ImportedLog(session=session, digest=log.digest, sessions=len(imported)) for session in imported),
-            ignore_conflicts=True,
-        )
+        log_remember(log.digest, [session.pk for session in imported])
     return results
+
+
+def log_remember(digest: bytes, sessions: Sequence[UUID]) -> None:
+    """Remember a log of which all sessions are stored, so that it is not read again."""
+    logs = [ImportedLog(session_id=id, digest=digest, sessions=len(sessions)) for id in sessions]
+    ImportedLog.objects.bulk_create(logs, ignore_conflicts=True, batch_size=1000)

@@ -7,7 +7,7 @@ Most of an import's time is spent here. It does not use the database, so it can 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -27,6 +27,9 @@ _MAX_NAME_LENGTH = 200
 
 #: Tokens by which the estimate of a short answer may exceed the true count.
 _ESTIMATE_ERROR = 20
+
+#: Context windows that models are commonly offered with, in tokens.
+_STANDARD_WINDOWS = (128_000, 200_000, 400_000, 1_000_000)
 
 #: An escaped NUL in JSON, which Postgres accepts neither in text nor in JSONB, and its replacement.
 _NUL, _REPLACEMENT = rb"\u0000", rb"\ufffd"
@@ -222,3 +225,17 @@ def _counts(found: Sequence[Finding]) -> Mapping[str, int]:
     for finding in found:
         counts[finding.kind] += finding.count
     return counts
+
+
+def context_window_of(model: str, turns: Iterable[PreparedTurn | ImportedTurn]) -> int | None:
+    """Return the model's window, or the standard window at which the client compacted if that is smaller.
+
+    Some models have a longer window only on request, and clients compact shortly before theirs is full.
+    """
+    turns, window = list(turns), pricing.context_window(model)
+    marks = (turn.client_compaction for turn in turns)
+    full = [mark.tokens_before or 0 for mark in marks if mark and mark.trigger == "auto"]
+    if window is None or not any(full):
+        return window
+    largest = max(*full, *(turn.usage.prompt_tokens for turn in turns if turn.usage), 0)
+    return min([window, *(size for size in _STANDARD_WINDOWS if size >= largest)])

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
-from sessions.services.calls.counters import turn_uncount
-from sessions.services.calls.match import family_of, turns_by_id
+from sessions.services.calls.match import SAME_CALL, CallIdentity, family_of, turns_by_id
 from sessions.services.calls.remove import call_take
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.store import turn_uncount
 from sessions.services.imports.prepare import PreparedTurn
 from sessions.services.spending.rollups import rollups_invalidate
-
-#: Maximum difference of the times of a call in the log and in telemetry.
-_SAME_CALL = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +139,7 @@ def _same_usage(turn: PreparedTurn, call: PreparedTurn) -> bool:
 
 
 def _near(first: datetime | None, second: datetime | None) -> bool:
-    return first is not None and second is not None and abs(first - second) <= _SAME_CALL
+    return first is not None and second is not None and abs(first - second) <= SAME_CALL
 
 
 def _enriched(turn: PreparedTurn, call: PreparedTurn) -> PreparedTurn:

@@ -1,4 +1,4 @@
-"""Write imported turns by COPY: a log can have tens of thousands of them."""
+"""Place imported turns in their session, and write them by COPY: a log can have tens of thousands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from psycopg.types.json import Jsonb
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Blob, Message, Pin, Turn, TurnSource
 from sessions.selectors.convert import usage_fields
+from sessions.selectors.token_budgets import limit_of
 from sessions.services.blobs import contents_put
 from sessions.services.imports.prepare import PreparedTurn
+from sessions.services.imports.tally import Tally
 from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
 from sessions.store.blobs import is_external
@@ -37,6 +39,27 @@ class PlacedTurn:
     prompt: TokenBreakdown
     billed: bool
     output_spike: int | None
+
+
+def turns_place(
+    session: AgentSession, turns: Sequence[PreparedTurn], tally: Tally, elsewhere: set[str]
+) -> tuple[list[PlacedTurn], Tally]:
+    """Return the turns with their places, starting at `tally`, and the counters after them."""
+    placed, limit = [], limit_of(session)
+    for turn in turns:
+        billed = turn.billed and turn.response_id not in elsewhere
+        placed.append(
+            PlacedTurn(
+                turn=turn,
+                index=tally.turns,
+                first_position=tally.messages,
+                prompt=tally.prompt(turn),
+                billed=billed,
+                output_spike=tally.output_spike(turn, limit.tokens) if limit else None,
+            )
+        )
+        tally = tally.after(turn, format=session.format, billed=billed)
+    return placed, tally
 
 
 def turns_write(session: AgentSession, turns: Sequence[PlacedTurn]) -> None:
@@ -140,3 +163,19 @@ def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn]) -> se
     rows = Turn.objects.filter(session__project_id=session.project_id, response_id__in=ids, billed=True)
     found = rows.exclude(session_id=session.pk).values_list("response_id", flat=True)
     return {response_id for response_id in found if response_id}
+
+
+def omissions_update(session: AgentSession, turns: Iterable[PreparedTurn]) -> Sequence[IngestedMessage]:
+    """Mark the stored messages, and return those that were not marked before.
+
+    The caller has locked the session, and saves it.
+    """
+    once = {m.source_id: m for turn in turns for m in turn.messages if m.omitted_from is not None}
+    if not once:
+        return ()
+    rows = session.messages.filter(source_id__in=list(once), omitted_from=None)
+    found = list(rows.values_list("position", "source_id"))
+    for position, source_id in found:
+        session.messages.filter(position=position).update(omitted_from=once[source_id].omitted_from)
+    session.omitted_count += len(found)
+    return [once[source_id] for _, source_id in found]

@@ -20,11 +20,10 @@ from sessions.models import AgentSession, ImportJob, ImportJobSession, ImportSte
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.imports.find import ImportConflictError
-from sessions.services.imports.places import turns_place
 from sessions.services.imports.prepare import session_prepare, turns_prepare
 from sessions.services.imports.reader import malformed
 from sessions.services.imports.reported import calls_take
-from sessions.services.imports.rows import billed_elsewhere, turns_write
+from sessions.services.imports.rows import billed_elsewhere, turns_place, turns_write
 from sessions.services.imports.store import prepared_import
 from sessions.services.imports.tally import Tally
 from sessions.services.imports.uploads import session_read, step_read

@@ -27,11 +27,14 @@ from sessions.services.imports.find import (
     parent_of,
     session_find_or_create,
 )
-from sessions.services.imports.omissions import omissions_update
-from sessions.services.imports.places import context_window_of, turns_place
-from sessions.services.imports.prepare import PreparedSession, PreparedTurn, session_prepare
+from sessions.services.imports.prepare import (
+    PreparedSession,
+    PreparedTurn,
+    context_window_of,
+    session_prepare,
+)
 from sessions.services.imports.reported import Joined, calls_join, reported_remove
-from sessions.services.imports.rows import billed_elsewhere, turns_write
+from sessions.services.imports.rows import billed_elsewhere, omissions_update, turns_place, turns_write
 from sessions.services.imports.tally import Tally, once_of
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit

@@ -1,4 +1,4 @@
-"""Recognize pushed messages that the gateway, telemetry or an imported log has recorded already.
+"""Recognize and answer pushes that the gateway, telemetry or an imported log has recorded already.
 
 A call is found by its ids, else by its place: clients push messages in the order of the transcript, so a push
 begins where the last one ended (`AgentSession.push_position`); else by its usage and time. The messages must
@@ -10,17 +10,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db import connection
 from msgspec.structs import replace
 
 from compaction.identity import canonical
 from compaction.messages import Message, Role
-from sessions.models import Turn, TurnSource
+from sessions.models import AgentSession, Turn, TurnSource
 from sessions.selectors.stored_rows import StoredMessage, messages_load
-from sessions.services.calls.match import is_near, is_usage_of, turns_by_id, turns_recorded
-from sessions.services.calls.values import CallIdentity
-from sessions.services.ingestion import IngestedMessage
-from sessions.services.push.values import Push, SessionState
+from sessions.services.calls.match import (
+    CallIdentity,
+    family_of,
+    is_near,
+    is_usage_of,
+    turns_by_id,
+    turns_recorded,
+)
+from sessions.services.calls.remove import call_take
+from sessions.services.calls.store import call_complete
+from sessions.services.ingestion import IngestedMessage, NewPreamble
+from sessions.services.push.answer import answer_json
+from sessions.services.push.compute import push_cost, turn_compute
+from sessions.services.push.parameters import preamble_parameters
+from sessions.services.push.statements import WRITE_PREAMBLE
+from sessions.services.push.values import NewTurn, Push, SessionState
 from sessions.store import bodies
+from sessions.store.postgres import execute, raw_connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,3 +147,53 @@ def _first_answer(messages: Sequence[Message]) -> int | None:
 
 def _is_answer(message: Message) -> bool:
     return message.role is Role.ASSISTANT
+
+
+def recorded_answer(state: SessionState, push: Push, recorded: Recorded) -> bytes:
+    """Return the response to the push, and store what only the push knows. The session is locked.
+
+    That is the usage of the call, the system prompt and tools, and the key with which it may be retried.
+    """
+    stored = recorded.call
+    assert stored is not None  # the push is stored as a whole
+    preamble = push.preamble if state.preamble_hash is None else None
+    turn = turn_compute(state, replace(push, messages=(), usage=None, preamble=preamble))
+    turn = replace(turn, index=stored.index, first_position=recorded.position)
+    if push.usage is not None and stored.prompt_reported is None:
+        cost = push_cost(turn.model, push)
+        call_complete(stored, usage=push.usage, cost_microusd=cost, model=push.model)
+    turn = replace(turn, cost_microusd=stored.cost_microusd)
+    position = max(state.push_position, recorded.end)
+    AgentSession.objects.filter(pk=state.id).update(push_position=position)
+    if preamble is not None and turn.changes_preamble:
+        _preamble_store(turn, preamble)
+    answer = answer_json(turn, push, shown=turn.shown)
+    if push.idempotency_key is not None:
+        Turn.objects.filter(session=state.id, index=turn.index).update(
+            idempotency_key=push.idempotency_key, body_hash=push.body_hash, answer=answer
+        )
+    return answer
+
+
+def _preamble_store(turn: NewTurn, preamble: NewPreamble) -> None:
+    """Store the system prompt and tools, which the other source does not know."""
+    with connection.wrap_database_errors:
+        execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, preamble))
+    AgentSession.objects.filter(pk=turn.session.id).update(
+        preamble_version=turn.preamble_version,
+        preamble_hash=preamble.hash,
+        context_components=turn.context.tokens,
+        shown_components=turn.shown.tokens,
+    )
+    Turn.objects.filter(session=turn.session.id, index__gte=turn.index).update(
+        preamble_version=turn.preamble_version
+    )
+
+
+def report_take(state: SessionState, push: Push) -> str | None:
+    """Remove the turn without messages that telemetry reported for the pushed call, and return its id.
+
+    Returns None if there is none. The caller has locked the session.
+    """
+    family = family_of(AgentSession.objects.get(pk=state.id))
+    return call_take(push.identity(), project_id=state.project_id, family=family)

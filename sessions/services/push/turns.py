@@ -1,7 +1,7 @@
 """Push a turn. This is the hot path: plain SQL, in constant time regardless of the session's length.
 
 Usually a push takes one statement and one round trip. The process has cached the session's state since the
-previous push (see `session_cache`), and the statement writes the turn, messages and counters only if the
+previous push (see `session_state`), and the statement writes the turn, messages and counters only if the
 session has not changed since. If it has changed, or a compaction is triggered, the push runs in a transaction
 that locks the session first.
 
@@ -23,7 +23,6 @@ from sessions.services.commits import after_commit
 from sessions.services.compactions.lifecycle import compaction_supersede
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
-from sessions.services.push.calibrations import calibrated, reads_calibration
 from sessions.services.push.compacted import (
     CompactedTurn,
     compaction_report,
@@ -34,18 +33,21 @@ from sessions.services.push.compacted import (
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.eligibility import is_stale, push_is_eligible, turn_is_eligible
 from sessions.services.push.parameters import preamble_parameters, write_parameters
-from sessions.services.push.recorded import recorded_find
-from sessions.services.push.recorded_answer import recorded_answer
-from sessions.services.push.reports import report_take
-from sessions.services.push.session_cache import (
+from sessions.services.push.recorded import recorded_answer, recorded_find, report_take
+from sessions.services.push.session_state import (
+    calibrated,
+    reads_calibration,
+    row_lock,
+    row_read,
     state_after,
     state_after_compaction,
     state_cached,
     state_forget,
     state_from_row,
+    state_read,
+    state_reload,
     state_remember,
 )
-from sessions.services.push.session_rows import row_lock, row_read, state_read, state_reload
 from sessions.services.push.spikes import spike_count, spike_report
 from sessions.services.push.statements import (
     WRITE,

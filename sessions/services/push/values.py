@@ -25,7 +25,7 @@ from compaction.provider_summary import is_compaction
 from pricing.custom import CustomPrice
 from redaction import Finding
 from sessions.models import TurnSource
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity
 from sessions.services.ingestion import IngestedMessage, NewPreamble
 
 

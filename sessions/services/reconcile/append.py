@@ -19,12 +19,17 @@ from sessions.models import ClientHistory
 from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.prompts import messages_now
 from sessions.services.compactions.preparation import preparations
-from sessions.services.push.calibrations import calibrated
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.eligibility import push_is_eligible, turn_is_eligible
 from sessions.services.push.parameters import write_parameters
-from sessions.services.push.session_cache import state_after, state_cached, state_forget, state_remember
-from sessions.services.push.session_rows import state_read
+from sessions.services.push.session_state import (
+    calibrated,
+    state_after,
+    state_cached,
+    state_forget,
+    state_read,
+    state_remember,
+)
 from sessions.services.push.statements import WRITE_HISTORY
 from sessions.services.push.triggers import trigger_possible
 from sessions.services.push.values import NewTurn, Push, Target

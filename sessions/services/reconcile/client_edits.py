@@ -1,4 +1,4 @@
-"""Record the messages that a client removed from its context as a compaction."""
+"""Remove the messages from the prompt that a client has removed from its context, or sent only once."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ from collections.abc import Sequence
 
 from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit, Op
+from compaction.messages import Message as MessageValue
 from compaction.pipeline import Plan
 from compaction.record import Change, PlanState, record_of
-from sessions.models import AgentSession, Compaction
+from sessions.models import AgentSession, Compaction, Message
 from sessions.selectors.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.reference_rates import CLIENT
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.stored_rows import messages_load, spans_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
 from sessions.services.compactions.planning import plan_request, view_load
+from sessions.services.compactions.snapshots import snapshot_rewrite
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
-    """Remove messages that the client removed from its context. The caller has locked the session.
+    """Remove messages that the client removed from its context, in a compaction.
+
+    The caller has locked the session.
 
     Ends a compaction in progress, because it was planned for another context.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
     compaction = compaction_open(session=session, trigger=CLIENT)
     loaded = view_load(session)
-    ranges = _ranges(positions)
+    spans = spans_of(positions)
     edits = tuple(
-        Edit(strategy=CLIENT, op=Op.EVICT, position=first, end=last, reason=REMOVED_BY_CLIENT)
-        for first, last in ranges
+        Edit(strategy=CLIENT, op=Op.EVICT, position=first, end=end - 1, reason=REMOVED_BY_CLIENT)
+        for first, end in spans
     )
     after = loaded.view.with_edits(edits)
     change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=CLIENT, goal=after.tokens)
@@ -36,7 +40,7 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
     compaction_apply(compaction=compaction, loaded=loaded, plan=plan)
     session.refresh_from_db()
-    rows = messages_load(session.pk, [(first, last + 1) for first, last in ranges])
+    rows = messages_load(session.pk, spans)
     # Not the size of the view: contextapp's own edits do not shorten the client's prompt.
     context = TokenBreakdown(tokens=session.context_components)
     session.context_components = dict(context.subtract(row.value(session.format) for row in rows).tokens)
@@ -44,12 +48,32 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     return compaction
 
 
-def _ranges(positions: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last position of each run of consecutive positions."""
-    ranges: list[tuple[int, int]] = []
-    for position in positions:
-        if ranges and ranges[-1][1] == position - 1:
-            ranges[-1] = (ranges[-1][0], position)
-        else:
-            ranges.append((position, position))
-    return ranges
+def messages_omit(*, session: AgentSession, positions: Sequence[int], has_new: bool) -> None:
+    """Omit messages from later prompts. Locks the session.
+
+    `has_new` states whether the client sends new messages: if not, the prompt after the last turn does not
+    contain the messages either.
+
+    A client may omit messages with each call, so this is not a compaction: the edits and the triggers remain
+    the same, and a compaction in progress or a prepared one is still applied.
+    """
+    if not positions:
+        return
+    session.refresh_from_db(from_queryset=AgentSession.objects.select_for_update())
+    messages = [row.value(session.format) for row in messages_load(session.pk, spans_of(positions))]
+    omitted = Message.objects.filter(session=session, position__in=positions)
+    omitted.update(omitted_from=session.message_count - (not has_new))
+    session.omitted_count += len(positions)
+    for name in ("context_components", "shown_components"):
+        before = TokenBreakdown(tokens=getattr(session, name))
+        setattr(session, name, dict(before.subtract(messages).tokens))
+    session.save(update_fields=["omitted_count", "context_components", "shown_components"])
+    if positions[0] < session.snapshot_end or _may_change_continuation(session, messages):
+        snapshot_rewrite(session=session)
+        session.refresh_from_db()
+
+
+def _may_change_continuation(session: AgentSession, messages: Sequence[MessageValue]) -> bool:
+    """Return whether other messages may follow the session's prompt without these ones."""
+    has_tools = any(message.tool_calls or message.tool_results for message in messages)
+    return has_tools or session.needs_repair or messages[-1].position == session.message_count - 1

@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from compaction.dialects.openai_responses.kinds import ITEM_REFERENCE
+from compaction.identity import history_digest
 from compaction.messages import Role
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Message, Turn, TurnSource
 from sessions.selectors.stored_rows import messages_load
 from sessions.services.reconcile.reading import Reading, history_read
-from sessions.services.reconcile.stored import digest_of, is_current, positions, stored_hashes
+from sessions.services.reconcile.stored import is_current, positions, stored_hashes
 from sessions.services.reconcile.values import Continued, UnknownResponse
 from sessions.store.bodies import json_value
 
@@ -68,7 +69,7 @@ def history_continued(histories: Sequence[ClientHistory], continued: Continued, 
     if count == base.count and is_current(base, base.session.message_count):
         digest = bytes(base.digest)
     else:
-        digest = digest_of(stored_hashes(base.session, base, reading)[:count])
+        digest = history_digest(stored_hashes(base.session, base, reading)[:count])
     return replace(reading, first=count, base=base, before=digest, is_continued=True)
 
 

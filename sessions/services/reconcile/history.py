@@ -22,10 +22,9 @@ from compaction.histories import Change
 from compaction.identity import history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import RECORDED
-from sessions.services.calls.match import family_of, turn_pushed, turns_by_id
+from sessions.services.calls.match import CallIdentity, family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
-from sessions.services.calls.values import CallIdentity
-from sessions.services.push.session_cache import state_forget
+from sessions.services.push.session_state import state_forget
 from sessions.services.push.turns import KeyReused, SessionGone, turn_push_locked
 from sessions.services.push.values import Target
 from sessions.services.reconcile.branches import side_session_create

@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn, TurnSource
-from sessions.services.calls.append import ReportedCall, call_append
-from sessions.services.calls.complete import call_complete
-from sessions.services.calls.match import is_usage_of, turns_by_id
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity, is_usage_of, turns_by_id
+from sessions.services.calls.store import ReportedCall, call_append, call_complete
 from sessions.services.push.compute import push_cost
 from sessions.services.push.values import Push
 from sessions.services.reconcile.matching import Matched

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from compaction.histories import Change, Comparison, compare, is_provider_summary, is_side_prompt
+from compaction.identity import history_digest
 from sessions.models import AgentSession, ClientHistory
 from sessions.services.reconcile.reading import Reading
-from sessions.services.reconcile.stored import digest_of, is_current, stored_hashes
+from sessions.services.reconcile.stored import is_current, stored_hashes
 from sessions.services.reconcile.values import Sent
 from sessions.store.postgres import rows_fetch
 
@@ -80,7 +81,7 @@ def _first_history(root: AgentSession) -> ClientHistory:
         own.session = root
         return own
     return ClientHistory(
-        session=root, root=root, spans=[[root.context_start, None]], digest=digest_of(()), count=0
+        session=root, root=root, spans=[[root.context_start, None]], digest=history_digest(()), count=0
     )
 
 
@@ -96,14 +97,8 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
             for each in histories
             if each.pk == each.root_id or each.session.forked_at is not None or each is reading.base
         ]
-    extended = [
-        history
-        for history in histories
-        if is_current(history, history.session.message_count)
-        and reading.digest_at(history.count) == bytes(history.digest)
-    ]
-    if extended:
-        best = max(extended, key=lambda history: history.count)
+    best = history_extended(histories, reading)
+    if best is not None:
         found = Comparison(change=Change.EXTENDED, common=best.count, new=best.count)
         return Matched(session=best.session, history=best, comparison=_checked(found, reading, sent))
     compared = (_compared(history, reading, sent) for history in histories)
@@ -112,6 +107,17 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
         (each for each in compared if each.comparison.new >= reading.first or each.history is reading.base),
         key=lambda matched: (_ORDER[matched.comparison.change], matched.comparison.common),
     )
+
+
+def history_extended(histories: Iterable[ClientHistory], reading: Reading) -> ClientHistory | None:
+    """Return the longest of the histories that a request extends, found by their digests, or None."""
+    extended = [
+        history
+        for history in histories
+        if is_current(history, history.session.message_count)
+        and reading.digest_at(history.count) == bytes(history.digest)
+    ]
+    return max(extended, key=lambda history: history.count, default=None)
 
 
 #: If a history matches several sessions, the one with the highest value is used.

@@ -16,9 +16,8 @@ from sessions.models import AgentSession, ClientHistory, Compaction, Edit
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import spans_of
 from sessions.services.reconcile.branches import session_fork
-from sessions.services.reconcile.client_edits import context_remove
+from sessions.services.reconcile.client_edits import context_remove, messages_omit
 from sessions.services.reconcile.matching import Matched, histories_of, history_match
-from sessions.services.reconcile.omissions import messages_omit
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.stored import hashes_write, history_save, positions
 from sessions.services.reconcile.values import Sent

@@ -33,10 +33,10 @@ from sessions.selectors.stored_rows import messages_load
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.planning import edits_in_force, session_budget, session_calibration
-from sessions.services.reconcile.matching import histories_unlocked
+from sessions.services.reconcile.matching import histories_unlocked, history_extended
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.rewrites import rewritten_history
-from sessions.services.reconcile.stored import is_current, span_positions
+from sessions.services.reconcile.stored import span_positions
 from sessions.services.reconcile.values import Sent
 from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
@@ -141,14 +141,7 @@ def _edits_for_request(
 ) -> Edits:
     histories = histories_unlocked(root_id, name=name)
     reading = history_read(body, histories=histories, redaction=redaction, field=field)
-    extended = [
-        history
-        for history in histories
-        if history.count
-        and is_current(history, history.session.message_count)
-        and reading.digest_at(history.count) == bytes(history.digest)
-    ]
-    history = max(extended, key=lambda each: each.count, default=None)
+    history = history_extended([each for each in histories if each.count], reading)
     if history is None:
         history = rewritten_history(root_id, body, name=name, sent=sent, redaction=redaction, field=field)
     if history is None:

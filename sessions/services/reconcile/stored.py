@@ -9,7 +9,7 @@ from django.db import connection
 from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4
 
-from compaction.identity import history_digest, message_hashes
+from compaction.identity import message_hashes
 from redaction import redact_bytes
 from sessions.models import AgentSession, ClientHistory
 from sessions.selectors.stored_rows import messages_load
@@ -120,7 +120,3 @@ def history_save(history: ClientHistory) -> None:
     ]
     with connection.wrap_database_errors:
         execute(raw_connection(), _UPDATE, values)
-
-
-def digest_of(hashes: Sequence[bytes]) -> bytes:
-    return history_digest(hashes)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from redaction import Finding, Redaction
 from sessions.models import ClientHistory
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity
 from sessions.services.push.values import Push
 
 #: The field of a request that names the response that its messages follow.

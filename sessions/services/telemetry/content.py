@@ -8,7 +8,7 @@ from typing import Any
 from importers.values import request_of, text_of
 from redaction import redact
 from sessions.models import AgentSession, TurnSource
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Push, Target
 from sessions.services.reconcile.find import root_of_caller

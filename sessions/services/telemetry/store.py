@@ -15,10 +15,8 @@ import pricing
 from pricing.custom import custom_cost
 from sessions.models import AgentSession, ToolRun, Turn
 from sessions.selectors.lookups import session_find
-from sessions.services.calls.append import ReportedCall, call_append
-from sessions.services.calls.complete import call_correct
-from sessions.services.calls.match import family_of, has_usage, turn_with_usage, turns_by_id
-from sessions.services.calls.values import CallIdentity
+from sessions.services.calls.match import CallIdentity, family_of, has_usage, turn_with_usage, turns_by_id
+from sessions.services.calls.store import ReportedCall, call_append, call_correct
 from sessions.services.telemetry.content import (
     NotStorable,
     call_reconcile,

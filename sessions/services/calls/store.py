@@ -1,4 +1,7 @@
-"""Append turns without messages: calls of which only the usage is known."""
+"""Store what sources report about calls, and count it in the sessions.
+
+A call of which only the usage is known is a turn without messages.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from compaction.messages import Usage
+from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
 from sessions.models.session import TELEMETRY
 from sessions.selectors.convert import usage_fields
-from sessions.services.calls.counters import usage_count
 from sessions.services.spending.rollups import rollups_invalidate
 
 
@@ -82,3 +84,61 @@ def _count(session: AgentSession, call: ReportedCall) -> None:
     session.started_at = call.at if is_first else min(session.started_at, call.at)
     session.last_active_at = call.at if is_first else max(session.last_active_at, call.at)
     session.save()
+
+
+def call_complete(turn: Turn, *, usage: Usage, cost_microusd: int | None, model: str) -> None:
+    """Store the usage in the turn and add it to the counters of its session, which is locked."""
+    for name, value in usage_fields(usage).items():
+        setattr(turn, name, value)
+    turn.cost_microusd, turn.model = cost_microusd, model[:200] or turn.model
+    turn.save(update_fields=[*usage_fields(usage), "cost_microusd", "model"])
+    session = AgentSession.objects.get(pk=turn.session_id)
+    is_last = turn.index == session.turn_count - 1
+    usage_count(session, usage, cost_microusd=cost_microusd, is_last=is_last)
+    session.save(update_fields=COUNTERS)
+    rollups_invalidate(session.pk)
+
+
+def call_correct(turn: Turn, *, call: ReportedCall) -> None:
+    """Replace output tokens that were estimated, and their cost, by those that the call reports."""
+    session = AgentSession.objects.select_for_update().get(pk=turn.session_id)
+    rows = Turn.objects.filter(session=session, index=turn.index, output_reported__isnull=False)
+    stored = rows.first()
+    if stored is None or call.usage is None:
+        return
+    cost = stored.cost_microusd if call.cost_microusd is None else call.cost_microusd
+    session.output_tokens += call.usage.output_tokens - (stored.output_tokens or 0)
+    session.cost_microusd += (cost or 0) - (stored.cost_microusd or 0)
+    session.unpriced_turns += (cost is None) - (stored.cost_microusd is None)
+    session.save(update_fields=["output_tokens", "cost_microusd", "unpriced_turns"])
+    rows.update(
+        output_tokens=call.usage.output_tokens,
+        output_reported=None,
+        cost_microusd=cost,
+        first_token_ms=call.first_token_ms,
+        duration_ms=call.duration_ms,
+    )
+    rollups_invalidate(session.pk)
+
+
+#: The fields that `usage_count` changes.
+COUNTERS = (*USAGE_COUNTS, "last_prompt_tokens", "peak_prompt_tokens", "cost_microusd", "unpriced_turns")
+
+
+def usage_count(session: AgentSession, usage: Usage, *, cost_microusd: int | None, is_last: bool) -> None:
+    """Add a call to the counters of a session, without saving it. `is_last`: no later call is stored."""
+    for name in USAGE_COUNTS:
+        setattr(session, name, getattr(session, name) + getattr(usage, name))
+    if is_last:
+        session.last_prompt_tokens = usage.prompt_tokens
+    session.peak_prompt_tokens = max(session.peak_prompt_tokens, usage.prompt_tokens)
+    session.cost_microusd += cost_microusd or 0
+    session.unpriced_turns += cost_microusd is None
+
+
+def turn_uncount(session: AgentSession, turn: Turn) -> None:
+    """Subtract a turn from the counters of a session, without saving it."""
+    for name in USAGE_COUNTS:
+        setattr(session, name, max(getattr(session, name) - (getattr(turn, name) or 0), 0))
+    session.cost_microusd = max(session.cost_microusd - (turn.cost_microusd or 0), 0)
+    session.unpriced_turns -= turn.cost_microusd is None and turn.prompt_reported is not None
