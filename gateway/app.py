@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from gateway import upstream
 from gateway.callers import COMPACT, OBSERVE, Caller, Callers
 from gateway.calls import Call, kept_headers
-from gateway.compact import Compactor, Passthrough, call_forwarded
+from gateway.compact import Compactor, call_forwarded
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
 from gateway.exchange import MODE, Copy, Cut, Forward, exchange
@@ -26,7 +26,7 @@ from gateway.recording.recorder import Recorder
 from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.status import serve_status
 from gateway.summaries import Summaries
-from sessions.services.reconcile.served import Reason
+from sessions.services.reconcile.served import NotServable, Reason
 from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
@@ -222,12 +222,12 @@ class Gateway:
             named = forward.provider.identity(call.headers, {}).session
             session = [(b"x-contextapp-session", header_text(named))] if named else []
             return replace(forward, extra=[*forward.extra, *session]), None
-        if credentials.is_subscription and not caller.compacts_subscriptions:
-            result: Served | Passthrough = Passthrough(reason=Reason.SUBSCRIPTION)
-        else:
+        try:
+            if credentials.is_subscription and not caller.compacts_subscriptions:
+                raise NotServable(Reason.SUBSCRIPTION)
             result = await self._compactor.serve(call, caller)
-        if isinstance(result, Passthrough):
-            extra = [(MODE, f"passthrough; reason={result.reason}".encode())]
+        except NotServable as error:
+            extra = [(MODE, f"passthrough; reason={error.reason}".encode())]
             return replace(forward, extra=extra, repairs=True), None
         mode = "compact" + "; engine=provider" * result.is_by_provider
         mode += f"; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"

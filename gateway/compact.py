@@ -43,13 +43,6 @@ _KEPT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passthrough:
-    """A request that is forwarded unchanged."""
-
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """The edits of a session and what is needed to apply them without the store."""
 
@@ -74,10 +67,10 @@ class Compactor:
         self._found: OrderedDict[tuple[bytes, str], Found] = OrderedDict()
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
 
-    async def serve(self, call: Call, caller: Caller) -> Served | Passthrough:
-        """Return the request body with the edits in force, or the reason why it is forwarded unchanged."""
+    async def serve(self, call: Call, caller: Caller) -> Served:
+        """Return the request with the edits in force. Raises `NotServable` if it is forwarded unchanged."""
         if call.headers.get("content-encoding"):
-            return Passthrough(reason=Reason.ENCODING)
+            raise NotServable(Reason.ENCODING)
         try:
             fields = RawFields.of(call.body)
             provider = PROVIDERS[call.provider]
@@ -86,13 +79,13 @@ class Compactor:
                     raise NotServable(Reason.SERVER_STATE)
                 return await self._with_provider(call, caller, fields)
             return await self._served(call, caller, fields)
-        except NotServable as error:
-            return Passthrough(reason=error.reason)
+        except NotServable:
+            raise
         except (BadJson, InvalidHistory, KeyInvalid):
-            return Passthrough(reason=Reason.UNREADABLE)
+            raise NotServable(Reason.UNREADABLE) from None
         except Exception as error:  # the agent's call must not fail; the message may contain its contents
             log.error("Call %s cannot be compacted (%s).", call.id, type(error).__name__)
-            return Passthrough(reason=Reason.ERROR)
+            raise NotServable(Reason.ERROR) from None
 
     async def _with_provider(self, call: Call, caller: Caller, fields: Mapping[str, Any]) -> Served:
         """Return a request to which the provider adds stored messages: only the provider can compact them.
@@ -119,7 +112,7 @@ class Compactor:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
             loading.add_done_callback(_swallow)
-            known = self._last(caller, name)
+            known = self._known.get((caller.key.id, name)) if name else None
             if known is None:
                 reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.STORE
                 raise NotServable(reason) from None
@@ -128,7 +121,7 @@ class Compactor:
             self._threads.submit(tokenizer)  # the next call of the session needs it
             raise NotServable(Reason.NEW)
         if name:
-            self._keep(caller, name, known)
+            _put(self._known, (caller.key.id, name), known)
         model = text(fields.get("model"))
         apply = partial(
             edits_splice,
@@ -139,12 +132,6 @@ class Compactor:
             field=PROVIDERS[call.provider].history_field(call.endpoint),
         )
         return await loop.run_in_executor(self._threads, apply)
-
-    def _last(self, caller: Caller, name: str) -> Known | None:
-        return self._known.get((caller.key.id, name)) if name else None
-
-    def _keep(self, caller: Caller, name: str, known: Known) -> None:
-        _put(self._known, (caller.key.id, name), known)
 
     def _load(
         self, call: Call, caller: Caller, fields: Mapping[str, Any], identity: Identity, name: str
