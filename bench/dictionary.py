@@ -20,7 +20,7 @@ import orjson
 import zstandard
 
 from compaction.policy import PRESETS
-from sessions.services.samples.log import sample_log
+from sessions.services.samples.claude_code import sample_log
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Bytes. On real sessions, 192 KB gain less than 1% over 110 KB.

@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
 from accounts.models import Project
-from sessions.services.samples.log import sample_log_import
+from sessions.services.samples.claude_code import sample_log_import
 from tests import serving
 from tests.browsing import record_complaints
 

@@ -8,7 +8,7 @@ import pytest
 
 from importers.base import LogFile
 from importers.registry import recognize
-from sessions.services.samples.log import sample_log
+from sessions.services.samples.claude_code import sample_log
 from tests.importers.logs import SESSION, block, jsonl, read, result, text, tool_use, user
 from tests.importers.pairing import bodies, calls, misplaced, results
 

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from sessions.services.samples.log import sample_log_import
+from sessions.services.samples.claude_code import sample_log_import
 from tests.plugins.reused import reused
 
 

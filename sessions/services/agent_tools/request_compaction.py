@@ -5,7 +5,6 @@ from __future__ import annotations
 from redaction import redact
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.redaction import redaction_of
-from sessions.selectors.token_budgets import policy_of
 from sessions.services.agent_tools.base import AgentTool, Arguments, ToolError
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.triggers import compaction_request
@@ -25,7 +24,6 @@ def run(session: AgentSession, arguments: Arguments) -> str:
             session=session,
             reason="requested by the model",
             instructions=redact(storable(instructions), redaction=redaction_of(session.project))[0],
-            policy=policy_of(session.policy),
         )
     except CompactionInProgress:
         raise ToolError("a compaction of this session is in progress; try again later") from None

@@ -1,13 +1,22 @@
-"""The log of the sample session, as Claude Code writes it. The result is the same on every run."""
+"""The sample session that is imported from a log, as Claude Code writes it.
+
+Its client compacts its own context. The log is the same on every run.
+"""
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
+from accounts.models import Project
+from importers.base import ImportedSession, LogFile
+from importers.registry import IMPORTERS
+from sessions.models import AgentSession
+from sessions.services.imports.store import session_import
 from sessions.services.samples.stories.steps import ROOT, Step
 from sessions.services.samples.stories.tides import TITLE, logged_steps
 from sessions.services.samples.wire import assistant_message, result_messages, user_message
@@ -109,10 +118,22 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str) else len(orjson.dumps(value))
 
 
-def log_bytes() -> bytes:
-    """Return the whole log."""
+def sample_log() -> LogFile:
+    """Return a fictional coding task of about fifty turns, in Claude Code's log format."""
     log = Log()
     for step in logged_steps():
         log.step(step)
     log.title(TITLE)
-    return b"".join(orjson.dumps(line) + b"\n" for line in log.lines)
+    return LogFile(
+        name="sample-session.jsonl", data=b"".join(orjson.dumps(line) + b"\n" for line in log.lines)
+    )
+
+
+def sample_log_import(*, project: Project, title: str = "") -> AgentSession:
+    """Import the log, or return its session if it exists. `title` replaces the title in the log."""
+    log = sample_log()
+    importer = IMPORTERS["claude-code"]
+    imported = next(item for item in importer.read(log) if isinstance(item, ImportedSession))
+    if title:
+        imported = replace(imported, title=title, tags=["sample"])
+    return session_import(project=project, imported=imported, origin=importer.name).session

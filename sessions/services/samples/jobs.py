@@ -25,10 +25,9 @@ from sessions.services.claims import claim, is_free, release, renewed, revoke, s
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import SAMPLE_LOAD, task_dispatch
 from sessions.services.reference_scans import session_references_scan
-from sessions.services.samples.backdate import session_backdate
 from sessions.services.samples.catalog import LOG_AGE, LOG_TITLE, STORIES, TOTAL, Story
-from sessions.services.samples.log import sample_log_import
-from sessions.services.samples.play import story_play
+from sessions.services.samples.claude_code import sample_log_import
+from sessions.services.samples.play import session_backdate, story_play
 from sessions.services.samples.signals import sample_loaded, sample_removing
 from sessions.services.search.indexing import session_index
 from sessions.services.sessions.derived import session_derive

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import orjson
+from django.db import connection
 
 from accounts.models import ApiKey, Project
 from compaction.capabilities import capabilities_of
@@ -25,7 +26,6 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.ingestion import messages_ingest, preamble_ingest
 from sessions.services.push.turns import turn_push
 from sessions.services.push.values import Latency, Push, Target
-from sessions.services.samples.backdate import session_backdate
 from sessions.services.samples.catalog import Story
 from sessions.services.samples.stories.steps import Call, Step
 from sessions.services.samples.wire import (
@@ -204,3 +204,42 @@ def _handle(messages: Sequence[Mapping[str, Any]], about: str) -> str | None:
 
 def _tokens(data: bytes) -> int:
     return round(len(data) / _CHARACTERS)
+
+
+#: The statements that date the rows of a session back, by turn.
+_STATEMENTS: Sequence[LiteralString] = (
+    """
+    UPDATE agent_sessions_turn r SET at = t.at
+      FROM unnest(%(turns)s::int[], %(times)s::timestamptz[]) AS t(turn, at)
+     WHERE r.session_id = %(session)s AND r.index = t.turn
+    """,
+    """
+    UPDATE agent_sessions_memoryrevision r SET created_at = t.at
+      FROM unnest(%(turns)s::int[], %(times)s::timestamptz[]) AS t(turn, at)
+     WHERE r.session_id = %(session)s AND r.turn_index = t.turn
+    """,
+    # Without `awaits_upgrade`, no model is paid for a better recap of a fictional session.
+    """
+    UPDATE agent_sessions_compaction r
+       SET created_at = t.at, started_at = t.at, finished_at = t.at, awaits_upgrade = false
+      FROM unnest(%(turns)s::int[], %(times)s::timestamptz[]) AS t(turn, at)
+     WHERE r.session_id = %(session)s AND r.turn_index = t.turn
+    """,
+    """
+    UPDATE agent_sessions_recap r SET created_at = t.at
+      FROM unnest(%(turns)s::int[], %(times)s::timestamptz[]) AS t(turn, at), agent_sessions_compaction c
+     WHERE c.session_id = %(session)s AND c.turn_index = t.turn AND r.compaction_id = c.id
+    """,
+)
+
+
+def session_backdate(*, session: AgentSession, times: Sequence[datetime]) -> None:
+    """Set the time of each turn and of what belongs to it. `times` has one entry for each turn."""
+    turns = list(range(len(times)))
+    parameters: dict[str, Any] = {"turns": turns, "times": list(times), "session": session.pk}
+    with connection.cursor() as cursor:
+        for statement in _STATEMENTS:
+            cursor.execute(statement, parameters)
+    AgentSession.objects.filter(pk=session.pk).update(
+        created_at=times[0], started_at=times[0], last_active_at=times[-1]
+    )
