@@ -429,6 +429,11 @@ def test_titles_and_names_of_tools_are_shown_whole_on_a_desktop(at, page, projec
     from_tool = page.locator(".who", has_text="update_working_memory")
     expect(from_tool).to_contain_text("error")
     assert from_tool.evaluate(is_whole)
+    # If a name is too long, it is cut off, but not the mark after it.
+    from_tool.locator(".tool").evaluate("name => { name.textContent = 'mcp__server__tool_'.repeat(5) }")
+    mark = page.locator(".who .error-mark").bounding_box()
+    row = page.locator(".who", has=page.locator(".error-mark")).bounding_box()
+    assert mark["x"] + mark["width"] <= row["x"] + row["width"]
 
 
 def test_words_in_the_titles_of_sub_agents_are_not_broken_on_a_phone(at, page, project):
