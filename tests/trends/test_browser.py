@@ -155,6 +155,7 @@ def test_pages_fit_a_phone(window, used):
     session = session_make(used, "long", agent="a" * 100)
     turns_add(session, [turn_make(session, 0, datetime.now(UTC))])
     rollups_fill()
+    budget_set(project=used, period="month", limit_microusd=1, scope="agent", scope_value="a" * 100)
     window.set_viewport_size(PHONE)
     for name in PAGES:
         window.goto(address(name))
