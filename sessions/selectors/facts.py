@@ -47,9 +47,17 @@ def facts_page(
     return list(rows.order_by("-pk")[:limit])
 
 
-def facts_review(*, project_id: UUID, state: str, limit: int) -> list[SharedFact]:
-    """Return facts in one state, those found in most sessions first."""
-    return list(facts_of(project_id=project_id).filter(state=state).order_by("-seen_in", "-pk")[:limit])
+def facts_review(*, project_id: UUID, state: str, after: UUID | None = None, limit: int) -> list[SharedFact]:
+    """Return a page of facts in one state, those found in most sessions first.
+
+    `after` is the last fact of the previous page. If it is gone, the page is the first.
+    """
+    rows = facts_of(project_id=project_id)
+    last = rows.filter(pk=after).values_list("seen_in", flat=True).first() if after else None
+    rows = rows.filter(state=state)
+    if last is not None:
+        rows = rows.filter(Q(seen_in__lt=last) | Q(seen_in=last, pk__lt=after))
+    return list(rows.order_by("-seen_in", "-pk")[:limit])
 
 
 def facts_pending_count(*, project_id: UUID) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import AuditEvent, Project
 from compaction.memory.origins import Author
 from sessions.models import AgentSession, SharedFact
+from sessions.pages.memory import shared
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.browsing import PHONE, barriers, fits_in_width
@@ -59,6 +62,19 @@ class TestOverHttp:
         assert page.index("run pytest -q") < page.index("pin the compiler") < page.index("no clock")
         assert "seen in 3 sessions</b>" in page
         assert "removed by a user in revision 2" in page
+
+    def test_pages_contain_each_fact_once(
+        self, owner_client: Client, project: Project, fact_session: AgentSession, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setattr(shared, "MAX_FACTS", 1)
+        url, found = reverse("memory", args=[project.slug]), []
+        while url:
+            page = owner_client.get(url)
+            found += [fact.text for fact in page.context["facts"]]
+            more = re.search(r'href="([?]state=proposed&amp;after=[^"]+)">More facts', page.text)
+            url = reverse("memory", args=[project.slug]) + unescape(more[1]) if more else ""
+        assert found == ["run pytest -q", "pin the compiler", "no clock"]
+        assert "run pytest -q" in owner_client.get(f"{page.wsgi_request.path}?after=unknown").text
 
     def test_a_fact_is_decided_in_place_and_undone(
         self, owner_client: Client, project: Project, fact_session: AgentSession

@@ -21,7 +21,7 @@ from sessions.selectors.summarizers import reader_missing
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_decide, facts_prunable, facts_prune
 from sessions.services.memory.proposals import MAX_LENGTH
 
-#: The number of facts on the page.
+#: The number of facts on a page.
 MAX_FACTS = 100
 
 _STATES = (
@@ -45,11 +45,12 @@ class FactForm(forms.Form):
 def memory(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     state = _state(request.GET.get("state"))
-    facts = facts_review(project_id=viewer.project.pk, state=state, limit=MAX_FACTS + 1)
+    after = as_uuid(request.GET.get("after", ""))
+    facts = facts_review(project_id=viewer.project.pk, state=state, after=after, limit=MAX_FACTS + 1)
     context = {
         "viewer": viewer,
         "facts": facts[:MAX_FACTS],
-        "is_cut": len(facts) > MAX_FACTS,
+        "has_more": len(facts) > MAX_FACTS,
         "state": state,
         "states": _STATES,
         "is_full": facts_pending_count(project_id=viewer.project.pk) >= MAX_PENDING,
