@@ -1,10 +1,10 @@
-"""The sub-agents and forks of a session, with the sums of everything below each of them."""
+"""The sub-agents and forks of sessions, with the sums of everything below each of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from uuid import UUID
 
 from django.db import connection
@@ -25,6 +25,47 @@ WITH RECURSIVE tree (id, depth) AS (
 SELECT id FROM tree WHERE depth > 0 LIMIT %(limit)s
 """  # noqa: S608  the pieces are names
 
+_SUMMED = """
+forked_at IS NOT NULL, uncached_tokens + cache_read_tokens + cache_write_tokens + output_tokens,
+cost_microusd, unpriced_turns
+"""
+
+# `UNION` ends at sessions that it has already found, so a circle of parents would not be followed forever. With
+# `OFFSET 0`, Postgres looks up the children of each session found, instead of reading all sessions.
+_BELOW = f"""
+WITH RECURSIVE tree (root, id, is_fork, billed_tokens, cost_microusd, unpriced_turns) AS (
+    SELECT parent_id, id, {_SUMMED} FROM {AgentSession._meta.db_table}
+     WHERE parent_id = ANY(%(roots)s) AND project_id = %(project)s
+    UNION
+    SELECT tree.root, child.* FROM tree CROSS JOIN LATERAL (
+        SELECT id, {_SUMMED} FROM {AgentSession._meta.db_table}
+         WHERE parent_id = tree.id AND project_id = %(project)s OFFSET 0
+    ) child
+)
+SELECT root, count(*) FILTER (WHERE NOT is_fork), count(*) FILTER (WHERE is_fork),
+       sum(billed_tokens)::bigint, sum(cost_microusd)::bigint, sum(unpriced_turns)::bigint
+  FROM tree GROUP BY root
+"""  # noqa: S608  the pieces are names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Below:
+    """Totals of all sub-agents and forks below a session, which its own totals do not include."""
+
+    sub_agents: int
+    forks: int
+    billed_tokens: int
+    cost_microusd: int
+    unpriced_turns: int
+
+    @property
+    def sessions(self) -> int:
+        return self.sub_agents + self.forks
+
+    def __str__(self) -> str:
+        counts = ((self.sub_agents, "sub-agent"), (self.forks, "fork"))
+        return " and ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts if count)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
@@ -35,23 +76,38 @@ class TreeNode:
 
     session: AgentSession
     depth: int
-    sessions: int
-    turns: int
-    billed_tokens: int
-    cost_microusd: int
-    unpriced_turns: int
+    below: Below | None
 
     @property
     def is_fork(self) -> bool:
         return self.session.forked_at is not None
 
     @property
-    def has_children(self) -> bool:
-        return self.sessions > 1
+    def billed_tokens(self) -> int:
+        return self.session.billed_tokens + (self.below.billed_tokens if self.below else 0)
+
+    @property
+    def cost_microusd(self) -> int:
+        return self.session.cost_microusd + (self.below.cost_microusd if self.below else 0)
+
+    @property
+    def unpriced_turns(self) -> int:
+        return self.session.unpriced_turns + (self.below.unpriced_turns if self.below else 0)
+
+
+def sums_below(*, project_id: UUID, roots: Sequence[UUID]) -> dict[UUID, Below]:
+    """Return the totals below each of these sessions that has sub-agents or forks. One query."""
+    names = [field.name for field in fields(Below)]
+    with connection.cursor() as cursor:
+        cursor.execute(_BELOW, {"project": project_id, "roots": list(roots)})
+        return {root: Below(**dict(zip(names, sums, strict=True))) for root, *sums in cursor.fetchall()}
 
 
 def session_tree(*, session: AgentSession) -> list[TreeNode]:
-    """Return the session and its descendants in the order of a tree, or nothing without any. Two queries."""
+    """Return the session and its descendants in the order of a tree, or nothing without any.
+
+    Three queries. At most `MAX_SESSIONS` descendants and `MAX_DEPTH` levels; the totals include the others.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
             _DESCENDANTS,
@@ -68,24 +124,14 @@ def session_tree(*, session: AgentSession) -> list[TreeNode]:
     children: defaultdict[UUID | None, list[AgentSession]] = defaultdict(list)
     for child in AgentSession.objects.filter(pk__in=ids).order_by("started_at", "id"):
         children[child.parent_id].append(child)
-    return list(_nodes(session, children, 0))
+    sums = sums_below(project_id=session.project_id, roots=[session.pk, *ids])
 
+    def nodes(session: AgentSession, depth: int) -> Iterator[TreeNode]:
+        yield TreeNode(session=session, depth=depth, below=sums.get(session.pk))
+        for child in children[session.pk]:
+            yield from nodes(child, depth + 1)
 
-def _nodes(
-    session: AgentSession, children: dict[UUID | None, list[AgentSession]], depth: int
-) -> Iterator[TreeNode]:
-    below = [node for child in children[session.pk] for node in _nodes(child, children, depth + 1)]
-    direct = [node for node in below if node.depth == depth + 1]
-    yield TreeNode(
-        session=session,
-        depth=depth,
-        sessions=1 + sum(node.sessions for node in direct),
-        turns=session.turn_count + sum(node.turns for node in direct),
-        billed_tokens=session.billed_tokens + sum(node.billed_tokens for node in direct),
-        cost_microusd=session.cost_microusd + sum(node.cost_microusd for node in direct),
-        unpriced_turns=session.unpriced_turns + sum(node.unpriced_turns for node in direct),
-    )
-    yield from below
+    return list(nodes(session, 0))
 
 
 def names_with_ancestors(*, session: AgentSession) -> set[str]:
@@ -96,15 +142,3 @@ def names_with_ancestors(*, session: AgentSession) -> set[str]:
         found.add(above.external_id)
         above = above.parent
     return found
-
-
-def tree_label(nodes: Sequence[TreeNode]) -> str:
-    """Return what is below the first node, for example "3 sub-agents and 1 fork"."""
-    forks = sum(node.is_fork for node in nodes[1:])
-    agents = len(nodes) - 1 - forks
-    parts = [
-        f"{count} {name}{'' if count == 1 else 's'}"
-        for count, name in ((agents, "sub-agent"), (forks, "fork"))
-        if count
-    ]
-    return " and ".join(parts)

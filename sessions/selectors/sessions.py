@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, OuterRef, Sum
+from django.db.models import Exists, OuterRef
 
 from accounts.models import Project
 from sessions.models import AgentSession, SavedView, Star
@@ -16,6 +16,7 @@ from sessions.models.session import TELEMETRY
 from sessions.selectors.comments import comment_counts
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, page_after, sessions_filtered
 from sessions.selectors.savings import SessionSavings, session_savings
+from sessions.selectors.session_tree import Below, sums_below
 
 #: The list shows "1,000+" above this: an exact count would take too long.
 COUNT_LIMIT = 1_000
@@ -24,21 +25,11 @@ _MAX_TAGGED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubAgents:
-    """Totals of a session's direct sub-agents, which its own totals do not include."""
-
-    count: int
-    billed_tokens: int
-    cost_microusd: int
-    unpriced_turns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
     """One row of the session list."""
 
     session: AgentSession
-    sub_agents: SubAgents | None
+    below: Below | None
     savings: SessionSavings | None
     comments: int
 
@@ -76,13 +67,13 @@ def sessions_list(
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
-    sub_agents, comments = _sub_agents(ids), comment_counts(ids)
+    below, comments = sums_below(project_id=project.pk, roots=ids), comment_counts(ids)
     savings = session_savings([session.pk for session in page if session.compaction_count])
     return SessionsPage(
         rows=[
             SessionRow(
                 session=session,
-                sub_agents=sub_agents.get(session.pk),
+                below=below.get(session.pk),
                 savings=savings.get(session.pk),
                 comments=comments.get(session.pk, 0),
             )
@@ -156,23 +147,3 @@ def connected_session_newest(*, project: Project) -> AgentSession | None:
 def session_children(*, session: AgentSession) -> Sequence[AgentSession]:
     """Return the sub-agents that the session started, oldest first."""
     return list(session.children.filter(project_id=session.project_id).order_by("started_at", "id"))
-
-
-def _sub_agents(parents: Sequence[UUID]) -> Mapping[UUID, SubAgents]:
-    tokens = F("uncached_tokens") + F("cache_read_tokens") + F("cache_write_tokens") + F("output_tokens")
-    sums = (
-        AgentSession.objects.filter(parent_id__in=parents)
-        .values("parent_id")
-        .annotate(
-            count=Count("id"), billed=Sum(tokens), cost=Sum("cost_microusd"), unpriced=Sum("unpriced_turns")
-        )
-    )
-    return {
-        row["parent_id"]: SubAgents(
-            count=row["count"],
-            billed_tokens=row["billed"],
-            cost_microusd=row["cost"],
-            unpriced_turns=row["unpriced"],
-        )
-        for row in sums
-    }

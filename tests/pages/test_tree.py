@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sessions.selectors import session_tree
 from sessions.services.reconcile.branches import session_fork
+from tests.markup import one_line
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 
@@ -28,12 +30,12 @@ def family(project):
 def test_the_tree_sums_up_what_is_below_each_session(member_client, family):
     sessions, root = family
     tree = member_client.get(address("session", root)).context["tree"]
-    found = [(node.session.external_id, node.depth, node.sessions, node.cost_microusd) for node in tree]
+    found = [(node.session.external_id, node.depth, node.cost_microusd) for node in tree]
     assert found == [
-        ("root", 0, 4, 10_000_000),
-        ("left", 1, 2, 3_000_000),
-        ("grandchild", 2, 1, 1_000_000),
-        ("right", 1, 1, 3_000_000),
+        ("root", 0, 10_000_000),
+        ("left", 1, 3_000_000),
+        ("grandchild", 2, 1_000_000),
+        ("right", 1, 3_000_000),
     ]
     assert tree[0].billed_tokens == sum(session.billed_tokens for session in sessions.values())
 
@@ -41,14 +43,28 @@ def test_the_tree_sums_up_what_is_below_each_session(member_client, family):
 @pytest.mark.slow
 def test_the_page_shows_the_cost_with_and_without_children(member_client, family):
     _, root = family
-    page = " ".join(member_client.get(address("session", root)).text.split())
+    page = one_line(member_client.get(address("session", root)))
     assert ">$4.00</data>" in page
     assert ">$10.00</data> with 3 sub-agents" in page
+    assert "Not all are shown" not in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["MAX_SESSIONS", "MAX_DEPTH"])
+def test_the_sums_include_sessions_that_are_not_shown(member_client, family, monkeypatch, limit):
+    monkeypatch.setattr(session_tree, limit, 1)
+    _, root = family
+    page = one_line(member_client.get(address("session", root)))
+    assert ">$10.00</data> with 3 sub-agents" in page
+    assert "Not all are shown" in page
 
 
 def test_a_row_of_the_list_opens(member_client, family):
     sessions, root = family
-    listed = member_client.get(f"/p/{root.project.slug}/sessions/").text
+    response = member_client.get(f"/p/{root.project.slug}/sessions/")
+    listed = response.text
+    assert ">$6.00</data>, " in one_line(response)
+    assert "by 3 sub-agents" in one_line(response)
     target = address("session_sub_agents", root)
     assert f'hx-get="{target}"' in listed
     opened = member_client.get(target, headers={"HX-Request": "true"}).text
@@ -68,9 +84,9 @@ def test_logs_that_name_each_other_as_parent_form_no_circle(member_client, proje
 @pytest.mark.slow
 def test_the_number_of_queries_does_not_depend_on_the_tree(member_client, family, django_assert_num_queries):
     sessions, root = family
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         member_client.get(address("session_sub_agents", root))
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         member_client.get(address("session_sub_agents", sessions["left"]))
 
 
@@ -80,6 +96,7 @@ def test_forks_name_where_they_differ(member_client, project):
     fork = session_fork(parent=parent, at=4, context_start=0)
     page = member_client.get(address("session", parent))
     assert "1 fork" in page.text
+    assert "1 fork<" in member_client.get(f"/p/{project.slug}/sessions/").text
     assert "fork at message 4" in page.text
     assert (
         f"{address('session', parent)}?message=4#message-4"

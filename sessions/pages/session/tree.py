@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, with_session
 from sessions.pages.tabs import session_context
-from sessions.selectors.session_tree import session_tree, tree_label
+from sessions.selectors.session_tree import session_tree
 
 
 @require_safe
@@ -23,4 +23,5 @@ def session_sub_agents(request: HttpRequest, viewer: Viewer, session: AgentSessi
 
 def tree_context(session: AgentSession) -> dict[str, Any]:
     tree = session_tree(session=session)
-    return {"tree": tree, "tree_label": tree_label(tree) if tree else ""}
+    below = tree[0].below if tree else None
+    return {"tree": tree, "below": below, "is_tree_cut": below is not None and below.sessions >= len(tree)}
