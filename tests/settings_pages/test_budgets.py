@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -134,6 +135,24 @@ def test_a_failed_email_is_retried(budget, spend, monkeypatch):
     assert mail.outbox == []
     assert alert_emails_send() == 1
     assert alert_emails_send() == 0
+
+
+@pytest.mark.slow
+def test_a_silent_mail_server_delays_a_run_once_and_loses_no_email(budget, project, spend, settings):
+    budget_set(project=project, period="week", limit_microusd=10_000_000, emails=["lead@example.org"])
+    spend(5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = silent.getsockname()
+        settings.EMAIL_TIMEOUT = 0.02
+        cost_budgets_check(now=NOW)
+        silent.accept()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+        assert [alert_emails_send() for _ in range(10)] == [0] * 10
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    assert alert_emails_send() == 2
 
 
 @pytest.mark.slow

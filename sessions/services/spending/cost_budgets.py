@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from smtplib import SMTPException, SMTPServerDisconnected
 from typing import Any
 
 from django.conf import settings
@@ -35,9 +36,13 @@ class TooManyBudgets(Exception):
     """The project has `MOST_BUDGETS` budgets already."""
 
 
+class _MailServerDown(Exception):
+    """The mail server cannot be reached or does not respond."""
+
+
 log = logging.getLogger(__name__)
 
-#: Attempts to send one email, one per run of the scheduled task.
+#: Attempts to send one email, one per run of the scheduled task, if the mail server rejects it.
 _MAIL_ATTEMPTS = 10
 
 
@@ -140,11 +145,20 @@ def _payload(spent: BudgetSpending, share: int) -> dict[str, object]:
 
 
 def alert_emails_send() -> int:
-    """Send the pending emails and return their number. Without a mail server they are discarded."""
+    """Send the pending emails and return their number. Without a mail server they are discarded.
+
+    If the mail server does not respond, which may take seconds to detect, the rest is left to the next run.
+    """
     pending = (
         BudgetAlert.objects.filter(mail_pending=True).select_related("budget__project").order_by("at")[:100]
     )
-    return sum(_mail(alert) for alert in pending)
+    count = 0
+    for alert in pending:
+        try:
+            count += _mail(alert)
+        except _MailServerDown:
+            break
+    return count
 
 
 def _mail(alert: BudgetAlert) -> int:
@@ -166,6 +180,11 @@ def _mail(alert: BudgetAlert) -> int:
         return send_mail(subject, text, settings.DEFAULT_FROM_EMAIL, budget.emails)
     except OSError as error:  # smtplib errors are OSErrors
         log.warning("budget alert %s was not emailed: %s", alert.pk, error)
+        if not isinstance(error, SMTPException) or isinstance(error, SMTPServerDisconnected):
+            BudgetAlert.objects.filter(pk=alert.pk).update(
+                mail_pending=True, mail_attempts=alert.mail_attempts
+            )
+            raise _MailServerDown from error
         retry = alert.mail_attempts + 1 < _MAIL_ATTEMPTS
         BudgetAlert.objects.filter(pk=alert.pk).update(mail_pending=retry)
         return 0
