@@ -59,11 +59,13 @@ def cost_budgets_check() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def retention_run() -> None:
-    retention.retention_run()
+    deleted = retention.retention_run()
     jobs.import_jobs_expire()
     deliveries.deliveries_expire()
     logins.logins_expire()
     points.points_expire()
+    if deleted:
+        retention_run.delay()  # the next batch, after more urgent tasks
 
 
 @shared_task(name=dispatch.IMPORT_STEP)  # type: ignore[untyped-decorator]

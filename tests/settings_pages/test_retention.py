@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from celery import current_app
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import AuditEvent
+from accounts.models import AuditEvent, Project
+from sessions import tasks
 from sessions.models import AgentSession
+from sessions.services.sessions import retention
 from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_run, retention_set
 from tests.plugins.reused import reused
 from tests.trends.turns import session_make
@@ -46,6 +49,15 @@ def test_nothing_is_deleted_before_the_notice_period_ends(project, sessions, oth
     assert remaining() == {"1d", "40d", "theirs"}
     assert AgentSession.objects.filter(pk=theirs.pk).exists()
     assert AuditEvent.objects.get(action="retention.ran").detail == {"sessions": 1, "days": 50}
+
+
+def test_all_old_sessions_are_deleted_although_a_run_deletes_a_limited_number(project, sessions, monkeypatch):
+    monkeypatch.setitem(current_app.conf, "task_always_eager", True)
+    monkeypatch.setattr(retention, "_BATCH", 1)
+    retention_set(project=project, days=30)
+    Project.objects.update(retention_begins_at=timezone.now())
+    tasks.retention_run()
+    assert remaining() == {"1d"}
 
 
 def test_a_shorter_period_restarts_the_notice_and_a_longer_one_does_not(project):

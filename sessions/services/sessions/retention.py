@@ -23,7 +23,7 @@ from sessions.services.sessions.lifecycle import session_delete
 #: Time between setting or shortening the period and the first deletion.
 NOTICE = timedelta(days=7)
 
-#: Sessions deleted per project and run; the next run continues.
+#: Sessions deleted per project and run. The task runs again until none is left.
 _BATCH = 500
 
 
