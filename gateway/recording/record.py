@@ -25,7 +25,7 @@ from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Push, Target
 from sessions.services.reconcile.history import history_reconcile
-from sessions.services.reconcile.values import PromptSource, Request, Sent
+from sessions.services.reconcile.values import PromptSource, Request, Sent, Status
 
 #: How long before a call its key may have ended: the gateway checks it before it reads the request, and
 #: caches the result for some seconds.
@@ -77,8 +77,8 @@ def _record(call: Call) -> None:
         session = session_of_call(place)
         target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
         reconciled = history_reconcile(target, request)
-    if reconciled.turn == 0 and reconciled.session_id == session.pk:
-        title_update(session, place)
+    if reconciled.turn == 0 and reconciled.status is not Status.SIDE:
+        title_update(reconciled.session_id, place)
     provider_resume(session)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)

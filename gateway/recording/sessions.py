@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.db.models import Q
 
@@ -173,12 +174,14 @@ def _named(place: Place, name: str) -> tuple[str, AgentSession | None]:
     return name, found
 
 
-def title_update(session: AgentSession, place: Place) -> None:
+def title_update(session_id: UUID, place: Place) -> None:
     """Name a session after the call of its first turn.
 
-    Its title may be that of a side request, such as that for a title, which clients send first.
+    Its title may be that of a side request, such as that for a title, which clients send first, or that of
+    another conversation with the same session id.
     """
     title = _title(place)
+    session = AgentSession.objects.get(pk=session_id)
     if title and title != session.title and session.origin == GATEWAY and not session.keeps_labels:
         session.title = title
         session.save(update_fields=["title"])

@@ -154,6 +154,17 @@ def test_a_rewind_forks_and_the_fork_goes_on(agent: Agent) -> None:
     assert fork.parent.external_id == SESSION
 
 
+def test_other_conversations_with_the_same_session_id_are_its_children(agent: Agent) -> None:
+    for question in ("List the files.", "Which tests fail?", "Who wrote a.py?"):
+        agent.history = []
+        agent.say(user(question), text("None."))
+    root, *others = AgentSession.objects.order_by("started_at")
+    assert {other.parent for other in others} == {root}
+    assert [each.title for each in (root, *others)] == [
+        "List the files.", "Which tests fail?", "Who wrote a.py?",
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "instead"),

@@ -105,7 +105,12 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
     return max(
         # Only the messages from `first` on can be appended: those before are stored with the base.
         (each for each in compared if each.comparison.new >= reading.first or each.history is reading.base),
-        key=lambda matched: (_ORDER[matched.comparison.change], matched.comparison.common),
+        key=lambda matched: (
+            _ORDER[matched.comparison.change],
+            matched.comparison.common,
+            # A history that shares nothing with any session becomes a child of the one that the client names.
+            not matched.comparison.common and matched.history.pk == matched.history.root_id,
+        ),
     )
 
 
