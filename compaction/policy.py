@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from compaction.errors import PolicyError
 from compaction.messages import JSON
-from compaction.settings import StrategySettings, ToolRule
+from compaction.settings import MAX_SETTING, StrategySettings, ToolRule
 from compaction.strategies import STRATEGIES, steps_of
 
 __all__ = ["POLICY_VERSION", "PRESETS", "Budget", "Policy", "StrategySettings", "ToolRule", "get_policy"]
@@ -125,6 +125,7 @@ _SHARES = (
     "tail_share",
     "offload_share",
     "recap_share",
+    "recap_span_share",
     "refire_delta",
     "clip_head",
 )
@@ -136,15 +137,14 @@ _MINIMUMS = {
     "max_failures": 1,
     "tail_messages": 1,
     "collapse_tokens": 50,
+    "descriptor_names": 0,
     "clip_tokens": 50,
     "recency_collapse_tokens": 50,
     "recap_tokens_min": 50,
     "recap_tokens_max": 50,
     "cache_write_price": 0,
+    "cache_read_price": 0,
 }
-
-#: Maximum of each of them. Databases and JSON libraries cannot store numbers of any size.
-_MAXIMUM = 1_000_000_000
 
 
 def _check(policy: Policy) -> None:
@@ -154,7 +154,7 @@ def _check(policy: Policy) -> None:
     for name, minimum in _MINIMUMS.items():
         value = getattr(policy, name)
         _must(name, value >= minimum, f"be at least {minimum}, not {value}")
-        _must(name, value <= _MAXIMUM, f"be at most {_MAXIMUM}, not {value}")
+        _must(name, value <= MAX_SETTING, f"be at most {MAX_SETTING}, not {value}")
     hard = policy.hard or 1.0
     _must("engine", policy.engine in ENGINES, f"be {' or '.join(ENGINES)}, not {policy.engine!r}")
     _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, not {policy.clip_head}")

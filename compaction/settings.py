@@ -11,6 +11,9 @@ from functools import lru_cache
 
 from compaction.errors import PolicyError
 
+#: Maximum of each setting. Databases and JSON libraries cannot store numbers of any size.
+MAX_SETTING = 1_000_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRule:
@@ -30,8 +33,16 @@ class ToolRule:
     def __post_init__(self) -> None:
         if not isinstance(self.pattern, str) or not self.pattern:
             raise PolicyError("tools.pattern", "must be a non-empty string")
-        if self.clip_tokens is not None and self.clip_tokens < 50:
-            raise PolicyError("tools.clip_tokens", f"must be at least 50, not {self.clip_tokens}")
+        for name in ("never_collapse", "exempt", "is_read"):
+            if not isinstance(getattr(self, name), bool | None):
+                raise PolicyError(f"tools.{name}", "must be true or false")
+        size = self.clip_tokens
+        if size is not None and type(size) is not int:
+            raise PolicyError("tools.clip_tokens", "must be an integer")
+        if size is not None and not 50 <= size <= MAX_SETTING:
+            raise PolicyError(
+                "tools.clip_tokens", f"must be at least 50 and at most {MAX_SETTING}, not {size}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
