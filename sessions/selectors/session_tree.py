@@ -30,8 +30,8 @@ forked_at IS NOT NULL, uncached_tokens + cache_read_tokens + cache_write_tokens 
 cost_microusd, unpriced_turns
 """
 
-# `UNION` ends at sessions that it has already found, so a circle of parents would not be followed forever. With
-# `OFFSET 0`, Postgres looks up the children of each session found, instead of reading all sessions.
+# `UNION` ends at sessions that it has already found, so a circle of parents would not be followed forever.
+# With `OFFSET 0`, Postgres looks up the children of each session found, instead of reading all sessions.
 _BELOW = f"""
 WITH RECURSIVE tree (root, id, is_fork, billed_tokens, cost_microusd, unpriced_turns) AS (
     SELECT parent_id, id, {_SUMMED} FROM {AgentSession._meta.db_table}
