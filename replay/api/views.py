@@ -12,7 +12,6 @@ from drf_spectacular.utils import OpenApiParameter
 from accounts.models import ApiKey, Scope
 from compaction.policy import PRESETS, Policy, get_policy
 from compaction.replay.prices import Prices
-from compaction.replay.setting import Limit
 from replay.api import serializers as shapes
 from replay.models import ReplayRun
 from replay.selectors.price_tables import named_prices
@@ -24,6 +23,7 @@ from replay.selectors.results import (
     sessions_newest,
     target_results,
 )
+from replay.selectors.run_settings import limits_of
 from replay.services import runs
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, about
@@ -33,9 +33,6 @@ from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import operation
 from sessions.api.serializers.validation import validated
 from sessions.models import AgentSession
-
-#: Default budgets, as shares of each session's largest prompt.
-RATIOS = (1.0, 0.5, 0.2)
 
 
 class Replays(Endpoint):
@@ -72,7 +69,7 @@ class Replays(Endpoint):
                 sessions=_sessions(call, data),
                 policies=[Policy.from_json(policy) for policy in data.get("policies", ())]
                 or [get_policy(name) for name in PRESETS],
-                limits=_limits(data),
+                limits=limits_of(ratios=data.get("ratios", ()), budgets=data.get("budgets", ())),
                 with_model=data.get("with_model", False),
                 title=data.get("title", ""),
                 actor=call.actor,
@@ -151,12 +148,6 @@ def _sessions(call: ApiCall, data: dict[str, Any]) -> list[AgentSession]:
         agent=newest.get("agent", ""),
         model=newest.get("model", ""),
     )
-
-
-def _limits(data: dict[str, Any]) -> list[Limit]:
-    limits = [Limit(ratio=ratio) for ratio in data.get("ratios", ())]
-    limits += [Limit(tokens=tokens) for tokens in data.get("budgets", ())]
-    return limits or [Limit(ratio=ratio) for ratio in RATIOS]
 
 
 def _prices(call: ApiCall) -> Prices | None:

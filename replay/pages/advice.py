@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from replay.selectors.advice import Advice, advice_of, basis_of, policy_changes_of
 from replay.selectors.results import ResultRow
-from replay.services.advice import NoSuchChoice, TooFewSessions, advice_apply, advice_choice
+from replay.services.advice import TooFewSessions, advice_apply, advice_choice
 from sessions.pages.access import actor_of, owner_of, private
 
 
@@ -29,11 +29,11 @@ def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect("replay", slug=slug)
         run_id, setting = _choice(request.GET)
         run, row, policy = advice_choice(project=viewer.project, run_id=run_id, setting=setting)
-    except (NoSuchChoice, ValueError) as error:
-        if not isinstance(error, TooFewSessions):
-            raise Http404("Policy not found in this replay") from None
+    except TooFewSessions as error:
         messages.error(request, f"A recommendation needs {error.needed} more replayed sessions.")
         return redirect("replay", slug=slug)
+    except ValueError:  # the parameters are invalid, or the run has no such choice
+        raise Http404("Policy not found in this replay") from None
     context = {
         "viewer": viewer,
         "run": run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
@@ -10,6 +10,15 @@ from compaction.policy import Policy
 from compaction.replay.served import without_model
 from compaction.replay.setting import Limit, Setting
 from replay.models import ReplayRun
+
+#: Default budgets, as shares of each session's largest prompt.
+_RATIOS = (1.0, 0.5, 0.2)
+
+
+def limits_of(*, ratios: Iterable[float], budgets: Iterable[int]) -> list[Limit]:
+    """Return the limits of these budgets, shares first, or the default ones if there are none."""
+    limits = [*(Limit(ratio=ratio) for ratio in ratios), *(Limit(tokens=tokens) for tokens in budgets)]
+    return limits or [Limit(ratio=ratio) for ratio in _RATIOS]
 
 
 def limit_json(limit: Limit) -> dict[str, Any]:

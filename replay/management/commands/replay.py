@@ -22,14 +22,12 @@ from compaction.policy import PRESETS, Policy
 from compaction.replay.prices import Prices
 from compaction.replay.result import totals
 from compaction.replay.served import without_model
-from compaction.replay.setting import Limit, Setting
+from compaction.replay.setting import Setting
 from replay.offline.compare import Compared, Comparison, compare_logs
 from replay.offline.report import dollars, table
 from replay.selectors.price_tables import named_prices
+from replay.selectors.run_settings import limits_of
 from sessions.management.log_paths import add_path_arguments, selected_logs
-
-#: Default budgets, as shares of a session's largest prompt.
-_RATIOS = (1.0, 0.5, 0.2)
 
 #: Width of the table if the output is not a terminal.
 _WIDTH = 150
@@ -140,9 +138,7 @@ class Command(BaseCommand):
 
 
 def _settings(options: dict[str, Any]) -> tuple[Setting, ...]:
-    limits = [Limit(ratio=ratio) for ratio in options["ratios"] or ()]
-    limits += [Limit(tokens=tokens) for tokens in options["budgets"] or ()]
-    limits = limits or [Limit(ratio=ratio) for ratio in _RATIOS]
+    limits = limits_of(ratios=options["ratios"] or (), budgets=options["budgets"] or ())
     policies = [without_model(policy) for policy in options["policies"]]
     return tuple(Setting(policy=policy, limit=limit) for limit, policy in product(limits, policies))
 
