@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.models import Project
 from sessions.models import BudgetAlert
 from sessions.models.spending import Period
-from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.access import Viewer, actor_of, owner_of
+from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.pages.zones import is_zone
 from sessions.selectors.sessions import sessions_facets, sessions_tags
 from sessions.selectors.spending import budgets_spent, scope_of
@@ -83,14 +83,12 @@ class BudgetForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_budgets(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method != "POST":
-        viewer = viewer_of(request, slug)
-        initial = {"time_zone": request.COOKIES.get("zone") or "UTC"}
-        return _page(request, viewer, BudgetForm(viewer.project, initial=initial))
-    viewer = owner_of(request, slug)
-    form = BudgetForm(viewer.project, {"scope": _PROJECT, **request.POST.dict()})
+    viewer, sent = sent_by_owner(request, slug)
+    initial = {"time_zone": request.COOKIES.get("zone") or "UTC"}
+    values = None if sent is None else {"scope": _PROJECT, **sent.dict()}
+    form = BudgetForm(viewer.project, values, initial=initial)
     if not form.is_valid():
-        return _page(request, viewer, form, status=422)
+        return _page(request, viewer, form)
     data = form.cleaned_data
     scope, _, scope_value = data["scope"].partition(":")
     try:
@@ -106,7 +104,7 @@ def project_budgets(request: HttpRequest, slug: str) -> HttpResponse:
         )
     except TooManyBudgets:
         form.add_error(None, f"A project has at most {MOST_BUDGETS} budgets. Remove one first.")
-        return _page(request, viewer, form, status=422)
+        return _page(request, viewer, form)
     messages.success(request, "Budget saved.")
     return redirect("settings_budgets", slug=slug)
 
@@ -133,7 +131,7 @@ def scope_choices(project: Project) -> list[tuple[str, Any]]:
     return [(_PROJECT, "Whole project"), *((label, choices) for label, choices in groups.items() if choices)]
 
 
-def _page(request: HttpRequest, viewer: Viewer, form: BudgetForm, *, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, form: BudgetForm) -> HttpResponse:
     alerts = BudgetAlert.objects.filter(budget__project=viewer.project).select_related("budget")
     context: dict[str, Any] = {
         "form": form,
@@ -143,4 +141,4 @@ def _page(request: HttpRequest, viewer: Viewer, form: BudgetForm, *, status: int
         ],
         "has_mail": bool(settings.EMAIL_HOST),
     }
-    return settings_page(request, viewer, "budgets.html", context, status=status)
+    return settings_page(request, viewer, "budgets.html", context)

@@ -7,11 +7,11 @@ from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 
 from redaction import Redaction, redact
-from sessions.pages.access import Viewer, private
+from sessions.pages.access import Viewer, owner_of, private, viewer_of
 from sessions.selectors.summarizers import MODEL_NAME
 
 #: Label and URL name of each section, in the order of the navigation.
@@ -30,11 +30,23 @@ SECTIONS: Sequence[tuple[str, str]] = (
 )
 
 
+def sent_by_owner(request: HttpRequest, slug: str) -> tuple[Viewer, QueryDict | None]:
+    """Return the viewer and the data of the sent form, None if none was sent. Only owners may send one."""
+    if request.method == "POST":
+        return owner_of(request, slug), request.POST
+    return viewer_of(request, slug), None
+
+
 def settings_page(
-    request: HttpRequest, viewer: Viewer, template: str, context: dict[str, Any], *, status: int = 200
+    request: HttpRequest, viewer: Viewer, template: str, context: dict[str, Any]
 ) -> HttpResponse:
-    """Render a settings page. Never cached, because some pages show a secret once."""
+    """Render a settings page, with the status 422 if one of its forms is invalid.
+
+    Never cached, because some pages show a secret once.
+    """
+    is_invalid = any(isinstance(value, forms.Form) and value.errors for value in context.values())
     context = {"viewer": viewer, "sections": SECTIONS, **context}
+    status = 422 if is_invalid else 200
     return private(render(request, f"settings/{template}", context, status=status))
 
 

@@ -64,13 +64,13 @@ def project_keys(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     if request.method != "POST":
         return _page(request, viewer, {"form": KeyForm()})
-    form = KeyForm(request.POST)
     if not viewer.may_write:
         raise PermissionDenied("Only members with write access can create API keys.")
     if Scope.ADMIN in request.POST.getlist("scopes") and not viewer.is_owner:
         raise PermissionDenied("Only project owners can create keys with the admin scope.")
+    form = KeyForm(request.POST)
     if not form.is_valid():
-        return _page(request, viewer, {"form": form}, status=422)
+        return _page(request, viewer, {"form": form})
     data = form.cleaned_data
     key, secret = api_key_create(
         project=viewer.project,
@@ -95,9 +95,7 @@ def key_revoke(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     return redirect("settings_keys", slug=slug)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, context: dict[str, Any], *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, context: dict[str, Any]) -> HttpResponse:
     now = timezone.now()
     keys = list(
         ApiKey.objects.filter(project=viewer.project).select_related("created_by").order_by("-created_at")
@@ -109,4 +107,4 @@ def _page(
         "inactive": inactive[:_SHOWN_INACTIVE],
         **context,
     }
-    return settings_page(request, viewer, "keys.html", context, status=status)
+    return settings_page(request, viewer, "keys.html", context)

@@ -16,8 +16,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.models import Membership, Role
 from accounts.services.invitations import invitation_create, invitation_revoke, invitation_send
 from accounts.services.members import MemberError, member_remove, member_role_set
-from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.access import Viewer, actor_of, owner_of
+from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 
 
 class InvitationForm(PlainForm):
@@ -40,12 +40,10 @@ class RoleForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_members(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method != "POST":
-        return _page(request, viewer_of(request, slug), {"form": InvitationForm()})
-    viewer = owner_of(request, slug)
-    form = InvitationForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = InvitationForm(data)
     if not form.is_valid():
-        return _page(request, viewer, {"form": form}, status=422)
+        return _page(request, viewer, {"form": form})
     invitation, token = invitation_create(
         project=viewer.project, actor=actor_of(request), **form.cleaned_data
     )
@@ -91,15 +89,13 @@ def member_delete(request: HttpRequest, slug: str, member: int) -> HttpResponse:
     return redirect("settings_members", slug=slug)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, context: dict[str, Any], *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, context: dict[str, Any]) -> HttpResponse:
     rows = viewer.project.memberships.select_related("user").order_by("user__username")
     context = {"members": rows, "roles": Role.values, **context}
     if viewer.is_owner:
         valid = viewer.project.invitations.filter(expires_at__gt=timezone.now())
         context["invitations"] = valid.select_related("created_by").order_by("-created_at")
-    return settings_page(request, viewer, "members.html", context, status=status)
+    return settings_page(request, viewer, "members.html", context)
 
 
 def _membership(viewer: Viewer, id: int) -> Membership:

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services.projects import project_update
 from compaction.errors import WorkingMemoryError
-from sessions.pages.access import actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import ModelField, PlainForm, settings_page
+from sessions.pages.access import actor_of
+from sessions.pages.settings.common import ModelField, PlainForm, sent_by_owner, settings_page
 from sessions.selectors.memory import schema_of
 from sessions.selectors.summarizers import reader_missing
 
@@ -57,9 +57,7 @@ class MemoryForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_memory(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method == "POST":
-        return _save(request, slug)
-    viewer = viewer_of(request, slug)
+    viewer, data = sent_by_owner(request, slug)
     project = viewer.project
     initial = {
         "upkeep": project.memory_upkeep,
@@ -67,19 +65,11 @@ def project_memory(request: HttpRequest, slug: str) -> HttpResponse:
         "proposals": project.memory_proposals,
         "own": "\n".join(map(_line, project.memory_fields)),
     }
-    context = {
-        "form": MemoryForm(initial=initial),
-        "model_missing": reader_missing(project) if project.memory_model else "",
-    }
-    return settings_page(request, viewer, "memory.html", context)
-
-
-def _save(request: HttpRequest, slug: str) -> HttpResponse:
-    viewer = owner_of(request, slug)
-    form = MemoryForm(request.POST)
+    form = MemoryForm(data, initial=initial)
     if not form.is_valid():
-        return settings_page(request, viewer, "memory.html", {"form": form}, status=422)
-    project_update(project=viewer.project, changes=_changes(viewer.project, form), actor=actor_of(request))
+        model_missing = reader_missing(project) if project.memory_model else ""
+        return settings_page(request, viewer, "memory.html", {"form": form, "model_missing": model_missing})
+    project_update(project=project, changes=_changes(project, form), actor=actor_of(request))
     messages.success(request, "Working memory settings saved.")
     return redirect("settings_memory", slug=slug)
 

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.services.projects import project_update
 from compaction.policy import Policy
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, owner_of, session_of, viewer_of
-from sessions.pages.settings.common import settings_page
+from sessions.pages.access import Viewer, actor_of, session_of, viewer_of
+from sessions.pages.settings.common import sent_by_owner, settings_page
 from sessions.pages.settings.policy_form import PolicyForm
 from sessions.services.compactions.planning import session_plan, view_load
 
@@ -26,13 +26,10 @@ _PREVIEW_SESSIONS = 20
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_policy(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method != "POST":
-        viewer = viewer_of(request, slug)
-        return _page(request, viewer, PolicyForm(stored=_stored(viewer)))
-    viewer = owner_of(request, slug)
-    form = PolicyForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = PolicyForm(data, stored=_stored(viewer))
     if not form.is_valid():
-        return _page(request, viewer, form, status=422)
+        return _page(request, viewer, form)
     policy = {**_hidden_settings(viewer, form), **form.policy}
     project_update(project=viewer.project, changes={"default_policy": policy}, actor=actor_of(request))
     messages.success(request, "Policy saved. It applies to new sessions; existing sessions keep theirs.")
@@ -75,8 +72,8 @@ def _preview_session(viewer: Viewer, id: str) -> AgentSession | None:
     return session if session.message_count <= _MAX_MESSAGES else None
 
 
-def _page(request: HttpRequest, viewer: Viewer, form: PolicyForm, *, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, form: PolicyForm) -> HttpResponse:
     sessions = AgentSession.objects.filter(
         project=viewer.project, message_count__gt=0, message_count__lte=_MAX_MESSAGES
     ).order_by("-last_active_at", "-id")[:_PREVIEW_SESSIONS]
-    return settings_page(request, viewer, "policy.html", {"form": form, "sessions": sessions}, status=status)
+    return settings_page(request, viewer, "policy.html", {"form": form, "sessions": sessions})

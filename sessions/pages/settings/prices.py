@@ -13,8 +13,8 @@ from django.utils.formats import date_format
 from django.views.decorators.http import require_http_methods, require_POST
 
 from pricing.custom import CustomPrice
-from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.access import Viewer, actor_of, owner_of
+from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.selectors.custom_prices import custom_prices
 from sessions.services.spending.custom_prices import (
     MAX_PRICES,
@@ -67,12 +67,10 @@ class PriceForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method != "POST":
-        return _page(request, viewer_of(request, slug), PriceForm())
-    viewer = owner_of(request, slug)
-    form = PriceForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = PriceForm(data)
     if not (form.is_valid() and _save_price(request, viewer, form)):
-        return _page(request, viewer, form, status=422)
+        return _page(request, viewer, form)
     new = form.price()
     messages.success(
         request, f"Price of {new.model} saved. It applies from {date_format(new.first, 'M j, Y')}."
@@ -108,6 +106,6 @@ def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("settings_prices", slug=slug)
 
 
-def _page(request: HttpRequest, viewer: Viewer, form: PriceForm, *, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, form: PriceForm) -> HttpResponse:
     prices = [(one, [getattr(one, name) for name in _RATES]) for one in custom_prices(viewer.project)]
-    return settings_page(request, viewer, "prices.html", {"form": form, "prices": prices}, status=status)
+    return settings_page(request, viewer, "prices.html", {"form": form, "prices": prices})

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services.projects import project_create, project_update
 from sessions.pages.access import actor_of, owner_of, user_of, viewer_of
-from sessions.pages.settings.common import ModelField, PlainForm, settings_page
+from sessions.pages.settings.common import ModelField, PlainForm, sent_by_owner, settings_page
 
 
 class ProjectForm(PlainForm):
@@ -42,19 +42,10 @@ class NewProjectForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_settings(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method == "POST":
-        return _save(request, slug)
-    viewer = viewer_of(request, slug)
-    context = {"form": ProjectForm(initial=vars(viewer.project)), "new_form": NewProjectForm()}
-    return settings_page(request, viewer, "project.html", context)
-
-
-def _save(request: HttpRequest, slug: str) -> HttpResponse:
-    viewer = owner_of(request, slug)
-    form = ProjectForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = ProjectForm(data, initial=vars(viewer.project))
     if not form.is_valid():
-        context = {"form": form, "new_form": NewProjectForm()}
-        return settings_page(request, viewer, "project.html", context, status=422)
+        return settings_page(request, viewer, "project.html", {"form": form, "new_form": NewProjectForm()})
     project_update(project=viewer.project, changes=form.cleaned_data, actor=actor_of(request))
     messages.success(request, "Project saved.")
     return redirect("settings", slug=slug)
@@ -79,7 +70,7 @@ def project_new(request: HttpRequest, slug: str) -> HttpResponse:
             "new_form": form,
             "current_section": "settings",
         }
-        return settings_page(request, viewer, "project.html", context, status=422)
+        return settings_page(request, viewer, "project.html", context)
     name = form.cleaned_data["name"]
     project = project_create(name=name, slug=_free_slug(name), owner=user_of(request))
     messages.success(request, f"Project {name} created.")

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 from accounts.models import Project
 from accounts.services.projects import project_update
 from redaction import ExtraPattern, InvalidPatternError, Redaction, extra_rules, redact
-from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.access import Viewer, actor_of
+from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.selectors.redaction import redaction_key
 
 _MAX_SAMPLE_LENGTH = 20_000
@@ -54,13 +54,10 @@ class RedactionForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method != "POST":
-        viewer = viewer_of(request, slug)
-        return _page(request, viewer, RedactionForm(initial={"patterns": _lines(viewer.project)}))
-    viewer = owner_of(request, slug)
-    form = RedactionForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = RedactionForm(data, initial={"patterns": _lines(viewer.project)})
     if not form.is_valid():
-        return _page(request, viewer, form, status=422)
+        return _page(request, viewer, form)
     patterns = form.cleaned_data["patterns"]
     if "test" in request.POST:
         redaction = Redaction(
@@ -77,8 +74,6 @@ def _lines(project: Project) -> str:
     return "\n".join(f"{one['kind']} {one['pattern']}" for one in project.redaction_patterns)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, form: RedactionForm, *, status: int = 200, **more: Any
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, form: RedactionForm, **more: Any) -> HttpResponse:
     context = {"form": form, "patterns": viewer.project.redaction_patterns, **more}
-    return settings_page(request, viewer, "redaction.html", context, status=status)
+    return settings_page(request, viewer, "redaction.html", context)

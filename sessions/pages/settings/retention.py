@@ -11,8 +11,8 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods, require_POST
 
-from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.access import Viewer, actor_of, owner_of
+from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.services.sessions.retention import NOTICE, retention_dry_run, retention_set
 
 
@@ -26,13 +26,10 @@ class RetentionForm(PlainForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_retention(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what a new period would delete. Saves it once the form is sent again with `confirmed`."""
-    if request.method != "POST":
-        viewer = viewer_of(request, slug)
-        return _page(request, viewer, RetentionForm(initial={"days": viewer.project.retention_days}))
-    viewer = owner_of(request, slug)
-    form = RetentionForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = RetentionForm(data, initial={"days": viewer.project.retention_days})
     if not form.is_valid():
-        return _page(request, viewer, form, status=422)
+        return _page(request, viewer, form)
     days = form.cleaned_data["days"]
     if not form.cleaned_data["confirmed"]:
         dry_run = retention_dry_run(project=viewer.project, days=days)
@@ -50,10 +47,8 @@ def retention_off(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("settings_retention", slug=slug)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, form: RetentionForm, *, status: int = 200, **more: Any
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, form: RetentionForm, **more: Any) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "notice_days": NOTICE.days, **more}
     if viewer.project.retention_days is not None:
         context["current"] = retention_dry_run(project=viewer.project, days=viewer.project.retention_days)
-    return settings_page(request, viewer, "retention.html", context, status=status)
+    return settings_page(request, viewer, "retention.html", context)

@@ -14,8 +14,8 @@ from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
-from sessions.pages.access import Viewer, actor_of, owner_of, viewer_of
-from sessions.pages.settings.common import PlainForm, settings_page
+from sessions.pages.access import Viewer, actor_of, owner_of
+from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
 
@@ -41,17 +41,15 @@ class WebhookForm(PlainForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
-    if request.method != "POST":
-        return _page(request, viewer_of(request, slug), {"form": WebhookForm()})
-    viewer = owner_of(request, slug)
-    form = WebhookForm(request.POST)
+    viewer, data = sent_by_owner(request, slug)
+    form = WebhookForm(data)
     if not form.is_valid():
-        return _page(request, viewer, {"form": form}, status=422)
+        return _page(request, viewer, {"form": form})
     try:
         webhook = webhook_create(project=viewer.project, actor=actor_of(request), **form.cleaned_data)
     except ForbiddenAddress as error:
         form.add_error("url", f"{capfirst(str(error))}.")
-        return _page(request, viewer, {"form": form}, status=422)
+        return _page(request, viewer, {"form": form})
     return _page(request, viewer, {"form": WebhookForm(), "created": webhook})
 
 
@@ -73,9 +71,7 @@ def webhook_remove(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     return redirect("settings_webhooks", slug=slug)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, context: dict[str, Any], *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, context: dict[str, Any]) -> HttpResponse:
     rows = list(Webhook.objects.filter(project=viewer.project).order_by("created_at"))
     deliveries = WebhookDelivery.objects.filter(webhook__in=rows).select_related("webhook")
     newest = deliveries.order_by("-created_at")[:_SHOWN_DELIVERIES]
@@ -85,7 +81,7 @@ def _page(
         "deliveries": [(row, _host(row.webhook.url)) for row in newest],
         **context,
     }
-    return settings_page(request, viewer, "webhooks.html", context, status=status)
+    return settings_page(request, viewer, "webhooks.html", context)
 
 
 def _host(url: str) -> str:
