@@ -6,13 +6,13 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from replay.selectors.advice import Advice, advice_of, basis_of, policy_changes_of
 from replay.selectors.results import ResultRow
 from replay.services.advice import TooFewSessions, advice_apply, advice_choice
-from sessions.pages.access import actor_of, owner_of, private
+from sessions.pages.access import actor_of, owner_of, page
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -43,7 +43,7 @@ def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
         "changes": policy_changes_of(viewer.project, policy),
         "now": _current_row(advice_of(viewer.project), run.pk),
     }
-    return private(render(request, "replay/advice.html", context))
+    return page(request, "replay/advice.html", context)
 
 
 def _choice(data: QueryDict) -> tuple[UUID, int]:

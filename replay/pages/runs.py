@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ProjectReplayForm
 from replay.selectors.advice import MIN_SESSIONS, advice_of
 from replay.selectors.results import runs_newest, sessions_newest
-from sessions.pages.access import Viewer, actor_of, private, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, page, viewer_of, writer_of
 from sessions.selectors.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing
 
@@ -32,12 +32,10 @@ def replay_runs(request: HttpRequest, slug: str) -> HttpResponse:
         run = form.run(viewer.project, sessions, actor_of(request))
         if run is not None:
             return redirect("replay_run", slug=slug, run=run.pk)
-    return _page(request, viewer, form, status=422)
+    return _page(request, viewer, form)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, form: ProjectReplayForm, *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, form: ProjectReplayForm) -> HttpResponse:
     context: dict[str, Any] = {
         "viewer": viewer,
         "form": form,
@@ -47,4 +45,4 @@ def _page(
         "agents": sessions_facets(project=viewer.project).agents,
         "model_missing": summarizer_missing(viewer.project),
     }
-    return private(render(request, "replay/runs.html", context, status=status))
+    return page(request, "replay/runs.html", context)

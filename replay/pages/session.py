@@ -6,14 +6,14 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from replay.pages.form import ReplayForm
 from replay.pages.session_result import session_result
 from replay.selectors.results import targets_of_session
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, private, session_of, viewer_of, writer_of
+from sessions.pages.access import Viewer, actor_of, page, session_of, viewer_of, writer_of
 from sessions.pages.tabs import session_context
 from sessions.selectors.reference_rates import (
     edits_of_session,
@@ -36,12 +36,10 @@ def session_replay(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
         run = form.run(viewer.project, [session] if session.turn_count else [], actor_of(request))
         if run is not None:
             return redirect("replay_run", slug=slug, run=run.pk)
-    return _page(request, viewer, session, form, status=422)
+    return _page(request, viewer, session, form)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, session: AgentSession, form: ReplayForm, *, status: int = 200
-) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, session: AgentSession, form: ReplayForm) -> HttpResponse:
     targets = targets_of_session(session)
     newest = next((t for t in targets if t.finished_at and not t.error), None)
     edits = edits_of_session(session.pk)
@@ -55,4 +53,4 @@ def _page(
         "rates": rates_by_strategy(edits) if session.compaction_count else [],
         "rates_by_tool": rates_by_tool(edits) if session.compaction_count else [],
     }
-    return private(render(request, "sessions/replay.html", context, status=status))
+    return page(request, "sessions/replay.html", context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -11,6 +11,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import F
+from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -103,6 +104,13 @@ def wants_fragment(request: HttpRequest) -> bool:
     """Return whether htmx requests part of a page. Going back in the history requests all of it."""
     htmx = request.htmx  # type: ignore[attr-defined]  # set by HtmxMiddleware
     return bool(htmx) and not htmx.history_restore_request
+
+
+def page(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
+    """Render a page, which is not cached. Its status is 422 if a form was sent that is invalid."""
+    forms = [value for value in context.values() if isinstance(value, BaseForm)]
+    is_invalid = request.method == "POST" and any(form.errors for form in forms)
+    return private(render(request, template, dict(context), status=422 if is_invalid else 200))
 
 
 def page_or_fragment(

@@ -10,13 +10,13 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import Scope
 from accounts.services.api_keys import api_key_create
 from accounts.services.gateway import gateway_update, provider_secret_set
-from sessions.pages.access import Viewer, actor_of, owner_of, private, viewer_of
+from sessions.pages.access import Viewer, actor_of, owner_of, page, viewer_of
 from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippet_groups
 from sessions.pages.settings.common import PlainForm
 from sessions.selectors.sessions import connected_session_newest
@@ -104,7 +104,7 @@ def connect(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings. A POST creates a key and shows the settings with it, once."""
     viewer = viewer_of(request, slug)
     if request.method != "POST":
-        return _page(request, viewer)
+        return _page(request, viewer, {})
     if not viewer.may_write:
         raise PermissionDenied("Only members with write access can create API keys.")
     scopes = [Scope.PUSH, Scope.READ] if request.POST.get("reads") else [Scope.PUSH]
@@ -116,7 +116,7 @@ def connect(request: HttpRequest, slug: str) -> HttpResponse:
 def connect_status(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = viewer_of(request, slug)
     newest = connected_session_newest(project=viewer.project)
-    return private(render(request, "connect/_status.html", {"viewer": viewer, "newest": newest}))
+    return page(request, "connect/_status.html", {"viewer": viewer, "newest": newest})
 
 
 @require_POST
@@ -124,7 +124,7 @@ def gateway_settings(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = owner_of(request, slug)
     form = GatewayForm(request.POST)
     if not form.is_valid():
-        return _page(request, viewer, {"form": form}, status=422)
+        return _page(request, viewer, {"form": form})
     gateway_update(project=viewer.project, changes=form.changes, actor=actor_of(request))
     messages.success(request, "Gateway settings saved.")
     return redirect("connect", slug=slug)
@@ -135,22 +135,19 @@ def provider_key(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = owner_of(request, slug)
     form = ProviderKeyForm(request.POST)
     if not form.is_valid():
-        return _page(request, viewer, {"key_form": form}, status=422)
+        return _page(request, viewer, {"key_form": form})
     name, secret = form.cleaned_data["provider"], form.cleaned_data["secret"].strip()
     provider_secret_set(project=viewer.project, provider=name, secret=secret, actor=actor_of(request))
     messages.success(request, f"{dict(_PROVIDERS)[name]} key {'saved' if secret else 'removed'}.")
     return redirect("connect", slug=slug)
 
 
-def _page(
-    request: HttpRequest, viewer: Viewer, context: Mapping[str, Any] | None = None, *, status: int = 200
-) -> HttpResponse:
-    given = dict(context or {})
+def _page(request: HttpRequest, viewer: Viewer, given: Mapping[str, Any]) -> HttpResponse:
     gateway = viewer.project.gateway
     upstreams = gateway.get("upstreams", {})
     initial = {"mode": "observe", **gateway, **{name: upstreams.get(name, "") for name, _ in _PROVIDERS}}
     url = gateway_url(request)
-    page = {
+    context = {
         "viewer": viewer,
         "url": url,
         "groups": snippet_groups(request, given.get("key", PLACEHOLDER)),
@@ -161,4 +158,4 @@ def _page(
         "newest": connected_session_newest(project=viewer.project),
         **given,
     }
-    return private(render(request, "connect/page.html", page, status=status))
+    return page(request, "connect/page.html", context)

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, private, writer_of
+from sessions.pages.access import Viewer, actor_of, page, writer_of
 from sessions.pages.saved_queries import query_clean
 from sessions.selectors.filters import SessionFilter
 from sessions.selectors.lookups import as_uuid
@@ -90,7 +90,7 @@ def sessions_delete(request: HttpRequest, slug: str) -> HttpResponse:
         "children": children,
         "message_count": sum(session.message_count for session in sessions),
     }
-    return private(render(request, "sessions/delete.html", context))
+    return page(request, "sessions/delete.html", context)
 
 
 def _children(sessions: Sequence[AgentSession]) -> list[AgentSession]:

@@ -6,13 +6,12 @@ import re
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from accounts.selectors import projects_of
-from sessions.pages.access import page_or_fragment, private, viewer_of
+from sessions.pages.access import page, page_or_fragment, viewer_of
 from sessions.pages.manual.library import INDEX, Section, chapters, page_load, page_names, sections_search
 
 _RESULTS = 30
@@ -25,7 +24,7 @@ def manual(request: HttpRequest, name: str = INDEX) -> HttpResponse:
     if name not in page_names():
         raise Http404("Page not found")
     context = {**_frame(request), "page": page_load(name)}
-    return private(render(request, "manual/page.html", context))
+    return page(request, "manual/page.html", context)
 
 
 @require_safe

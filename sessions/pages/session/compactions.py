@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from compaction.policy import PRESETS
@@ -14,6 +14,7 @@ from sessions.pages.access import (
     Viewer,
     actor_of,
     number_of,
+    page,
     page_or_fragment,
     private,
     wants_fragment,
@@ -73,7 +74,7 @@ def session_compact_preview(request: HttpRequest, viewer: Viewer, session: Agent
     """
     context = session_context(viewer, session, "session_compactions")
     if not wants_fragment(request) and request.GET.get("plan") != "1":
-        return private(render(request, "sessions/compact_preview.html", context | {"is_loading": True}))
+        return page(request, "sessions/compact_preview.html", context | {"is_loading": True})
     try:
         plan = preview_plan(session)
         context |= {"plan": plan, "record": plan.record}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, private, wants_fragment, with_writable_session
+from sessions.pages.access import Viewer, actor_of, page, wants_fragment, with_writable_session
 from sessions.pages.blocks import pin_text
 from sessions.selectors.pins import pin_at
 from sessions.services.sessions.pins import message_pin
@@ -27,4 +27,4 @@ def session_pin(request: HttpRequest, viewer: Viewer, session: AgentSession, pos
     pin = pin_at(session, position)
     message = {"position": position, "pinned": pin_text(pin) if pin is not None else ""}
     context = {"viewer": viewer, "session": session, "message": message}
-    return private(render(request, "sessions/_pin.html", context))
+    return page(request, "sessions/_pin.html", context)

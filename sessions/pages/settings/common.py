@@ -8,10 +8,9 @@ from typing import Any
 from django import forms
 from django.core.validators import RegexValidator
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import render
 
 from redaction import Redaction, redact
-from sessions.pages.access import Viewer, owner_of, private, viewer_of
+from sessions.pages.access import Viewer, owner_of, page, viewer_of
 from sessions.selectors.summarizers import MODEL_NAME
 
 #: Label and URL name of each section, in the order of the navigation.
@@ -40,14 +39,8 @@ def sent_by_owner(request: HttpRequest, slug: str) -> tuple[Viewer, QueryDict | 
 def settings_page(
     request: HttpRequest, viewer: Viewer, template: str, context: dict[str, Any]
 ) -> HttpResponse:
-    """Render a settings page, with the status 422 if one of its forms is invalid.
-
-    Never cached, because some pages show a secret once.
-    """
-    is_invalid = any(isinstance(value, forms.Form) and value.errors for value in context.values())
-    context = {"viewer": viewer, "sections": SECTIONS, **context}
-    status = 422 if is_invalid else 200
-    return private(render(request, f"settings/{template}", context, status=status))
+    """Render a settings page. Never cached, because some pages show a secret once."""
+    return page(request, f"settings/{template}", {"viewer": viewer, "sections": SECTIONS, **context})
 
 
 class ModelField(forms.CharField):

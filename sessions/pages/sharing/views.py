@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, private, with_session, with_writable_session
+from sessions.pages.access import Viewer, actor_of, page, private, with_session, with_writable_session
 from sessions.pages.settings.common import PlainForm
 from sessions.pages.sharing.document import document_html
 from sessions.pages.tabs import session_context
@@ -46,7 +46,7 @@ def session_share(request: HttpRequest, viewer: Viewer, session: AgentSession) -
         raise PermissionDenied("Sharing sessions requires write access.")
     form = ShareForm(request.POST)
     if not form.is_valid():
-        return _page(request, viewer, session, {"form": form}, status=422)
+        return _page(request, viewer, session, {"form": form})
     try:
         _, token = link_create(
             session=session,
@@ -61,7 +61,7 @@ def session_share(request: HttpRequest, viewer: Viewer, session: AgentSession) -
     else:
         address = request.build_absolute_uri(reverse("shared_transcript", args=[token]))
         return _page(request, viewer, session, {"form": ShareForm(), "created": address})
-    return _page(request, viewer, session, {"form": form}, status=422)
+    return _page(request, viewer, session, {"form": form})
 
 
 @require_POST
@@ -88,12 +88,7 @@ def shared_transcript(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 def _page(
-    request: HttpRequest,
-    viewer: Viewer,
-    session: AgentSession,
-    context: dict[str, Any],
-    *,
-    status: int = 200,
+    request: HttpRequest, viewer: Viewer, session: AgentSession, context: dict[str, Any]
 ) -> HttpResponse:
     context |= {"links": links_active(session), **session_context(viewer, session, "session")}
-    return private(render(request, "sharing/links.html", context, status=status))
+    return page(request, "sharing/links.html", context)
