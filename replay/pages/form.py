@@ -89,6 +89,3 @@ class ProjectReplayForm(ReplayForm):
 
     count = forms.IntegerField(min_value=1, max_value=MAX_SESSIONS, initial=20)
     agent = forms.CharField(max_length=100, required=False)
-
-    def clean_agent(self) -> Any:
-        return self.cleaned_data["agent"].strip()

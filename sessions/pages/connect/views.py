@@ -89,7 +89,7 @@ class ProviderKeyForm(PlainForm):
 
 
 def _checked_url(url: str) -> str:
-    url = url.strip().rstrip("/")
+    url = url.rstrip("/")
     if not url:
         return ""
     try:
@@ -136,7 +136,7 @@ def provider_key(request: HttpRequest, slug: str) -> HttpResponse:
     form = ProviderKeyForm(request.POST)
     if not form.is_valid():
         return _page(request, viewer, {"key_form": form})
-    name, secret = form.cleaned_data["provider"], form.cleaned_data["secret"].strip()
+    name, secret = form.cleaned_data["provider"], form.cleaned_data["secret"]
     provider_secret_set(project=viewer.project, provider=name, secret=secret, actor=actor_of(request))
     messages.success(request, f"{dict(_PROVIDERS)[name]} key {'saved' if secret else 'removed'}.")
     return redirect("connect", slug=slug)

@@ -82,16 +82,16 @@ class FilterForm(forms.Form):
         """Return the filter. Invalid fields and terms are reported in `errors`."""
         self.is_valid()
         data = self.cleaned_data
-        read = expression_read(_plain(data.get("q")), self._fields(data), self.zone)
+        read = expression_read(data.get("q", ""), self._fields(data), self.zone)
         for problem in read.problems:
             self.add_error("q", problem)
         return read.filters
 
     def _fields(self, data: dict[str, Any]) -> SessionFilter:
         return SessionFilter(
-            agent=_plain(data.get("agent")),
-            model=_plain(data.get("model")),
-            tag=_plain(data.get("tag")),
+            agent=data.get("agent", ""),
+            model=data.get("model", ""),
+            tag=data.get("tag", ""),
             compacted={"yes": True, "no": False}.get(data.get("compacted") or ""),
             active_from=first_moment(data["active_from"], self.zone) if data.get("active_from") else None,
             active_to=last_moment(data["active_to"], self.zone) if data.get("active_to") else None,
@@ -99,10 +99,6 @@ class FilterForm(forms.Form):
             sub_agents=data.get("sub_agents", False),
             starred_by=self.user_id if data.get("starred") else None,
         )
-
-
-def _plain(text: str | None) -> str:
-    return (text or "").strip()
 
 
 @require_safe

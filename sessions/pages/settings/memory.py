@@ -80,7 +80,7 @@ def _changes(project: Project, form: MemoryForm) -> dict[str, Any]:
     data = form.cleaned_data
     return {
         "memory_upkeep": data["upkeep"],
-        "memory_model": data["model"].strip(),
+        "memory_model": data["model"],
         "memory_proposals": data["proposals"],
         "memory_fields": [known.get(field["name"], {}) | field for field in data["own"]],
     }

@@ -58,7 +58,7 @@ class PriceForm(PlainForm):
     def price(self) -> CustomPrice:
         data = self.cleaned_data
         return CustomPrice(
-            model=data["model"].strip().lower(),
+            model=data["model"].lower(),
             first=data["first"],
             last=data["last"],
             **{name: int(data[name] * 1_000_000) for name in _RATES},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -134,9 +134,9 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
         form.add_error("first", f"Showing only the last {_MAX_DAYS} days of this period, the maximum.")
     current = TrendQuery(
         span=span,
-        agent=_stripped(data.get("agent")),
-        model=_stripped(data.get("model")),
-        tag=_stripped(data.get("tag")),
+        agent=data.get("agent", ""),
+        model=data.get("model", ""),
+        tag=data.get("tag", ""),
         member=data.get("member"),
     )
     first = data.get("other") or max(span.first - timedelta(days=span.days), _FIRST)
@@ -176,7 +176,7 @@ def presets(today: date, begin: date | None = None) -> list[tuple[str, date, dat
 
 
 def today_of(zone: ZoneInfo) -> date:
-    return datetime.now(UTC).astimezone(zone).date()
+    return datetime.now(zone).date()
 
 
 def _period(span: Span, days: int | None) -> dict[str, str]:
@@ -199,7 +199,3 @@ def _chosen_bucket(form: TrendsForm, span: Span) -> str:
         form.add_error("bucket", "Days are shown for up to two years. Showing months.")
         chosen = ""
     return chosen or ("day" if span.days <= 62 else "week" if span.days <= 366 else "month")
-
-
-def _stripped(text: str | None) -> str:
-    return (text or "").strip()
