@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -80,11 +81,10 @@ def _view(
 
 
 def _new_tokens(messages: Sequence[MessageView]) -> dict[str, int]:
-    sums: dict[str, int] = {}
+    sums = Counter[str]()
     for message in messages:
-        name = _VOICES.get(message.voice, message.voice)
-        sums[name] = sums.get(name, 0) + message.tokens
-    return sums
+        sums[_VOICES.get(message.voice, message.voice)] += message.tokens
+    return dict(sums)  # templates could not read the items of a Counter
 
 
 def _growth(turn: Turn, previous: Turn | None) -> int | None:

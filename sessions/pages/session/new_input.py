@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,13 +31,12 @@ def new_input_of(session: AgentSession, outline: Outline, new_from: int) -> NewI
     largest = sorted(new, key=lambda entry: -entry.message.tokens)[:ROWS_LIMIT]
     known = outline.between(new_from - 2, new_from)
     rows = [row for row in prompt_rows(session, outline, [*known, *largest], new_from=new_from) if row.is_new]
-    sums: dict[str, int] = {}
+    sums = Counter[str]()
     for row in rows:
-        name = _NAMES.get(row.voice, row.voice)
-        sums[name] = sums.get(name, 0) + row.tokens
+        sums[_NAMES.get(row.voice, row.voice)] += row.tokens
     return NewInput(
         rows=rows,
         count=len(new),
         tokens=sum(entry.message.tokens for entry in new),
-        by_voice=sorted(sums.items(), key=lambda pair: -pair[1]),
+        by_voice=sums.most_common(),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -170,12 +171,10 @@ def _message_views(session: AgentSession, rows: list[Message]) -> list[Any]:
 
 def _counts(outline: Outline) -> dict[str, int]:
     """Return the number of messages per rule, most frequent first."""
-    counts: dict[str, int] = {}
-    for entry in outline.entries:
-        counts[entry.rule] = counts.get(entry.rule, 0) + 1
+    counts = Counter(entry.rule for entry in outline.entries)
     if outline.run:
-        counts[VERBATIM] = counts.get(VERBATIM, 0) + len(outline.run)
-    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+        counts[VERBATIM] += len(outline.run)
+    return dict(counts.most_common())
 
 
 def _preamble_text(data: bytes | memoryview | None) -> str | None:
