@@ -49,7 +49,8 @@ class Compact(Endpoint):
         data = call.validated(serializers.CompactRequest)
         session = session_or_404(call, session_id)
         reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
-        policy = _policy(session, data.get("policy"))
+        given = data.get("policy")
+        policy = policy_of(given) if given is not None else None
         if data.get("preview"):
             return json_response(_preview(session, policy))
         try:
@@ -65,11 +66,7 @@ class Compact(Endpoint):
         return json_response(detail_json(compaction), status=202 if accepted else 200)
 
 
-def _policy(session: AgentSession, given: dict[str, Any] | None) -> Policy:
-    return policy_of(session.policy if given is None else given)
-
-
-def _preview(session: AgentSession, policy: Policy) -> dict[str, Any]:
+def _preview(session: AgentSession, policy: Policy | None) -> dict[str, Any]:
     common = {
         "number": None,
         "trigger": "user",

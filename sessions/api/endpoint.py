@@ -23,7 +23,7 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.actors import Actor
-from accounts.models import Scope
+from accounts.models import Project, Scope
 from compaction.deadline import OutOfTime
 from sessions.api import ratelimit
 from sessions.api.auth import Principal, authenticate
@@ -63,6 +63,10 @@ class ApiCall:
     @property
     def actor(self) -> Actor:
         return Actor(api_key_id=self.principal.key_id)
+
+    @cached_property
+    def project(self) -> Project:
+        return Project.objects.get(pk=self.principal.project_id)
 
     @property
     def query(self) -> QueryDict:

@@ -114,48 +114,6 @@ def store_unavailable(name: str = "database") -> HttpResponse:
     return error.response()
 
 
-#: Description of each error code. A test keeps docs/reference/api.md and the code in sync with it.
-CODES: Mapping[str, str] = {
-    "bad_json": "The body is not valid UTF-8 JSON, for example because of `NaN` or a lone surrogate.",
-    "body_too_large": "The body exceeds the size limit given in the message.",
-    "too_many_messages": "The request has more messages than the limit.",
-    "too_deep": "The JSON is nested deeper than the limit.",
-    "text_too_long": "A message or text is longer than the limit.",
-    "unsupported_media_type": "The body is compressed or not `application/json`.",
-    "invalid_field": "A field has an invalid type or value; `param` names it.",
-    "missing_field": "A required field is missing; `param` names it.",
-    "unknown_field": "The endpoint has no such field or parameter; `param` names it.",
-    "secret_in_field": "An identifying field contains a secret, which cannot be redacted there.",
-    "invalid_cursor": "The cursor was not returned by this endpoint.",
-    "invalid_message": "A message fits no supported format; `param` names its index.",
-    "idempotency_mismatch": "The idempotency key was already used with a different body.",
-    "stale_turn": "`expected_turn` is not the next turn: another writer pushed first.",
-    "session_exists": "A session with this id already exists and `if_exists` is `error`.",
-    "not_authenticated": "The API key is missing, unknown, expired or revoked.",
-    "missing_scope": "The API key lacks the scope that the endpoint requires.",
-    "not_found": "The object does not exist in this project.",
-    "method_not_allowed": "The URL does not support this method; see the `Allow` header.",
-    "precondition_failed": "`If-Match` does not match the current revision.",
-    "precondition_required": "The `If-Match` header is required.",
-    "compaction_open": "A compaction of this session is already in progress.",
-    "not_replaceable": "The provider's summary cannot replace the messages before `before`.",
-    "not_revertible": "The compaction is not applied: it had no effect or is already reverted.",
-    "not_editable": "The recap is not in the current prompt: it does not exist or a later one replaced it.",
-    "unknown_format": "The file is not in a supported format.",
-    "import_conflict": "The stored session differs from the one in the file.",
-    "import_ended": "The import has already ended.",
-    "written_by_a_person": "Only a person can remove or reword a memory item that a person wrote.",
-    "memory_too_large": "The change would make the working memory exceed its limit.",
-    "unknown_tool": "No tool with this name exists.",
-    "rate_limited": "The API key exceeded its rate limit; retry after `Retry-After` seconds.",
-    "request_timeout": "The body was not received in time.",
-    "internal_error": "The server failed; the error is logged under the request ID in the message.",
-    "deadline_exceeded": "The request took longer than the server's limit and was stopped.",
-    "unavailable": "The database or object storage is unavailable, or the server is busy; retry after "
-    "`Retry-After` seconds.",
-}
-
-
 def unknown_field(
     name: str, known: Collection[str], *, within: str = "", kind: str = "field"
 ) -> InvalidRequest:

@@ -28,7 +28,8 @@ from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid, session_find
 from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.session_tree import names_with_ancestors
-from sessions.selectors.token_budgets import budget_tokens, calibration_json, calibration_of, prompt_size_json
+from sessions.selectors.token_budgets import calibration_json, prompt_size_json
+from sessions.services.compactions.planning import session_budget, session_calibration
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import (
     NewSession,
@@ -40,7 +41,7 @@ from sessions.services.sessions.lifecycle import (
 
 def session_json(session: AgentSession | Any) -> dict[str, Any]:
     """Return the JSON of a session, or of a row of `sessions_page`."""
-    calibration = calibration_of(session.calibration, model=session.model)
+    calibration = session_calibration(session)
     return {
         "id": session.id,
         "external_id": session.external_id,
@@ -61,9 +62,7 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
         "prompt": prompt_size_json(
             shown=TokenBreakdown(tokens=session.shown_components or session.context_components),
             context=TokenBreakdown(tokens=session.context_components),
-            budget=budget_tokens(
-                own=session.budget_tokens, context_window=session.context_window, model=session.model
-            ),
+            budget=session_budget(session),
             calibration=calibration,
         ),
         "calibration": calibration_json(calibration),

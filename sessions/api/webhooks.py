@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.http import HttpResponse
 
-from accounts.models import ApiKey, Scope
+from accounts.models import Scope
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, about
 from sessions.api.lookup import row_or_404
@@ -38,11 +38,10 @@ class Webhooks(Endpoint):
         not shown again. Each delivery has the header `Contextapp-Signature: t=…,v1=…`, where `v1` is the
         HMAC-SHA256 of `t`, a dot and the body."""
         data = call.validated(serializers.WebhookCreate)
-        key = _key(call)
         events = sorted(data.get("events") or WebhookEvent.values)
         try:
             webhook = webhook_create(
-                project=key.project,
+                project=call.project,
                 url=data["url"],
                 events=events,
                 format=data.get("format", WebhookFormat.JSON),
@@ -87,10 +86,6 @@ class WebhookView(Endpoint):
         """Deletes the webhook and its pending deliveries."""
         webhook_delete(webhook=_webhook_or_404(call, webhook_id), actor=call.actor)
         return HttpResponse(status=204)
-
-
-def _key(call: ApiCall) -> ApiKey:
-    return ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
 
 
 def _webhook_or_404(call: ApiCall, name: str) -> Webhook:

@@ -9,13 +9,13 @@ from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 
-from accounts.models import Project
 from importers.registry import IMPORTERS
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import ApiError, Conflict, InvalidField, InvalidRequest, about
+from sessions.api.errors import ApiError, Conflict, InvalidRequest, about
 from sessions.api.imports.upload import opened_upload
 from sessions.api.lookup import row_or_404
 from sessions.api.paging import id_cursor, limit_param, number_cursor, page_json, paging
+from sessions.api.parameters import choice_param
 from sessions.api.schema import operation
 from sessions.api.serializers import imports as serializers
 from sessions.models import ImportJob, ImportJobSession
@@ -71,10 +71,10 @@ class Imports(Endpoint):
         with opened_upload(call) as upload:
             is_small = upload.size <= SMALL_BYTES
             job = jobs.import_job_create(
-                project=Project.objects.get(pk=call.principal.project_id),
+                project=call.project,
                 name=upload.name,
                 file=upload.file,
-                format=_format(call),
+                format=choice_param(call, "format", IMPORTERS) or "",
                 is_dispatched=not is_small,
             )
         if is_small:
@@ -133,13 +133,6 @@ def _raise_if_failed(job: ImportJob) -> None:
     if job.error_code == "import_conflict":
         raise Conflict(job.error_code, job.error)
     raise ApiError("internal_error", f"The import failed: {job.error}")
-
-
-def _format(call: ApiCall) -> str:
-    name = call.query.get("format")
-    if name is not None and name not in IMPORTERS:
-        raise InvalidField("format", f"`format` must be one of: {', '.join(IMPORTERS)}.")
-    return name or ""
 
 
 def _job_or_404(call: ApiCall, name: str) -> ImportJob:

@@ -9,10 +9,10 @@ from drf_spectacular.utils import OpenApiParameter
 from compaction.errors import WorkingMemoryError
 from compaction.memory.origins import Author
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidField, InvalidRequest, about, sentence
+from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence
 from sessions.api.lookup import raise_session_not_found, session_or_404
-from sessions.api.memory.shapes import etag_of, memory_json
-from sessions.api.parameters import int_param, int_parameter
+from sessions.api.memory.shapes import etag_of, memory_error, memory_json
+from sessions.api.parameters import choice_param, int_param, int_parameter
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
 from sessions.models import AgentSession, MemoryRevision
@@ -96,14 +96,8 @@ class Memory(Endpoint):
             revision = memory_patch(session=session, changes=call.body, writer=writer, expected=expected)
         except StaleMemory as error:
             raise Conflict("precondition_failed", sentence(error), status=412, param="If-Match") from None
-        except MemoryTooLarge as error:
-            raise InvalidRequest("memory_too_large", sentence(error), status=422, param=error.field) from None
-        except ProtectedItem as error:
-            raise Conflict("written_by_a_person", sentence(error), param=error.field) from None
-        except WorkingMemoryError as error:
-            known = memory_schema(project_id=session.project_id).names
-            code = "invalid_field" if error.field in known else "unknown_field"
-            raise InvalidRequest(code, about(error.field, error), param=error.field) from None
+        except (MemoryTooLarge, ProtectedItem, WorkingMemoryError) as error:
+            raise memory_error(error, known=memory_schema(project_id=session.project_id).names) from None
         except AgentSession.DoesNotExist:
             raise_session_not_found(session_id)
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
@@ -134,7 +128,7 @@ def _expected(call: ApiCall) -> int | None:
 
 def _writer(call: ApiCall) -> Writer:
     return Writer(
-        author=Author(_author(call)),
+        author=Author(choice_param(call, "author", MemoryRevision.Author.values) or Author.HARNESS),
         reason=_reason(call),
         turn=_optional_int(call, "turn"),
         position=_optional_int(call, "message"),
@@ -143,14 +137,6 @@ def _writer(call: ApiCall) -> Writer:
 
 def _optional_int(call: ApiCall, name: str) -> int | None:
     return int_param(call, name, default=0) if name in call.query else None
-
-
-def _author(call: ApiCall) -> str:
-    author = call.query.get("author", MemoryRevision.Author.HARNESS)
-    if author not in MemoryRevision.Author.values:
-        choices = ", ".join(MemoryRevision.Author.values)
-        raise InvalidField("author", f"`author` must be one of: {choices}.")
-    return author
 
 
 def _reason(call: ApiCall) -> str:

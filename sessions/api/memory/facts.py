@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
@@ -11,10 +11,11 @@ from accounts.models import Scope
 from compaction.errors import WorkingMemoryError
 from compaction.memory.origins import Author
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import Conflict, InvalidField, InvalidRequest, NotFound, about, sentence
+from sessions.api.errors import InvalidField, NotFound
 from sessions.api.lookup import row_or_404, session_or_404
-from sessions.api.memory.shapes import etag_of, memory_json
+from sessions.api.memory.shapes import etag_of, memory_error, memory_json
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
+from sessions.api.parameters import choice_param
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
 from sessions.models import SharedFact
@@ -39,10 +40,7 @@ class Facts(Endpoint):
     )
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns the facts that sessions of the project proposed to share, newest first."""
-        state, agent = call.query.get("state"), call.query.get("agent")
-        if state is not None and state not in SharedFact.State.values:
-            states = ", ".join(SharedFact.State.values)
-            raise InvalidField("state", f"`state` must be one of: {states}.")
+        state, agent = choice_param(call, "state", SharedFact.State.values), call.query.get("agent")
         if agent is not None and "\0" in agent:
             raise InvalidField("agent", "`agent` must not contain NUL characters.")
         limit, after, project_id = limit_param(call), id_cursor(call), call.principal.project_id
@@ -66,7 +64,7 @@ class FactView(Endpoint):
         except FactDeleted:
             raise NotFound("The fact was deleted during the request.", param="fact_id") from None
         except WorkingMemoryError as error:
-            _raise_invalid(error)
+            raise memory_error(error) from None
         return json_response(fact_json(fact))
 
     scopes = {"PATCH": Scope.ADMIN}
@@ -88,7 +86,7 @@ class Proposals(Endpoint):
         try:
             facts = facts_propose(session=session, items=items)
         except WorkingMemoryError as error:
-            _raise_invalid(error)
+            raise memory_error(error) from None
         return json_response({"data": [fact_json(fact) for fact in facts]})
 
 
@@ -116,12 +114,8 @@ class Offers(Endpoint):
             raise InvalidField("facts", "`facts` contains a fact that is not offered to this session.")
         try:
             revision = facts_import(session=session, facts=facts, author=Author.HARNESS)
-        except MemoryTooLarge as error:
-            raise InvalidRequest("memory_too_large", sentence(error), status=422, param=error.field) from None
-        except ProtectedItem as error:
-            raise Conflict("written_by_a_person", sentence(error), param=error.field) from None
-        except WorkingMemoryError as error:
-            _raise_invalid(error)
+        except (MemoryTooLarge, ProtectedItem, WorkingMemoryError) as error:
+            raise memory_error(error) from None
         return json_response(memory_json(revision), headers={"ETag": etag_of(revision)})
 
 
@@ -142,7 +136,3 @@ def fact_json(fact: Any) -> dict[str, Any]:
         "expires_at": fact.expires_at,
         "doubts": [{"session": str(sighting.session_id), "why": sighting.doubt} for sighting in fact.doubts],
     }
-
-
-def _raise_invalid(error: WorkingMemoryError) -> NoReturn:
-    raise InvalidField(error.field, about(error.field, error)) from None

@@ -26,7 +26,7 @@ class MemorySettings(Endpoint):
     @operation("memory_settings_get", "Retrieve memory settings", serializers.MemorySettings)
     def get(self, call: ApiCall) -> HttpResponse:
         """Returns how the project updates working memory automatically, and its custom memory fields."""
-        return _settings_response(Project.objects.get(pk=call.principal.project_id))
+        return _settings_response(call.project)
 
     @operation(
         "memory_settings_change",
@@ -38,7 +38,6 @@ class MemorySettings(Endpoint):
         """Changes only the given settings."""
         data = call.validated(serializers.MemorySettings)
         reject_secret(data.get("model", ""), "model", call.principal.redaction)
-        project = Project.objects.get(pk=call.principal.project_id)
         changes = {f"memory_{name}": value for name, value in data.items()}
         reject_secret(data.get("fields", []), "fields", call.principal.redaction)
         if "fields" in data:
@@ -47,8 +46,8 @@ class MemorySettings(Endpoint):
                 schema_of(changes["memory_fields"])
             except WorkingMemoryError as error:
                 raise InvalidField(error.field, about(error.field, error)) from None
-        project_update(project=project, changes=changes, actor=call.actor)
-        return _settings_response(project)
+        project_update(project=call.project, changes=changes, actor=call.actor)
+        return _settings_response(call.project)
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.ADMIN}
 

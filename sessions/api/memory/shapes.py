@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from compaction.errors import WorkingMemoryError
 from compaction.memory.diffs import Change, churn, motions
 from compaction.memory.origins import Notes
 from compaction.memory.values import WorkingMemory
-from sessions.api.errors import NotFound
+from sessions.api.errors import ApiError, Conflict, InvalidRequest, NotFound, about, sentence
 from sessions.models import MemoryRevision
 from sessions.selectors.memory import Step, memory_notes
-from sessions.services.memory.revisions import memory_warning
+from sessions.services.memory.revisions import MemoryTooLarge, ProtectedItem, memory_warning
 
 
 def memory_json(row: MemoryRevision | None) -> dict[str, Any]:
@@ -88,3 +89,17 @@ def etag_of(row: MemoryRevision | None) -> str:
 
 def revision_not_found(number: int, param: str) -> NotFound:
     return NotFound(f"No revision {number} of this working memory.", param=param)
+
+
+def memory_error(
+    error: MemoryTooLarge | ProtectedItem | WorkingMemoryError, *, known: Collection[str] | None = None
+) -> ApiError:
+    """Return the API error for a change of memory. A field that is not among those `known` is unknown."""
+    match error:
+        case MemoryTooLarge():
+            return InvalidRequest("memory_too_large", sentence(error), status=422, param=error.field)
+        case ProtectedItem():
+            return Conflict("written_by_a_person", sentence(error), param=error.field)
+        case WorkingMemoryError():
+            code = "invalid_field" if known is None or error.field in known else "unknown_field"
+            return InvalidRequest(code, about(error.field, error), param=error.field)
