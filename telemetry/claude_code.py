@@ -61,22 +61,17 @@ def _call(record: LogRecord, session: str, at: datetime) -> ModelCall:
         cache_write_tokens=number(values, "cache_creation_tokens") or 0,
         output_tokens=number(values, "output_tokens") or 0,
     )
-    request_id = text(values, "request_id")
     return ModelCall(
         origin=_origin(record, session, line_of(values)),
-        id=request_id or text(values, "client_request_id") or _derived_id(values, session, at),
+        id=text(values, "request_id", "client_request_id")
+        or f"{text(values, 'event.sequence')}:{at.isoformat()}:{session}",
         at=at,
         model=text(values, "model"),
         usage=usage,
-        request_id=request_id,
         cost_microusd=_cost(values),
         first_token_ms=milliseconds(values, "ttft_ms"),
         duration_ms=milliseconds(values, "duration_ms"),
     )
-
-
-def _derived_id(values: Mapping[str, Any], session: str, at: datetime) -> str:
-    return f"{text(values, 'event.sequence')}:{at.isoformat()}:{session}"
 
 
 def line_of(values: Mapping[str, Any]) -> str:

@@ -28,16 +28,11 @@ from telemetry.records import LogRecord, Span
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
-#: The signals, with the response to each and the name of its count of rejected records.
-_RESPONSES: dict[str, tuple[Any, str]] = {
-    "logs": (ExportLogsServiceResponse, "rejected_log_records"),
-    "traces": (ExportTraceServiceResponse, "rejected_spans"),
-    "metrics": (ExportMetricsServiceResponse, "rejected_data_points"),
-}
-_JSON_NAMES = {
-    "logs": "rejectedLogRecords",
-    "traces": "rejectedSpans",
-    "metrics": "rejectedDataPoints",
+#: The response to each signal, and the name of its count of rejected records in protobuf and in JSON.
+_RESPONSES: dict[str, tuple[Any, str, str]] = {
+    "logs": (ExportLogsServiceResponse, "rejected_log_records", "rejectedLogRecords"),
+    "traces": (ExportTraceServiceResponse, "rejected_spans", "rejectedSpans"),
+    "metrics": (ExportMetricsServiceResponse, "rejected_data_points", "rejectedDataPoints"),
 }
 
 
@@ -100,11 +95,11 @@ def _json(body: bytes, field: str) -> list[Any]:
 
 def response(signal: str, encoding: str, *, rejected: int = 0, message: str = "") -> bytes:
     """Return the body of a response: empty, or with the number of rejected records and the reason."""
-    kind, field = _RESPONSES[signal]
+    kind, field, json_field = _RESPONSES[signal]
     if encoding == JSON:
         if not rejected and not message:
             return b"{}"
-        partial = {_JSON_NAMES[signal]: str(rejected), "errorMessage": message}
+        partial = {json_field: str(rejected), "errorMessage": message}
         return orjson.dumps({"partialSuccess": partial})
     built = kind()
     if rejected or message:

@@ -15,7 +15,7 @@ _MAX_DEPTH = 32
 
 def log_records(resources: Sequence[Any]) -> Iterator[LogRecord]:
     """Yield the log records in `resourceLogs`. Malformed ones are skipped."""
-    for resource, _, record in _entries(resources, "scopeLogs", "logRecords"):
+    for resource, record in _entries(resources, "scopeLogs", "logRecords"):
         attributes = attributes_of(record.get("attributes"))
         yield LogRecord(
             name=str(attributes.get("event.name") or record.get("eventName") or _text(record.get("body"))),
@@ -27,12 +27,11 @@ def log_records(resources: Sequence[Any]) -> Iterator[LogRecord]:
 
 def spans(resources: Sequence[Any]) -> Iterator[Span]:
     """Yield the spans in `resourceSpans`. Malformed ones are skipped."""
-    for resource, _, span in _entries(resources, "scopeSpans", "spans"):
+    for resource, span in _entries(resources, "scopeSpans", "spans"):
         yield Span(
             name=str(span.get("name") or ""),
             trace_id=_id(span.get("traceId")),
             span_id=_id(span.get("spanId")),
-            parent_id=_id(span.get("parentSpanId")),
             started_at=time_of(_integer(span.get("startTimeUnixNano"))),
             ended_at=time_of(_integer(span.get("endTimeUnixNano"))),
             attributes=attributes_of(span.get("attributes")),
@@ -49,12 +48,13 @@ def spans(resources: Sequence[Any]) -> Iterator[Span]:
 
 def _entries(
     resources: Sequence[Any], scopes: str, entries: str
-) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]:
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield the attributes of the resource, and the record or span, of each of the entries."""
     for group in _objects(resources):
         resource = attributes_of(_object(group.get("resource")).get("attributes"))
         for scope in _objects(group.get(scopes)):
             for entry in _objects(scope.get(entries)):
-                yield resource, scope, entry
+                yield resource, entry
 
 
 def attributes_of(value: Any) -> dict[str, Any]:

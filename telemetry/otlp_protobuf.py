@@ -36,7 +36,6 @@ def spans(request: Any) -> Iterator[Span]:
                     name=span.name,
                     trace_id=span.trace_id.hex()[:MAX_ID],
                     span_id=span.span_id.hex()[:MAX_ID],
-                    parent_id=span.parent_span_id.hex()[:MAX_ID],
                     started_at=time_of(span.start_time_unix_nano),
                     ended_at=time_of(span.end_time_unix_nano),
                     attributes=attributes_of(span.attributes),

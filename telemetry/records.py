@@ -38,12 +38,11 @@ class SpanEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A finished span. IDs are in hexadecimal; `parent_id` is empty for the root of a trace."""
+    """A finished span. IDs are in hexadecimal."""
 
     name: str
     trace_id: str
     span_id: str
-    parent_id: str
     started_at: datetime | None
     ended_at: datetime | None
     attributes: Attributes

@@ -41,10 +41,10 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """A model call. `id` identifies it in repeated exports.
+    """A model call. `id` identifies it in repeated exports; it is the provider's id of the request if known.
 
-    `request_id` and `response_id` are those of the provider, by which other sources report the same call.
-    `cost_microusd` is set only if the emitter reports a cost. Times are in milliseconds.
+    `response_id` is that of the provider, by which other sources report the same call. `cost_microusd` is set
+    only if the emitter reports a cost. Times are in milliseconds.
     """
 
     origin: Origin
@@ -52,7 +52,6 @@ class ModelCall:
     at: datetime
     model: str
     usage: Usage
-    request_id: str = ""
     response_id: str = ""
     cost_microusd: int | None = None
     first_token_ms: int | None = None
