@@ -6,7 +6,6 @@ from django.db import transaction
 from django.db.models import Max
 
 from accounts.actors import SYSTEM, Actor
-from accounts.services.audit import audit_record
 from compaction.recap.parse import recap_parse
 from compaction.triggers import edit
 from redaction import redact
@@ -17,6 +16,7 @@ from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, require_none_in_progress
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan, recap_shown
+from sessions.services.sessions.audit import session_audit
 
 TRIGGER = edit.TRIGGER.name
 
@@ -61,13 +61,7 @@ def recap_edit(*, session: AgentSession, number: int, text: str, actor: Actor = 
     )
     version = Recap.objects.filter(compaction=edited).aggregate(newest=Max("version"))["newest"]
     Recap.objects.filter(compaction=compaction).update(version=version + 1)
-    audit_record(
-        action="recap.edited",
-        project=locked.project,
-        actor=actor,
-        target=locked.external_id,
-        detail={"compaction": compaction.number, "replaces": number},
-    )
+    session_audit(locked, "recap.edited", actor, compaction=compaction.number, replaces=number)
     return compaction
 
 

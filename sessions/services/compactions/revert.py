@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
-from accounts.services.audit import audit_record
 from compaction.pipeline import Plan, plan_of_edits
 from compaction.triggers import thinking
 from sessions.models import AgentSession, Compaction, WebhookEvent
@@ -25,6 +24,7 @@ from sessions.services.compactions.planning import (
 from sessions.services.compactions.snapshots import edits_applied, snapshot_rebuild
 from sessions.services.compactions.thinking import edits_after_revert, thinking_clear_reverted
 from sessions.services.served_prompts import next_prompt_turn
+from sessions.services.sessions.audit import session_audit
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.webhooks.deliveries import compaction_event_emit
 
@@ -86,13 +86,7 @@ def compaction_revert(*, session: AgentSession, number: int, actor: Actor = SYST
     compaction.refresh_from_db(fields=["reverted_turn"])
     snapshot_rebuild(session=locked)
     thinking_clear_reverted(locked, compaction)
-    audit_record(
-        action="compaction.reverted",
-        project=locked.project,
-        actor=actor,
-        target=locked.external_id,
-        detail={"compaction": number},
-    )
+    session_audit(locked, "compaction.reverted", actor, compaction=number)
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
     derived_refresh_on_commit(session=locked)
     return compaction
@@ -116,13 +110,7 @@ def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYS
     compaction = compaction_open(session=locked, trigger="user", reason=reason)
     loaded = view_load(locked)
     compaction_apply(compaction=compaction, loaded=loaded, plan=_plan_again(reverted, loaded))
-    audit_record(
-        action="compaction.reapplied",
-        project=locked.project,
-        actor=actor,
-        target=locked.external_id,
-        detail={"compaction": number},
-    )
+    session_audit(locked, "compaction.reapplied", actor, compaction=number)
     derived_refresh_on_commit(session=locked)
     return compaction
 

@@ -6,10 +6,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.actors import Actor
-from accounts.services.audit import audit_record
 from redaction import redact
 from sessions.models import AgentSession, Comment
 from sessions.selectors.redaction import redaction_for
+from sessions.services.sessions.audit import session_audit
 
 #: Maximum characters of a comment, and number of comments on a session.
 MAX_COMMENT, MOST_COMMENTS = 10_000, 2_000
@@ -41,14 +41,8 @@ def comment_delete(*, comment: Comment, actor: Actor) -> None:
     comment.delete()
     if actor.user is not None and actor.user.pk == comment.author_id:
         return
-    session = comment.session
-    audit_record(
-        action="comment.deleted",
-        project=session.project,
-        actor=actor,
-        target=session.external_id,
-        detail={"author": comment.author_name, "turn": comment.turn},
-    )
+    author = comment.author_name
+    session_audit(comment.session, "comment.deleted", actor, author=author, turn=comment.turn)
 
 
 def _clean(session: AgentSession, text: str) -> str:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
-from accounts.services.audit import audit_record
 from redaction import Redaction, redact
 from sessions.models import AgentSession, Star
 from sessions.selectors.redaction import redaction_of
+from sessions.services.sessions.audit import session_audit
 
 #: Characters of the notes on a session.
 MAX_NOTES = 10_000
@@ -53,14 +53,8 @@ def session_label(
         setattr(locked, name, value)
     locked.keeps_labels = True
     locked.save(update_fields=["title", "tags", "notes", "keeps_labels"])
-    audit_record(
-        action="session.labeled",
-        project=locked.project,
-        actor=actor,
-        target=locked.external_id,
-        # Not the new values: the audit log outlives the session, and its content is deleted with it.
-        detail={"changed": list(new)},
-    )
+    # Not the new values: the audit log outlives the session, and its content is deleted with it.
+    session_audit(locked, "session.labeled", actor, changed=list(new))
     return locked
 
 

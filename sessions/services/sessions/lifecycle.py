@@ -13,7 +13,6 @@ from django.db.models import Exists, OuterRef, Q
 import pricing
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services.audit import audit_record
 from compaction import dialects
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, FactObservation, Preamble, SharedFact
@@ -23,6 +22,7 @@ from sessions.selectors.token_budgets import budget_tokens, calibration_initial
 from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.ingestion import NewPreamble
 from sessions.services.memory.fact_identity import facts_lock
+from sessions.services.sessions.audit import session_audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +145,8 @@ def session_policy_change(
     if locked.policy != before:
         locked.plan_turn = None
         locked.save(update_fields=["policy", "plan_turn"])
-        audit_record(
-            action="session.policy_changed",
-            project=locked.project,
-            actor=actor,
-            target=locked.external_id,
-            detail={"id": str(locked.pk), "default_policy": {"from": before, "to": locked.policy}},
-        )
+        changed = {"from": before, "to": locked.policy}
+        session_audit(locked, "session.policy_changed", actor, id=str(locked.pk), default_policy=changed)
     return locked
 
 
@@ -165,13 +160,8 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
     if locked is None:
         return
     blobs_remove(locked.project_id, messages_delete(locked.pk))
-    audit_record(
-        action="session.deleted",
-        project=locked.project,
-        actor=actor,
-        target=locked.external_id,
-        detail={"id": str(locked.pk), "turns": locked.turn_count, "messages": locked.message_count},
-    )
+    counts = {"turns": locked.turn_count, "messages": locked.message_count}
+    session_audit(locked, "session.deleted", actor, id=str(locked.pk), **counts)
     _delete_facts(locked)
     locked.delete()
 

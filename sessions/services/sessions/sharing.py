@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
-from accounts.services.audit import audit_record
 from sessions.models import AgentSession, SharedLink
 from sessions.selectors.sharing import token_hash
+from sessions.services.sessions.audit import session_audit
 
 #: Maximum number of links to a session.
 MOST_LINKS = 20
@@ -51,16 +51,13 @@ def link_create(
         expires_at=now + timedelta(days=days),
         shows_comments=comments,
     )
-    detail = {"session": str(session.pk), "expires_at": link.expires_at.isoformat()}
-    audit_record(
-        action="session.shared", project=project, actor=actor, target=session.external_id, detail=detail
-    )
+    expires = link.expires_at.isoformat()
+    session_audit(session, "session.shared", actor, session=str(session.pk), expires_at=expires)
     return link, token
 
 
 @transaction.atomic
 def link_revoke(*, link: SharedLink, actor: Actor = SYSTEM) -> None:
     """Delete a link. It stops working at once."""
-    session = link.session
-    audit_record(action="session.unshared", project=session.project, actor=actor, target=session.external_id)
+    session_audit(link.session, "session.unshared", actor)
     link.delete()
