@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.middleware.csrf import REASON_BAD_ORIGIN
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from psycopg.errors import ReadOnlySqlTransaction
 
 from compaction.deadline import OutOfTime
 
@@ -41,7 +42,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
     Django calls this while it handles the exception.
     """
-    if isinstance(sys.exc_info()[1], _UNAVAILABLE):
+    error = sys.exc_info()[1]
+    is_read_only = error is not None and isinstance(error.__cause__, ReadOnlySqlTransaction)
+    if is_read_only or isinstance(error, _UNAVAILABLE):
         response = render(request, "503.html", status=503)
         response.headers["Retry-After"] = str(_RETRY_SECONDS)
         return response

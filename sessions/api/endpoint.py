@@ -17,7 +17,7 @@ from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.request import UnreadablePostError
-from psycopg.errors import QueryCanceled
+from psycopg.errors import QueryCanceled, ReadOnlySqlTransaction
 from rest_framework.parsers import JSONParser
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
@@ -123,7 +123,9 @@ class Endpoint(APIView):
             if isinstance(error.__cause__, QueryCanceled):
                 return _too_late()
             return store_unavailable()
-        except Exception:
+        except Exception as error:
+            if isinstance(error.__cause__, ReadOnlySqlTransaction):  # a standby, or the disk is full
+                return store_unavailable()
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]
             log.exception("request %s failed: %s %s", request_id, request.method, request.path)

@@ -67,6 +67,13 @@ class TestHealth:
                 finally:
                     silent.close()
 
+    def test_changes_of_a_read_only_database_can_be_repeated_later(self, api_key: str) -> None:
+        api = Api(api_key)
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL transaction_read_only = on")
+        response = api.post("sessions/", {"id": "s1"})
+        assert (response.status_code, response.json()["error"]["code"]) == (503, "unavailable")
+
     @pytest.mark.django_db(transaction=True)
     def test_not_ready_while_a_migration_is_missing(self, client: Client) -> None:
         with connection.cursor() as cursor:

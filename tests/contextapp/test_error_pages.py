@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import HttpRequest
 from django.test import Client
 from django.urls import path
+from psycopg.errors import ReadOnlySqlTransaction
 
 from compaction.deadline import OutOfTime
 from contextapp import urls
@@ -17,6 +18,8 @@ ERRORS = {"connection": OperationalError, "cursor": InterfaceError, "deadline": 
 
 
 def failing(request: HttpRequest, error: str) -> Any:
+    if error == "read-only":
+        raise InternalError from ReadOnlySqlTransaction()
     raise ERRORS[error]
 
 
@@ -38,7 +41,7 @@ def test_the_page_of_an_error_has_the_chosen_theme(client: Client, theme: str) -
         assert f'data-theme="{theme}"' in client.get(f"/failing/{error}/").text
 
 
-@pytest.mark.parametrize("error", ["connection", "cursor", "deadline"])
+@pytest.mark.parametrize("error", ["connection", "cursor", "deadline", "read-only"])
 def test_a_database_that_does_not_respond_is_temporary(client: Client, error: str) -> None:
     response = client.get(f"/failing/{error}/")
     assert response.status_code == 503
