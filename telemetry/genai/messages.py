@@ -148,7 +148,11 @@ def _text(message: Parts) -> str:
 
 def _result(part: JSON) -> str:
     value = next((part[name] for name in _RESULTS if part.get(name) is not None), "")
-    return value if isinstance(value, str) else _json_text(value)
+    blocks = value if isinstance(value, list) else []
+    texts = [block["text"] for block in blocks if isinstance(block, dict) and "text" in block]
+    if texts and len(texts) == len(blocks):
+        return "\n".join(map(_json_text, texts))
+    return _json_text(value)
 
 
 def _json_text(value: Any) -> str:

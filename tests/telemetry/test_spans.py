@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -183,6 +184,14 @@ def send(key: str, *spans: JSON) -> None:
     assert (response.status_code, response.content) == (200, b"{}")
 
 
+def parts(kind: str, **fields: Any) -> str:
+    return json.dumps([{"type": kind, **fields}])
+
+
+def said(role: str, kind: str, **fields: Any) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": kind, **fields}]}])
+
+
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5"}
 USED = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5}
 
@@ -275,6 +284,29 @@ class TestConventions:
         )
         session = AgentSession.objects.get()
         assert (session.turn_count, session.message_count) == (1, 1)
+
+    @pytest.mark.parametrize("provider", ["anthropic", "openai"])
+    def test_a_call_that_sends_only_the_results_of_its_tools(self, api_key: str, provider: str) -> None:
+        """The provider stores the messages before them: a message thread, or `previous_response_id`."""
+        named = CHAT | USED | {"gen_ai.provider.name": provider, "gen_ai.conversation.id": "talk-1"}
+        named["gen_ai.system_instructions"] = parts("text", content="Be brief.")
+        call = {"id": "c1", "name": "ls", "arguments": {}}
+        output = [{"type": "text", "text": "a.py"}, {"type": "text", "text": "b.py"}]
+        first = {
+            "gen_ai.input.messages": said("user", "text", content="List the files."),
+            "gen_ai.output.messages": said("assistant", "tool_call", **call),
+        }
+        second = {
+            "gen_ai.input.messages": said("user", "tool_call_response", id="c1", response=output),
+            "gen_ai.output.messages": said("assistant", "text", content="Two files."),
+        }
+        send(api_key, span(1, **named, **first), span(2, **named, **second))
+        session = AgentSession.objects.get()
+        assert session.turn_count == 2
+        *_, asked, result, answer = stored(session)
+        assert (asked["role"], answer["role"]) == ("assistant", "assistant")
+        text = result["content"] if provider == "openai" else result["content"][0]["content"]
+        assert text == "a.py\nb.py"
 
     @pytest.mark.parametrize("with_content", [True, False])
     def test_a_turn_has_the_time_and_the_price_of_its_call(self, api_key: str, with_content: bool) -> None:

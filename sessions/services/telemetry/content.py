@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from importers.values import request_of, text_of
@@ -13,7 +15,7 @@ from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Push, Target
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.history import history_reconcile
-from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent
+from sessions.services.reconcile.values import Continued, InvalidHistory, Reconciled, Request, Sent
 from sessions.services.telemetry.values import Destination
 from sessions.store.bodies import json_bytes
 from sessions.store.rawjson import BadJson
@@ -28,12 +30,16 @@ class NotStorable(ValueError):
 def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination) -> Reconciled:
     """Store the new messages of a call as a turn. Raises `NotStorable`."""
     assert call.content is not None
+    content, continued = call.content, _continued(call.content)
+    if continued is not None:
+        content = replace(content, messages=_without_system(content))
     request = Request(
-        body=history_of(call.content),
+        body=history_of(content),
         redaction=destination.redaction,
         read=lambda _: _sent(call, destination),
         idempotency_key=f"otel-{call.id}"[:200],
         call=CallIdentity(at=call.at, usage=call.usage, request_id=call.id, response_id=call.response_id),
+        continued=continued,
     )
     target = Target(key_id=destination.key_id, project_id=destination.project_id, session_id=root.pk)
     try:
@@ -43,6 +49,27 @@ def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination
     if destination.has_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
     return reconciled
+
+
+def _continued(content: Conversation) -> Continued | None:
+    """Return that a call continues what the provider stores, or None if it contains the whole history.
+
+    Spans do not indicate it, but only such a call begins with the result of a tool.
+    """
+    own = _without_system(content)
+    has_answers = any(message.get("role") == "assistant" for message in own)
+    return Continued() if own and not has_answers and _is_result(own[0]) else None
+
+
+def _is_result(message: Mapping[str, Any]) -> bool:
+    blocks = message.get("content")
+    first = blocks[0] if isinstance(blocks, list) and blocks else None
+    is_block = isinstance(first, Mapping) and first.get("type") == "tool_result"
+    return message.get("role") == "tool" or is_block
+
+
+def _without_system(content: Conversation) -> list[Mapping[str, Any]]:
+    return [message for message in content.messages if message.get("role") not in ("system", "developer")]
 
 
 def request_in(call: ModelCall, destination: Destination) -> str:
