@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.urls import reverse
 from django.utils.html import strip_tags
@@ -42,9 +44,14 @@ def test_a_turn_shows_new_input_cost_and_prompt(member_client, project):
     assert "Cache read" in page.text
     assert [line.tokens for line in page.context["cost_lines"]] == [5, 1_000, 1_000, 9]
     assert sum(line.microusd for line in page.context["cost_lines"]) == page.context["turn"].cost_microusd
+    assert "Difference from list prices" not in page.text
     assert [row.first for row in page.context["window"].head] == [0, 1, 2]
     assert reverse("session_turn", args=[project.slug, made.pk, 0]) in page.text
     assert reverse("session_turn", args=[project.slug, made.pk, 2]) in page.text
+    listed = page.context["turn"].cost_microusd
+    made.turns.filter(index=1).update(cost_microusd=listed - 1_000)  # a custom price
+    page = one_line(get(member_client, "session_turn", made, 1))
+    assert re.search(r"Difference from list prices.*−\$0\.001</data>.*Billed", page)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
@@ -30,13 +31,20 @@ _PARTS = (
 
 
 def cost_lines(model: str, usage: Usage, at: datetime) -> list[CostLine]:
-    """Return the four items of a call. One-hour cache writes cost more than the listed five-minute rate."""
+    """Return the four items of a call at list prices, with cache writes at the five-minute rate."""
     table = [rate for rate in rates(model, at) if usage.prompt_tokens > rate.above or rate.above == 0]
     found = table[-1] if table else None
     return [
         _line(name, style, getattr(usage, field), getattr(found, style) if found else None)
         for name, style, field in _PARTS
     ]
+
+
+def cost_remainder(lines: Sequence[CostLine], microusd: int | None) -> int:
+    """Return what the cost of a call exceeds its items by, or 0 if only by rounding."""
+    listed = [line.microusd for line in lines if line.microusd is not None]
+    remainder = (microusd or 0) - sum(listed)
+    return remainder if listed and microusd is not None and abs(remainder) > len(listed) // 2 else 0
 
 
 def _line(name: str, style: str, tokens: int, rate: Decimal | None) -> CostLine:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from compaction.messages import Usage
 from sessions.models import AgentSession, Compaction, Turn
 from sessions.pages.access import Viewer, number_of, page_or_fragment, with_session
-from sessions.pages.session.call_cost import cost_lines
+from sessions.pages.session.call_cost import cost_lines, cost_remainder
 from sessions.pages.session.changes import changes_context
 from sessions.pages.session.new_input import new_input_of
 from sessions.pages.session.past_prompt import new_input_start, outline_or_404, past_prompt_context
@@ -63,6 +63,7 @@ def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSessio
 def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any]:
     usage = convert.usage_of(turn)
     page = turns_page(session=session, after=turn.index - 1, limit=1)
+    lines = cost_lines(turn.model or session.model, usage, turn.at) if usage else []
     return {
         "turn": turn,
         "shown": turn_view(session, page),
@@ -70,7 +71,8 @@ def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any
         "compactions": _compactions_before(session, turn),
         "usage": usage,
         "tool_runs": tool_runs_of_turn(session=session, turn=turn),
-        "cost_lines": cost_lines(turn.model or session.model, usage, turn.at) if usage else (),
+        "cost_lines": lines,
+        "cost_remainder": cost_remainder(lines, turn.cost_microusd),
         "cached": _cached_share(usage),
         "previous_turn": turn.index - 1 if turn.index else None,
         "next_turn": turn.index + 1 if turn.index + 1 < session.turn_count else None,
