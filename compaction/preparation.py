@@ -64,9 +64,11 @@ def leaves_room(record: Record, *, tokens: int, messages: int, policy: Policy, r
 
 
 def record_extended(
-    record: Record, *, tokens: int, policy: Policy, calibration: Calibration, room: int
+    record: Record, *, tokens: int, new: int, policy: Policy, calibration: Calibration, room: int
 ) -> Record:
     """Return the record of the whole prompt, with `tokens` of messages that follow the boundary.
+
+    `new` are those of the messages that no call has read yet.
 
     `policy`, `calibration` and `room` are those that apply when the trigger fires.
     """
@@ -82,7 +84,8 @@ def record_extended(
         tokens_after=record.tokens_after + tokens,
         tail_tokens=record.tail_tokens + tokens,
         tokens_rebilled=rebilled,
-        break_even_turns=break_even_turns(policy, rebilled, record.tokens_saved),
+        tokens_new=new,
+        break_even_turns=break_even_turns(policy, rebilled - new, record.tokens_saved),
         fits=True,
         reason="",
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import takewhile
 
 from compaction.components import shown_memory
 from compaction.edits import Edit, Op
-from compaction.messages import JSON
+from compaction.messages import JSON, Message, Role
 from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
 from compaction.strategies import STRATEGIES
@@ -42,9 +43,11 @@ class Record:
     `calibration` * estimate + `overhead`.
 
     `tokens_rebilled` are the remaining tokens after the first change, which must be written to the provider's
-    cache again. `break_even_turns` is the number of turns until the savings exceed this cost:
+    cache. `tokens_new` of them would be written in any case, because no call has read them yet: the last
+    answer and what follows it. `break_even_turns` is the number of calls until the savings exceed the
+    additional cost:
 
-        N = (w - r) / r * rebilled / saved
+        N = (w - r) / r * (rebilled - new) / saved
 
     with the policy's prices w for cache writes and r for cache reads, or None if nothing was saved.
 
@@ -74,6 +77,7 @@ class Record:
     tail_verbatim: bool
     exceptions: tuple[VerbatimException, ...]  #: changes to the head or tail, with their reasons
     tokens_rebilled: int
+    tokens_new: int
     break_even_turns: float | None
     policy: str
     policy_version: int
@@ -119,6 +123,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
     )
     saved = before.tokens - after.tokens
     rebilled = _rebilled(before, after) if edits else 0
+    new = min(rebilled, new_tokens(after.prompt_messages))
     head, tail = layout.head_end, len(before.entries) - layout.tail_start
     return Record(
         state=change.state,
@@ -143,7 +148,8 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         tail_verbatim=_is_same(before, after, range(-tail, 0)),
         exceptions=verbatim_exceptions(before, edits, layout),
         tokens_rebilled=rebilled,
-        break_even_turns=break_even_turns(policy, rebilled, saved),
+        tokens_new=new,
+        break_even_turns=break_even_turns(policy, rebilled - new, saved),
         policy=policy.name,
         policy_version=policy.version,
         fits=after.tokens <= request.budget_tokens,
@@ -163,11 +169,19 @@ def _needs_summarizer(request: PlanRequest, change: Change) -> bool:
 
 
 def break_even_turns(policy: Policy, rebilled: int, saved: int) -> float | None:
-    """Return the number of turns until the savings exceed the cost of re-caching, or None without savings."""
+    """Return the number of calls until the savings exceed the cost of re-caching, or None without savings."""
     if saved <= 0:
         return None
     price = (policy.cache_write_price - policy.cache_read_price) / policy.cache_read_price
     return round(max(0.0, price * rebilled / saved), 1)
+
+
+def new_tokens(messages: Sequence[Message]) -> int:
+    """Count the tokens of the last answer and of the messages after it, which no call has read yet."""
+    newest = list(reversed(messages))
+    following = list(takewhile(lambda message: message.role is not Role.ASSISTANT, newest))
+    answer = takewhile(lambda message: message.role is Role.ASSISTANT, newest[len(following) :])
+    return sum(message.tokens for message in (*following, *answer))
 
 
 def _is_same(before: View, after: View, indices: range) -> bool:

@@ -17,7 +17,7 @@ from compaction.preparation import boundary_request, is_near_hard, leaves_room, 
 from compaction.provider_engine import NAME, is_compacted_by_provider
 from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
-from compaction.record import Record
+from compaction.record import Record, new_tokens
 from compaction.references import references
 from compaction.replay.provider import provider_plan
 from compaction.replay.transcript import RecordedCall, Transcript
@@ -134,7 +134,12 @@ class Served:
         ):
             return False
         record = record_extended(
-            made.record, tokens=tokens, policy=self._policy, calibration=Calibration(), room=room
+            made.record,
+            tokens=tokens,
+            new=new_tokens([entry.message for entry in following]),
+            policy=self._policy,
+            calibration=Calibration(),
+            room=room,
         )
         view = View(
             entries=(*made.view.entries, *following),

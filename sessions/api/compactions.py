@@ -50,7 +50,7 @@ class Compact(Endpoint):
         session = session_or_404(call, session_id)
         reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
         given = data.get("policy")
-        policy = policy_of(given) if given is not None else None
+        policy = policy_of(given, model=session.model) if given is not None else None
         if data.get("preview"):
             return json_response(_preview(session, policy))
         try:

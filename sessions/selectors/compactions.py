@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
+import pricing
 from compaction.triggers import hard
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
 from sessions.selectors.recaps import RecapLines, recap_lines, recap_newest
@@ -83,18 +84,18 @@ class RecapVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
-    """Whether a compaction has broken even: saved more than re-writing the prompt cache cost.
+    """Whether a compaction has broken even: saved more than re-writing the prompt cache and its recap cost.
 
-    `turns_needed` is the number of turns until break-even. `turns_run` is the number of prompts with its
-    edits so far: until the next compaction, the revert or the newest turn.
+    `calls_needed` is the number of calls until break-even. `calls_run` is the number of calls with its edits
+    so far: until the next compaction, the revert or the newest turn.
     """
 
-    turns_needed: int
-    turns_run: int
+    calls_needed: int
+    calls_run: int
 
     @property
     def is_reached(self) -> bool:
-        return self.turns_run >= self.turns_needed
+        return self.calls_run >= self.calls_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,4 +176,16 @@ def _payback(session: AgentSession, row: Compaction) -> Payback | None:
         end = session.turn_count - 1
     if row.reverted_turn is not None:
         end = min(end, row.reverted_turn)
-    return Payback(turns_needed=math.ceil(needed), turns_run=max(end - row.turn_index, 0))
+    turns = session.turns.filter(index__gt=row.turn_index, index__lte=end)
+    if session.billed_tokens:  # else no call reports its usage
+        turns = turns.filter(prompt_reported__isnull=False)
+    return Payback(calls_needed=math.ceil(needed + _recap_calls(session, row)), calls_run=turns.count())
+
+
+def _recap_calls(session: AgentSession, row: Compaction) -> float:
+    """Return the number of calls that save what the recap cost, reading the removed tokens from the cache."""
+    saved = float(row.record["tokens_saved"]) * float(row.record.get("calibration", 1))
+    rates = next(iter(pricing.rates(session.model, row.finished_at)), None)
+    if not row.cost_microusd or rates is None or not rates.cache_read:
+        return 0.0
+    return row.cost_microusd / (saved * float(rates.cache_read) * 1_000_000)

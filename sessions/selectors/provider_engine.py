@@ -21,7 +21,7 @@ _PAUSE_TURNS, _RETRY_TURNS = 3, 10
 
 def session_provider_params(session: AgentSession) -> ProviderParams | None:
     """Return the parameters, or None if contextapp compacts the session."""
-    policy = policy_of(session.policy)
+    policy = policy_of(session.policy, model=session.model)
     if not is_compacted_by_provider(policy, session.format):
         return None
     budget = budget_tokens(

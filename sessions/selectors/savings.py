@@ -28,6 +28,12 @@ OWN = f"{APPLIED} AND (s.forked_at IS NULL OR c.snapshot_position > s.forked_at)
 #: Turns after a compaction among which is the next call: turns without an answer come first.
 _LOOK_AHEAD = 10
 
+#: The tokens that a compaction re-cached, without those that had to be cached in any case, in SQL.
+_RECACHED = """
+    ((c.facts->>'tokens_rebilled')::float8 - coalesce((c.facts->>'tokens_new')::float8, 0))
+    * coalesce((c.facts->>'calibration')::float8, 1)
+"""
+
 _COSTS = f"""
     SELECT s.id,
            coalesce(sum(c.cost_microusd), 0)::bigint
@@ -83,8 +89,7 @@ def recaching_costs(*, key: str, condition: str, parameters: Mapping[str, Any]) 
     `following`. One query.
     """
     sql = f"""
-        SELECT {key}, following.model, date_trunc('day', following.at, 'UTC'),
-               sum((c.facts->>'tokens_rebilled')::float8 * coalesce((c.facts->>'calibration')::float8, 1))
+        SELECT {key}, following.model, date_trunc('day', following.at, 'UTC'), sum({_RECACHED})
           FROM {Compaction._meta.db_table} c
           JOIN {AgentSession._meta.db_table} s ON s.id = c.session_id
           JOIN LATERAL (

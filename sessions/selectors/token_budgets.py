@@ -84,9 +84,12 @@ def prompt_size_json(
     }
 
 
-def policy_of(data: Mapping[str, Any]) -> Policy:
-    """Return the policy with the stored settings. Defaults to `balanced`."""
-    return _policy(bodies.json_bytes(data))
+def policy_of(data: Mapping[str, Any], *, model: str = "") -> Policy:
+    """Return the policy with the stored settings. Defaults to `balanced`.
+
+    Its cache prices default to those of the model, if it has known ones.
+    """
+    return _policy(bodies.json_bytes(data), model)
 
 
 #: Content that an agent retrieved deliberately is removed again only together with its whole group.
@@ -94,9 +97,18 @@ _EXPANDED = ToolRule(pattern="expand_clip", exempt=True)
 
 
 @lru_cache(1024)
-def _policy(data: bytes) -> Policy:
-    policy = Policy.from_json(bodies.json_value(data))
+def _policy(data: bytes, model: str) -> Policy:
+    policy = Policy.from_json({**_cache_prices(model), **bodies.json_value(data)})
     return replace(policy, tools=(*policy.tools, _EXPANDED))
+
+
+def _cache_prices(model: str) -> dict[str, float]:
+    """Return the model's prices of cached tokens as multiples of uncached input; empty if it has none."""
+    rates = next(iter(pricing.rates(model)), None)
+    if rates is None or not rates.uncached or not rates.cache_read:
+        return {}
+    prices = {"cache_write_price": rates.cache_write, "cache_read_price": rates.cache_read}
+    return {name: round(float(price / rates.uncached), 4) for name, price in prices.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,11 +141,18 @@ def test_break_even(viewer_client, session):
     row.turn_index = 5
     row.save()
     payback = page_of(viewer_client, session).context["detail"].payback
-    assert (payback.turns_needed, payback.turns_run, payback.is_reached) == (3, 6, True)
+    assert (payback.calls_needed, payback.calls_run, payback.is_reached) == (3, 6, True)
+    row.cost_microusd = 6_000  # two calls read 20,000 tokens for it
+    row.record |= {"tokens_saved": 8_000, "calibration": 1.25}
+    row.session.model = "claude-sonnet-4-5"
+    row.session.save()
+    row.save()
+    payback = page_of(viewer_client, session).context["detail"].payback
+    assert (payback.calls_needed, payback.is_reached) == (5, True)
     row.state, row.reverted_turn = Compaction.State.REVERTED, 6
     row.save()
     payback = page_of(viewer_client, session).context["detail"].payback
-    assert (payback.turns_run, payback.is_reached) == (1, False)
+    assert (payback.calls_run, payback.is_reached) == (1, False)
 
 
 def test_later_references_are_listed(viewer_client, session):

@@ -142,6 +142,17 @@ class TestTheList:
         assert "already in progress" in shown
         assert Compaction.objects.count() == 1
 
+    def test_a_preview_uses_the_prices_of_the_model(
+        self, viewer_client: Client, session: AgentSession
+    ) -> None:
+        turns = []
+        for model in ("claude-sonnet-4-5", "claude-opus-5-5"):
+            AgentSession.objects.update(model=model)
+            shown = viewer_client.get(address("session_compact_preview", session), headers=HTMX)
+            turns.append(shown.context["record"].break_even_turns)
+        # (w - r) / r is 11.5 for cache reads at a tenth of the input price, and 24 at a twentieth.
+        assert turns[1] / turns[0] == pytest.approx(24 / 11.5, rel=0.05)
+
     def test_a_preview_writes_nothing(self, viewer_client: Client, session: AgentSession) -> None:
         shown = one_line(viewer_client.get(address("session_compact_preview", session), headers=HTMX))
         assert "Breaks even after" in shown

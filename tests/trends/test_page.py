@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
@@ -233,7 +234,7 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
             trigger="soft",
             turn_index=0,
             snapshot_position=0,
-            record={"tokens_rebilled": 10_000, "calibration": 1.5, **notes},
+            record={"tokens_rebilled": 10_000, "tokens_new": 2_000, "calibration": 1.5, **notes},
             cost_microusd=cost,
             finished_at=NOON,
         )
@@ -267,8 +268,8 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     response = viewer_client.get(address(), MARCH)
     savings = response.context["savings"]
     assert savings.gross == cached * 1_000_000 * 1_000_000
-    # A cache write costs 25% more than an uncached token.
-    assert savings.rebilled == (uncached * 5 / 4 - cached) * 4 * 15_000 * 1_000_000
+    # A cache write costs 25% more than an uncached token. New tokens must be cached in any case.
+    assert savings.rebilled == (uncached * 5 / 4 - cached) * 4 * 8_000 * Decimal("1.5") * 1_000_000
     assert savings.summarizer == 32_000
     assert savings.reader == 3_000
     assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000

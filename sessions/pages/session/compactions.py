@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -77,7 +79,12 @@ def session_compact_preview(request: HttpRequest, viewer: Viewer, session: Agent
         return page(request, "sessions/compact_preview.html", context | {"is_loading": True})
     try:
         plan = preview_plan(session)
-        context |= {"plan": plan, "record": plan.record}
+        break_even = plan.record.break_even_turns
+        context |= {
+            "plan": plan,
+            "record": plan.record,
+            "break_even": math.ceil(break_even) if break_even is not None else None,
+        }
     except PlanningFailed as error:
         context |= {"failure": str(error)}
     return page_or_fragment(

@@ -51,7 +51,7 @@ def compaction_open(
         instructions=instructions,
         turn_index=max(session.turn_count - 1, 0),
         snapshot_position=session.message_count,
-        policy=(policy or policy_of(session.policy)).to_json(),
+        policy=(policy or policy_of(session.policy, model=session.model)).to_json(),
         tokens_before=shown,
         upgrades=upgrades,
         dispatched_at=now,

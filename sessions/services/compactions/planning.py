@@ -168,7 +168,7 @@ def _request(loaded: Loaded, *, trigger: str | None, policy: Policy | None = Non
     session = loaded.session
     return PlanRequest(
         view=loaded.view,
-        policy=policy or policy_of(session.policy),
+        policy=policy or policy_of(session.policy, model=session.model),
         counter=counter(),
         budget=Budget(input_tokens=session_budget(session)),
         trigger=trigger,

@@ -120,7 +120,7 @@ def compaction_prepare(*, session: AgentSession, turn: int) -> PreparedCompactio
         number=newest_number(session) + 1,
         memory=request.memory_revision,
         omitted_count=session.omitted_count - loaded.omitted_since,
-        policy=policy_of(session.policy),
+        policy=policy_of(session.policy, model=session.model),
         record=plan.record,
         before=(TokenBreakdown.of_view(loaded.view), before),
         after=(TokenBreakdown.of_view(plan.view), after),

@@ -76,6 +76,8 @@ def provider_resume(session: AgentSession) -> None:
     turns = {row.record[_REJECTED] for row in rejected}
     if not turns or session.turn_count < max(turns) + PAUSE_TURNS * 2 ** (len(turns) - 1):
         return
-    if replace(policy_of(session.policy), engine=PROVIDER) == Policy.from_json(rejected[0].policy):
+    before = Policy.from_json(rejected[0].policy)
+    prices = {"cache_write_price": before.cache_write_price, "cache_read_price": before.cache_read_price}
+    if replace(policy_of(session.policy), engine=PROVIDER, **prices) == before:
         rows = AgentSession.objects.filter(pk=session.pk, policy=session.policy)
         rows.update(policy={**session.policy, "engine": PROVIDER})

@@ -138,7 +138,7 @@ def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
 def _request(prompt: CallerPrompt, view: View, calibration: Calibration) -> PlanRequest:
     return PlanRequest(
         view=view,
-        policy=policy_of(prompt.policy),
+        policy=policy_of(prompt.policy, model=prompt.model),
         counter=counter(),
         budget=Budget(input_tokens=prompt.budget),
         trigger="user" if prompt.is_forced else None,

@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 
 from compaction.continuation import Continuation
 from compaction.preparation import record_extended
+from compaction.record import new_tokens
 from compaction.triggers import Trigger, hard
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.memory import memory_latest
@@ -116,6 +117,7 @@ def _compacted(
     record = record_extended(
         prepared.record,
         tokens=turn.shown.total - prepared.before[0].total,
+        new=new_tokens(turn.values),
         policy=prepared.policy,
         calibration=turn.calibration,
         room=turn.calibration.room(turn.budget),

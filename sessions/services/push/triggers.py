@@ -151,7 +151,7 @@ def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
     session = AgentSession(pk=turn.session.id)  # `session_compact` loads the session when it locks it
     compactions = [session_compact(session=session, trigger=trigger.name, supersede=True)]
     if compactions[0].state == Compaction.State.FAILED:
-        policy = replace(policy_of(turn.session.policy), steps=CRUDE_STEPS)
+        policy = replace(policy_of(turn.session.policy, model=turn.model), steps=CRUDE_STEPS)
         compactions.append(session_compact(session=session, trigger=trigger.name, policy=policy))
     return Triggered(compactions=tuple(compactions), shown=_shown(session.pk))
 

@@ -20,7 +20,7 @@ function own(record) {
   if (record.steps.length) summary.append(element("p", "", record.steps.join(", ")));
   summary.append(element("p", "", `${record.dropped} messages removed, ${record.collapsed} parts shortened`));
   if (record.break_even_turns != null) {
-    summary.append(element("p", "", `Breaks even after ~${Math.ceil(record.break_even_turns)} turns`));
+    summary.append(element("p", "", `Breaks even after ~${Math.ceil(record.break_even_turns)} calls`));
   }
   summary.append(element("p", "hint", "Click for details"));
   return summary;
