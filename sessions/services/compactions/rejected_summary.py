@@ -77,7 +77,12 @@ def provider_resume(session: AgentSession) -> None:
     if not turns or session.turn_count < max(turns) + PAUSE_TURNS * 2 ** (len(turns) - 1):
         return
     before = Policy.from_json(rejected[0].policy)
-    prices = {"cache_write_price": before.cache_write_price, "cache_read_price": before.cache_read_price}
-    if replace(policy_of(session.policy), engine=PROVIDER, **prices) == before:
+    now = replace(
+        policy_of(session.policy),
+        engine=PROVIDER,
+        cache_write_price=before.cache_write_price,  # those of the model, unless the policy has others
+        cache_read_price=before.cache_read_price,
+    )
+    if now == before:
         rows = AgentSession.objects.filter(pk=session.pk, policy=session.policy)
         rows.update(policy={**session.policy, "engine": PROVIDER})
