@@ -39,6 +39,8 @@ class JoinedMessages:
         new = b",".join(pieces)
         new_ids, new_calls = _ID.findall(new), Counter(_CALL_ID.findall(new))
         ids = self.ids.union(new_ids)
+        # An id with an escape sequence may be equal to one that is written in another way.
+        is_escaped = any(b"\\" in id for id in (*new_ids, *new_calls))
         call_ids = {**self.call_ids, **{id: n + self.call_ids.get(id, 0) for id, n in new_calls.items()}}
         return JoinedMessages(
             data=b"%b,%b" % (self.data, new) if self.data else new,
@@ -48,7 +50,7 @@ class JoinedMessages:
             has_reasoning=self.has_reasoning or _REASONING.search(new) is not None,
             breakpoints=self.breakpoints + new.count(_BREAKPOINT),
             ids=ids,
-            has_repeated_ids=self.has_repeated_ids or len(ids) < len(self.ids) + len(new_ids),
+            has_repeated_ids=self.has_repeated_ids or is_escaped or len(ids) < len(self.ids) + len(new_ids),
             call_ids=call_ids,
             has_repeated_call_ids=self.has_repeated_call_ids or any(call_ids[id] > 2 for id in new_calls),
         )

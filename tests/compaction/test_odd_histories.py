@@ -17,7 +17,7 @@ from compaction.rendering import render
 from tests.compaction.providers import faults
 from tests.plugins.examples import examples
 
-ids = st.sampled_from(["", "a", "a", "b", "call 1", "x" * 60])
+ids = st.sampled_from(["", "a", "a", "b", "é", "call 1", "x" * 60])
 texts = st.sampled_from(["", " ", "words", "words \n", "\n"])
 arguments = st.sampled_from(["{}", '{"path": "a.py"}', "", "[]", "no json", '{"a":' * 300 + "1" + "}" * 300])
 parts = st.lists(st.builds(lambda text: {"type": "text", "text": text}, texts), max_size=2)
@@ -151,7 +151,7 @@ def served(items: list[Any], stored: str, format: str, capabilities: Capabilitie
     messages = dialects.parse_mixed(items, default=stored)
     state = Continuation().after(messages, stored)
     if state.regular and not state.open_calls and stored == format:
-        pieces = [json.dumps(item).encode() for item in items]
+        pieces = [json.dumps(item, ensure_ascii=bool(at % 2)).encode() for at, item in enumerate(items)]
         roles = [message.role.value for message in messages]
         middle = len(pieces) // 2
         joined_messages = JoinedMessages().append(pieces[:middle], roles[:middle])
@@ -164,6 +164,19 @@ def served(items: list[Any], stored: str, format: str, capabilities: Capabilitie
 
 @quick
 @given(some_histories, formats, formats, st.booleans())
+@example(
+    [
+        {"type": "function_call", "call_id": "é", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "é", "output": "1"},
+        {"role": "user", "content": "Again."},
+        {"type": "function_call", "call_id": "é", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "é", "output": "2"},
+        {"role": "user", "content": "Thanks."},
+    ],
+    "openai-responses",
+    "openai-responses",
+    True,
+)
 @example([tool("a", "x"), {"role": "user", "content": []}], "openai", "openai", True)
 @example(
     [
