@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from compaction.invariants import safe_cuts
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.tokens import TokenCounter
+from compaction.tools import Action, Kind, action_of
 
 #: Maximum characters of each kind of content. Recaps should omit tool outputs, so their limit is low;
 #: failures have a higher limit, because they may be the subject of the work.
@@ -30,8 +31,8 @@ def message_texts(messages: Sequence[Message]) -> list[str]:
 
     The first line begins with position, turn and role, as in `#12 t3 user: …`; the other lines are indented.
     """
-    names = {call.call_id: call.name for message in messages for call in message.tool_calls}
-    return [_format(message, names) for message in messages]
+    calls = {call.call_id: call for message in messages for call in message.tool_calls}
+    return [_format(message, calls) for message in messages]
 
 
 def split_by_tokens(
@@ -56,7 +57,7 @@ def split_by_tokens(
         yield messages[start:]
 
 
-def _format(message: Message, names: dict[str, str]) -> str:
+def _format(message: Message, calls: Mapping[str, ToolCall]) -> str:
     limit = REQUEST_LIMIT if message.role is Role.USER else ANSWER_LIMIT
     lines = []
     for part in message.parts:
@@ -66,7 +67,7 @@ def _format(message: Message, names: dict[str, str]) -> str:
             case ToolCall(name=name, arguments=arguments):
                 lines.append(f"calls {name} {clip(arguments, ARGUMENTS_LIMIT)}")
             case ToolResult():
-                lines.append(_output(part, names))
+                lines.append(_output(part, calls.get(part.call_id)))
             case Opaque(kind=kind):
                 lines.append(f"({kind})")
     # All lines except the first are indented, so that no content can look like another message.
@@ -74,10 +75,11 @@ def _format(message: Message, names: dict[str, str]) -> str:
     return f"#{message.position} t{message.turn} {message.role}: {text}"
 
 
-def _output(result: ToolResult, names: dict[str, str]) -> str:
-    failed = is_error(result)
+def _output(result: ToolResult, call: ToolCall | None) -> str:
+    action = action_of(call) if call else Action(kind=Kind.OTHER)
+    failed = is_error(result, shows_file=action.shows_file, command=action.command)
     text = clip(result.text, FAILURE_LIMIT if failed else OUTPUT_LIMIT)
-    return f"{names.get(result.call_id, 'tool')} {'failed' if failed else 'answers'}: {text}"
+    return f"{call.name if call else 'tool'} {'failed' if failed else 'answers'}: {text}"
 
 
 def clip(text: str, size: int) -> str:

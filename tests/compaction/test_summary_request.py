@@ -152,6 +152,15 @@ def test_outputs_are_clipped_more_than_failures() -> None:
     assert failed.endswith("exit code 1")
 
 
+@pytest.mark.parametrize(
+    ("command", "outcome"), [("make test 2>&1 | tail -40", "failed"), ("cat build.log", "answers")]
+)
+def test_a_failure_that_a_pipe_hides_is_marked_as_failed(command: str, outcome: str) -> None:
+    output = result("c", f"{lines(200)}\nmake: *** [Makefile:3: test] Error 1\nexit code 0")
+    _, text = message_texts(messages_of([call("c", "Bash", command=command), output]))
+    assert f"Bash {outcome}: value_0" in text
+
+
 @pytest.mark.slow
 def test_a_message_has_a_maximum_length() -> None:
     parts = tuple(ToolResult(call_id=str(n), text=lines(500)) for n in range(200))

@@ -163,6 +163,13 @@ class TestAutomaticItems:
         assert session.memory.blockers == ("`go build ./...` fails: pool.go:3: undefined: evict",)
         assert session.ran("go build ./...", "exit code: 0").memory.blockers == ()
 
+    def test_a_failure_that_a_pipe_hides_is_a_blocker(self) -> None:
+        failure = "pool.go:3:1: undefined: evict\nexit code: 0"
+        session = Session().ran("go build ./... 2>&1 | tail -20", failure)
+        assert session.memory.blockers == (
+            "`go build ./... 2>&1 | tail -20` fails: pool.go:3:1: undefined: evict",
+        )
+
     def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
 

@@ -102,7 +102,7 @@ def _result(
     state: UpdaterState, call: PendingCall, result: ToolResult, names: Collection[str]
 ) -> Iterator[Observation]:
     shows_file = call.kind == Kind.READ and len(result.text) > _LONGEST_REFUSAL
-    failed = is_error(result, shows_file=shows_file)
+    failed = is_error(result, shows_file=shows_file, command=call.command)
     if failed and _NOT_RUN.search(result.text[:_WINDOW]):
         return
     if call.kind in (Kind.EDIT, Kind.WRITE) and not failed:
