@@ -20,7 +20,7 @@ from compaction.outcomes import exit_code
 from compaction.references import short_forms
 from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
-from compaction.text_names import counted_names
+from compaction.text_names import result_names
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind
 
@@ -56,7 +56,7 @@ def _mentioned(text: str, limit: int, elsewhere: Collection[str]) -> str:
     """Return the identifiers that a text mentions most often, which help to decide whether to retrieve it."""
     if not limit:
         return ""
-    names, counts = counted_names(text)
+    names, counts = result_names(text)
     new = (i for i, name in enumerate(names) if len(name) <= _MAX_NAME and name not in elsewhere)
     listed: dict[str, None] = {}
     covered: set[str] = set()

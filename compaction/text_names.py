@@ -26,7 +26,7 @@ class Names(NamedTuple):
     counts: tuple[int, ...]
 
 
-#: By hash and length of the text; the length is negative for JSON arguments. The hash is keyed and has 64
+#: By hash and length of the text; the length is negative for the values of JSON. The hash is keyed and has 64
 #: bits, so collisions of texts of the same length are practically impossible.
 _known: dict[tuple[int, int], Names] = {}
 _kept = 0
@@ -49,6 +49,18 @@ def argument_names(arguments: str) -> tuple[str, ...]:
     key = hash(arguments), -len(arguments)
     known = _known.get(key)
     return (_find(key, argument_text(arguments)) if known is None else known).names
+
+
+def result_names(text: str) -> Names:
+    """Return the identifiers of a tool output like `counted_names`, but not the keys of JSON.
+
+    Keys occur in every output of a tool and therefore rank high, although no later call uses them.
+    """
+    if text.lstrip()[:1] not in ("{", "["):
+        return counted_names(text)
+    key = hash(text), -len(text)
+    known = _known.get(key)
+    return _find(key, argument_text(text)) if known is None else known
 
 
 def message_references(*messages: Message) -> frozenset[str]:

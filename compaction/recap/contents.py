@@ -18,7 +18,7 @@ from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
 from compaction.requests import own_words
 from compaction.text_cache import once_per_text
-from compaction.text_names import argument_names, names_of
+from compaction.text_names import argument_names, names_of, result_names
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind, action_of
 
@@ -181,7 +181,7 @@ class Contents:
 
     def _mention_in_order(self, text: str, message: Message, home: str) -> None:
         """Count names, each for the file that was read or that a search result names before it."""
-        names = names_of(text)
+        names = result_names(text).names
         self._mention(names, message, home)
         if not home and not self.files.keys().isdisjoint(names):
             self._attribute(text)
