@@ -167,13 +167,13 @@ def evicted_handles(span: Span, view: View, context: Context) -> tuple[Handled, 
 
 
 def _subject(call: ToolCall | None) -> str:
-    """Return the file or command of a call, or else its name, in one line."""
+    """Return the file or command of a call, or else its name and short arguments, in one line."""
     if call is None:
         return "messages"
     action = action_of(call)
     if action.path:
         return action.path
-    command = " ".join(action.command.split())
+    command = " ".join(action.command.split()) or action.label
     return f"`{command[:_MAX_COMMAND]}`" if command else call.name
 
 

@@ -1,6 +1,7 @@
 """Find the requests of the user, apart from what agents insert into user messages.
 
-Agents insert reminders, the output of commands that the user ran, and notes about interruptions.
+Agents insert reminders, commands that the user ran in the client and their output, and notes about
+interruptions and background tasks.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections.abc import Sequence
 from compaction.entries import Entry
 from compaction.messages import Message, Role, Text
 
-_INSERTED = re.compile(r"\s*<(system-reminder|local-command-\w+)>.*?</\1>", re.DOTALL)
+_INSERTED = re.compile(
+    r"\s*(?:<(system-reminder|local-command-\w+|task-notification)>.*?</\1>"
+    # A command of the client without arguments, such as /exit.
+    r"|<command-name>[^<]*</command-name>\s*<command-message>[^<]*</command-message>"
+    r"\s*<command-args>\s*</command-args>)",
+    re.DOTALL,
+)
 _INTERRUPTED = "[Request interrupted"
 
 

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 from compaction.edits import Edit, Op
 from compaction.jsontext import loads_object_fast
 from compaction.messages import Message, ToolCall, ToolResult
+from compaction.references import contains_handle
 from compaction.shell import MAX_LENGTH
 from compaction.shell_reads import file_use
+from compaction.shortening import shortened
 
 
 class Kind(StrEnum):
@@ -32,6 +34,7 @@ class Action(NamedTuple):
     """The action of a call. `span` is the requested part of the file, or "" for all of it.
 
     `shows_file` is set if its output contains a file or lines of files, possibly among other content.
+    `label` identifies a call without file and command: its tool and its short arguments.
     """
 
     kind: Kind
@@ -39,6 +42,7 @@ class Action(NamedTuple):
     command: str = ""
     span: str = ""
     shows_file: bool = False
+    label: str = ""
 
 
 _READS = {"read", "read_file", "view", "view_file", "open_file", "cat", "readfile", "get_file_contents"}
@@ -63,6 +67,9 @@ _BY_NAME = {
 _PATH_FIELDS = ("file_path", "path", "absolute_path", "filename", "file", "notebook_path", "target_file")
 _SPAN_FIELDS = ("offset", "limit", "view_range", "start_line", "end_line", "lines", "pages")
 _COMMAND_FIELDS = ("command", "cmd", "code", "input")
+
+#: Maximum number of characters of a label, and of an argument in it.
+_MAX_LABEL, _MAX_ARGUMENT = 80, 40
 
 _CD = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
 _HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>[^\s|<>&;]+)")
@@ -99,7 +106,17 @@ def _action(call: ToolCall) -> Action:
     if kind is Kind.EDIT and not path:
         path = _patched_path(str(arguments.get("input") or arguments.get("patch") or call.arguments))
     span = _span(arguments) if kind is Kind.READ else ""
-    return Action(kind=kind, path=path, span=span, shows_file=kind is Kind.READ or name in _LINE_SEARCHES)
+    shows_file = kind is Kind.READ or name in _LINE_SEARCHES
+    label = "" if path else _label(call.name, arguments)
+    return Action(kind=kind, path=path, span=span, shows_file=shows_file, label=label)
+
+
+def _label(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return the name of a tool and its short arguments as one line, or "" if there are none."""
+    values = (value for value in arguments.values() if isinstance(value, str | int | float))
+    texts = [str(value) for value in values if not isinstance(value, bool)]
+    short = " ".join(text for text in texts if len(text) <= _MAX_ARGUMENT and not contains_handle(text))
+    return shortened(" ".join([name, *short.split()]), _MAX_LABEL) if short.strip() else ""
 
 
 def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The commands of a recap, with their outcomes.
+"""The commands and other calls of a recap, with their outcomes.
 
 Calls that differ only in how much of the output they show (`pytest`, `pytest 2>&1 | tail -5`) are runs of one
 command, and the newest outcome replaces the others.
@@ -7,8 +7,11 @@ command, and the newest outcome replaces the others.
 from __future__ import annotations
 
 import re
+from collections import deque
+from itertools import islice
 
-from compaction.messages import Message, ToolResult
+from compaction.jsontext import loads_fast
+from compaction.messages import JSON, Message, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.values import Item, Status
 from compaction.references import contains_handle
@@ -28,21 +31,55 @@ _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
 
 _MAX_LINE = 160
+_MAX_VALUES, _MAX_VALUE = 120, 32
+_MOST_VALUES = 100  #: of a JSON result that are considered
 _MAX_COMMAND = 120
 _WINDOW = 4_000
 
 
 def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
-    """Return the line of a command and its newest outcome."""
+    """Return the line of a command, or of another call with a label, and its newest outcome."""
     failed = is_error(result, shows_file=action.shows_file, command=action.command)
-    line = _key_line(result.text, failed)
+    line = "" if failed or action.command else _values(result.text, action.label)
+    line = line or _key_line(result.text, failed)
     outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
-        text=f"`{shortened(_subject(action.command), _MAX_COMMAND)}`",
+        text=f"`{shortened(_subject(action.command), _MAX_COMMAND) or action.label}`",
         notes=(outcome,),
         status=Status.OPEN if failed else None,
         sources=(message.position,),
     )
+
+
+def _values(text: str, label: str) -> str:
+    """Return the short values of a JSON result that the call does not contain, with their keys.
+
+    Outermost values come first. Returns "" for other results.
+    """
+    if text.lstrip()[:1] not in ("{", "["):
+        return ""
+    try:
+        left: deque[tuple[str, JSON]] = deque([("", loads_fast(text))])
+    except ValueError:
+        return ""
+    known, found, room = {"", *label.split()}, list[str](), _MAX_VALUES
+    for _ in range(_MOST_VALUES):
+        if not left or room <= 0:
+            break
+        key, value = left.popleft()
+        if isinstance(value, dict):
+            left.extend(islice(value.items(), _MOST_VALUES))
+        elif isinstance(value, list):
+            left.extend((key, item) for item in islice(value, _MOST_VALUES))
+        elif value is not None and not isinstance(value, bool):
+            shown = " ".join(str(value).split())
+            line = " ".join(f"{key} {shown}".split())
+            if shown in known or contains_handle(line) or max(len(key), len(shown)) > _MAX_VALUE:
+                continue
+            known.add(shown)
+            found.append(line)
+            room -= len(line) + 2
+    return ", ".join(found)
 
 
 def _subject(command: str) -> str:

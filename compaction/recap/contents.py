@@ -10,6 +10,7 @@ from itertools import chain
 import re2
 
 from compaction.deadline import check_deadline
+from compaction.memory.updates.commands import is_inspection
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.recap.commands import outcome_of
 from compaction.recap.name_tally import NameTally
@@ -31,11 +32,12 @@ _DECISION = re.compile(
 )
 #: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
 _MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
-#: Sentences that decide nothing: plans to look, questions, rows of tables, beginnings of what follows.
+#: Beginnings of sentences that decide nothing: plans to look, guesses, rows of tables, comments of code.
 _UNDECIDED = re.compile(
-    r"let me (?:check|see|look|find|verify|read|think|search)\b|maybe\b|\|", re.IGNORECASE
+    r"let me (?:check|see|look|find|verify|read|think|search)\b|maybe\b|\||//|(?:but )?wait\b"
+    r"|(?:actually, )?i think i (?:found|see)\b",
+    re.IGNORECASE,
 )
-_UNFINISHED = re.compile(r"\?$|\b(?:because|that|is|are|was|likely|line \d+) ?:$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
 
@@ -98,7 +100,7 @@ class Contents:
             self._observe_request(text, message)
         elif message.role is Role.ASSISTANT:
             if not message.tool_calls:
-                self._close_requests(message.position)
+                self._close_requests(text, message)
             self._said.append((message.position, message.turn, text))
         if self.is_prose:
             for sentence in statements(text):
@@ -130,16 +132,20 @@ class Contents:
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
             self._open.append(key)
 
-    def _close_requests(self, position: int) -> None:
-        """Mark earlier requests as done: the assistant ended its turn."""
-        still_open = []
+    def _close_requests(self, answer: str, message: Message) -> None:
+        """Mark earlier requests as done, the newest with the answer: the assistant ended its turn."""
+        still_open, newest = [], ""
         for key in self._open:
             item = self.requests[key]
-            if item.sources and item.sources[-1] < position:
+            if item.sources and item.sources[-1] < message.position:
                 self.requests[key] = replace(item, status=Status.DONE)
+                newest = key
             else:
                 still_open.append(key)
         self._open = still_open
+        if newest and (words := " ".join(answer.split())):
+            note = f"answered t{message.turn}: {words}"
+            self.requests[newest] = replace(self.requests[newest], notes=(note,))
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
@@ -161,13 +167,14 @@ class Contents:
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
         self._mention_in_order(result.text, message, action.path)
-        if action.kind is Kind.COMMAND and action.command:
+        if action.kind in (Kind.COMMAND, Kind.OTHER) and (action.command or action.label):
             self._observe_outcome(action, result, message)
 
     def _observe_outcome(self, action: Action, result: ToolResult, message: Message) -> None:
         item = outcome_of(action, result, message)
         self.commands.pop(item.text, None)
-        self.commands[item.text] = item
+        if action.label or item.status or not is_inspection(action.command):
+            self.commands[item.text] = item
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)
@@ -230,5 +237,5 @@ def _decides(sentence: str) -> bool:
         _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE
         and _DECISION.search(sentence) is not None
         and not _UNDECIDED.match(sentence)
-        and not _UNFINISHED.search(sentence)
+        and not sentence.endswith(("?", ":"))
     )

@@ -22,10 +22,13 @@ from compaction.tokens import TokenCounter, name_sizes
 #: Shares of the cap for the other sections; entities take the rest.
 REQUEST_SHARE = 0.30
 DECISION_SHARE = 0.12
-FACT_SHARE = 0.16
+FACT_SHARE = 0.06
 
 #: Share of the cap for the sections of a conversation without tools: its names have no files to belong to.
 PROSE_SHARE = 0.85
+
+#: Share of the cap for the latest answer.
+ANSWER_SHARE = 0.06
 
 #: Requests are never clipped further than this (characters).
 _MIN_REQUEST = 80
@@ -67,7 +70,7 @@ def extract(
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
         last_turn=max([*turns, previous.last_turn if previous else 0]),
-        open_items=_requests(contents, int(cap_tokens * REQUEST_SHARE), counter),
+        open_items=_requests(contents, cap_tokens, counter),
         decisions=_newest(contents.newest_decisions(decision_cap, counter), decision_cap, counter),
         facts=_newest(_commands(contents, _end(evicted)), int(cap_tokens * FACT_SHARE), counter),
     )
@@ -180,15 +183,35 @@ def _commands(contents: Contents, end: int) -> Iterator[Item]:
 def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
     """Return all requests, with the longest clipped so that all fit.
 
-    If even the beginnings do not fit, the oldest completed requests are dropped.
+    If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
+    included, because the next request may refer to it ("Yes, do that").
     """
     items = list(contents.requests.values())
-    room = cap_tokens * _CHARACTERS_PER_TOKEN
+    cap, answer_cap = int(cap_tokens * REQUEST_SHARE), int(cap_tokens * ANSWER_SHARE)
+    room = cap * _CHARACTERS_PER_TOKEN
     size = max((len(item.text) for item in items), default=0)
     while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
         size = size * 3 // 4
-    clipped = [replace(item, text=shortened(item.text, max(size, _MIN_REQUEST))) for item in items]
-    return _newest(clipped, cap_tokens * 3 // 2, counter)
+    size = max(size, _MIN_REQUEST)
+    answered = next((item for item in reversed(items) if item.notes), None)
+    answer_size = max(answer_cap * _CHARACTERS_PER_TOKEN, _MIN_REQUEST)
+    clipped = [
+        replace(
+            item,
+            text=shortened(item.text, size),
+            notes=tuple(_ends(note, answer_size) for note in item.notes) if item is answered else (),
+        )
+        for item in items
+    ]
+    return _newest(clipped, cap * 3 // 2 + answer_cap, counter)
+
+
+def _ends(text: str, size: int) -> str:
+    """Return a text of at most `size` characters: the beginning and the end if it is longer."""
+    if len(text) <= size:
+        return text
+    half = size // 2 - 2
+    return f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
 
 
 def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:

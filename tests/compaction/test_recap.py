@@ -44,13 +44,21 @@ def test_questions_plans_and_fragments_are_not_decisions() -> None:
     talk.says(
         "I'd lean toward the first option because:\n| `pool.py` | the fix is to use a monotonic clock |"
     )
+    talk.says("// this works because the index is fresh\nWait, the issue is that the pool is closed.")
+    talk.says("I'll change the pool in the following way:")
     assert recap_of(talk.says("Maybe the issue is that the cache is stale.")).decisions == ()
 
 
 def test_text_that_the_agent_inserted_is_not_a_request() -> None:
     reminder = "<system-reminder>\nThe file pool.py was changed.\n</system-reminder>"
     output = "<local-command-stdout>Goodbye!</local-command-stdout>"
-    talk = Transcript().user("Fix the pool.").user(reminder).user(output).user(f"{reminder}\nAlso test it.")
+    command = (
+        "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
+        "\n<command-args></command-args>"
+    )
+    done = "<task-notification>\nThe build has ended.\n</task-notification>"
+    talk = Transcript().user("Fix the pool.").user(reminder).user(output).user(command).user(done)
+    talk.user(f"{reminder}\nAlso test it.")
     requests = [item.text for item in recap_of(talk).open_items]
     assert requests == ["user t0: Fix the pool.", "user t0: Also test it."]
 
@@ -60,6 +68,21 @@ def test_a_recap_keeps_every_request_verbatim() -> None:
     first, second = recap_of(transcript).open_items
     assert first.text.endswith("Make the pool evict idle connections, and never touch tests/legacy.py")
     assert (first.status, second.status) == (Status.DONE, Status.OPEN)
+
+
+def test_the_latest_answer_is_kept_because_the_next_request_may_refer_to_it() -> None:
+    offer = f"1. Move it to session/. {'It is the natural place. ' * 90}2. Keep it. Shall I do option 1?"
+    talk = Transcript().user("Is paths/ right?").says("No.").user("Where should it be?").says(offer)
+    (first, second) = recap_of(talk).open_items
+    assert first.notes == ()
+    assert second.text == "user t1: Where should it be?"
+    assert second.notes[0].startswith("answered t2: 1. Move it to session/. It is")
+    assert second.notes[0].endswith("Shall I do option 1?")
+    assert len(second.notes[0]) < 400
+    messages = talk.user("Yes, option 1.").calls("Read", "x = 1", path="a.py").messages
+    first = extract(messages[:4], counter=COUNTER, cap_tokens=1_000)
+    both = extract(messages[4:], counter=COUNTER, cap_tokens=1_000, previous=first)
+    assert [item.notes for item in both.open_items] == [(), second.notes, ()]
 
 
 def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:

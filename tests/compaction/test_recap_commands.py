@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compaction.recap import Status
-from tests.compaction.recaps import FAILURE, TESTS, recap_of, worked_session
+from compaction.references import references
+from tests.compaction.recaps import FAILURE, TESTS, Transcript, recap_of, worked_session
 
 
 def test_a_recap_keeps_commands_with_outcomes_and_error_lines() -> None:
@@ -27,9 +30,9 @@ def test_a_success_replaces_the_earlier_failure_of_a_command() -> None:
     [
         ("pytest -q 2>&1 | tail -5", FAILURE, 'failed t7 "FAILED tests/test_pool.py"'),
         ("pytest -q | tee log || true", FAILURE, 'failed t7 "FAILED tests/test_pool.py"'),
-        ('echo "a|b"', FAILURE, 'ok t7 "FAILED tests/test_pool.py"'),
+        ('make "a|b"', FAILURE, 'ok t7 "FAILED tests/test_pool.py"'),
         (
-            "git log | head",
+            "git commit | head",
             "fixed it\n[Command finished with exit code 0]\nroot@box:/src #",
             'ok t7 "fixed it"',
         ),
@@ -38,6 +41,29 @@ def test_a_success_replaces_the_earlier_failure_of_a_command() -> None:
 def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, text: str, outcome: str) -> None:
     recap = recap_of(worked_session().calls("Bash", text, is_error=False, command=command))
     assert recap.facts[-1].notes == (outcome,)
+
+
+def test_searches_and_listings_that_succeed_are_left_out() -> None:
+    transcript = worked_session().calls("Bash", "pool.py", is_error=False, command="cd src && ls -la")
+    transcript.calls("Bash", "fatal: bad revision", is_error=True, command="git log nothing")
+    assert [item.text for item in recap_of(transcript).facts] == [
+        "`pytest -q`",
+        "`ruff check`",
+        "`git log nothing`",
+    ]
+
+
+def test_calls_of_other_tools_have_the_values_of_their_results() -> None:
+    order = {"id": "W123", "status": "pending", "items": [{"sku": "lamp-7", "price": 54}], "note": "x" * 90}
+    transcript = Transcript().user("Return my lamp.")
+    transcript.calls("get_order", json.dumps(order), order_id="W123", token="y" * 90)
+    transcript.calls("cancel_order", '{"error": "order W123 is not pending"}', order_id="W123")
+    recap = recap_of(transcript)
+    assert [item.render() for item in recap.facts] == [
+        '- `get_order W123`: ok t1 "status pending, sku lamp-7, price 54"',
+        '- [open] `cancel_order W123`: failed t2 "{"error": "order W123 is not pending"}"',
+    ]
+    assert "order_id" not in references(recap.render())
 
 
 def test_runs_that_show_more_or_less_of_the_output_are_one_command() -> None:

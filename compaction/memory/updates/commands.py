@@ -18,11 +18,15 @@ _STATE = re.compile(
     r"|rm\s|mv\s|cp\s|ln\s|chmod\s|systemctl\s+(?:start|stop|restart)\b|kill\b|pkill\b"
     r")"
 )
-_QUIET = re.compile(
-    r"^(?:sudo\s+)?(?:grep|rg|ag|ls|cat|head|tail|find|fd|test|\[|which|type|command|diff|cmp|echo|printf|cd|pwd|stat"
-    r"|file|wc|jq|tree|git\s+(?:diff|log|show|status|branch|grep|blame|ls-files|rev-parse|remote|check-ignore)"
-    r"|ps|pgrep|env|sleep|true|false|read|curl|wget|man|timeout)\b"
+_INSPECTS = (
+    r"grep|rg|ag|ls|cat|head|tail|find|fd|which|type|diff|cmp|echo|printf|cd|pwd|stat|file|wc|jq|tree|ps|pgrep|man"
+    r"|git\s+(?:diff|log|show|status|branch|grep|blame|ls-files|ls-tree|rev-parse|remote|check-ignore)"
 )
+_INSPECTION = re.compile(rf"^(?:sudo\s+)?(?:{_INSPECTS})\b")
+_QUIET = re.compile(
+    rf"^(?:sudo\s+)?(?:{_INSPECTS}|test|\[|command|env|sleep|true|false|read|curl|wget|timeout)\b"
+)
+_MAX_INSPECTION = 500
 _REMOVED = re.compile(r"^(?:sudo\s+)?(?:git\s+)?rm\s+(?P<paths>.+)$")
 _MOVED = re.compile(r"^(?:git\s+)?mv\s+(?:-\S+\s+)*(?P<old>\S+)\s+(?P<new>\S+)$")
 _ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
@@ -43,6 +47,11 @@ def state_changes(command: str) -> tuple[str, ...]:
 def is_quiet(command: str) -> bool:
     """Return whether a failure of the command is harmless, such as a search without results."""
     return all(_QUIET.match(segment) for segment in segments(command))
+
+
+def is_inspection(command: str) -> bool:
+    """Return whether the command only searches, lists or prints. Longer commands are scripts."""
+    return len(command) <= _MAX_INSPECTION and all(map(_INSPECTION.match, segments(command)))
 
 
 def removed_paths(command: str) -> tuple[str, ...]:
