@@ -207,7 +207,7 @@ def test_deleting_a_webhook_fails_no_change_that_reports_to_it(project: Project)
         with transaction.atomic():
             event_emit(project_id=project.pk, event="budget.reached", payload={})
             deletion = pool.submit(delete, hook)
-            eventually(lambda: deletion.done() or _waits_for_a_lock())
+            eventually(lambda: deletion.done() or waits_for_a_lock())
         deletion.result()
     assert not Webhook.objects.exists()
 
@@ -219,7 +219,7 @@ def delete(hook: Webhook) -> None:
         connection.close()
 
 
-def _waits_for_a_lock() -> bool:
+def waits_for_a_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity"

@@ -71,6 +71,10 @@ def compaction_run(*, compaction_id: UUID) -> None:
 @transaction.atomic
 def compaction_claim(*, compaction_id: UUID) -> Compaction | None:
     """Claim a pending compaction. Returns None if it is not pending."""
+    # Otherwise, a deletion of the session would miss the webhook delivery that is stored below, and fail.
+    sessions = AgentSession.objects.select_for_update(no_key=True, of=("self",))
+    if sessions.filter(compactions=compaction_id).first() is None:
+        return None
     rows = Compaction.objects.select_related("session")
     pending = rows.filter(pk=compaction_id, state=Compaction.State.PENDING)
     running = Compaction.State.RUNNING

@@ -1,0 +1,44 @@
+"""Sessions that are deleted while a worker reports to webhooks."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from accounts.models import Project
+from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
+from sessions.services.compactions.background import compaction_claim
+from sessions.services.compactions.triggers import compaction_request
+from sessions.services.sessions.lifecycle import session_delete
+from tests.background.world import eventually
+from tests.pages.transcripts import make_session, reading_turn
+from tests.webhooks.test_webhooks import URL, waits_for_a_lock
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_session_can_be_deleted_while_its_compaction_starts(project: Project, settings: Any) -> None:
+    settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
+    Webhook.objects.create(project=project, url=URL, secret="s", events=["compaction.started"])
+    session = make_session(project, [reading_turn(0, "words")])
+    pending = compaction_request(session=session, reason="")
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert compaction_claim(compaction_id=pending.pk) is not None
+            assert WebhookDelivery.objects.exists()
+            deletion = pool.submit(delete, session)
+            eventually(lambda: deletion.done() or waits_for_a_lock())
+        deletion.result()
+    assert not AgentSession.objects.exists()
+    assert not WebhookDelivery.objects.exists()
+    assert compaction_claim(compaction_id=pending.pk) is None
+    assert not Compaction.objects.exists()
+
+
+def delete(session: AgentSession) -> None:
+    try:
+        session_delete(session=session)
+    finally:
+        connection.close()
