@@ -1,7 +1,8 @@
 """Recognize messages that a client sends again, by a hash of their content that ignores formatting.
 
 Clients serialize their whole history again for each call. Between two calls, a message may gain or lose a
-cache breakpoint, lose its thinking, or change from a string to a list of blocks; its hash remains the same.
+cache breakpoint, lose its thinking, or change from a string to a list of blocks, and the whitespace in the
+arguments of a tool call may change; its hash remains the same.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ def canonical(message: JSON) -> bytes:
     if not isinstance(message, Mapping):
         return _dumps(message)
     if "role" not in message:
-        return _dumps(_plain(message))
+        return _dumps(_plain(_with_arguments(message)))
     calls, legacy = message.get("tool_calls"), message.get("function_call")
     said = [
         message["role"],
         _blocks(message.get("content")),
         [_call(call) for call in calls] if isinstance(calls, list) else [],
         message.get("tool_call_id"),
-        *([_plain(legacy)] if isinstance(legacy, Mapping) else []),
+        *([_plain(_with_arguments(legacy))] if isinstance(legacy, Mapping) else []),
     ]
     return _dumps(said)
 
@@ -108,7 +109,21 @@ def _call(call: JSON) -> JSON:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
         return _plain(call)
-    return [call.get("id"), function.get("name"), function.get("arguments")]
+    return [call.get("id"), function.get("name"), _with_arguments(function).get("arguments")]
+
+
+def _with_arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a call with its arguments as compact JSON, in which most models write them.
+
+    Frameworks parse the arguments, and write them again with other whitespace and escapes.
+    """
+    arguments = call.get("arguments")
+    if not isinstance(arguments, str):
+        return call
+    try:
+        return {**call, "arguments": orjson.dumps(orjson.loads(arguments)).decode()}
+    except (orjson.JSONDecodeError, TypeError):  # broken, or nested too deeply
+        return call
 
 
 def _plain(value: JSON) -> JSON:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -83,6 +84,33 @@ def test_the_same_history_changes_nothing(api: Api) -> None:
     assert again["reconciled"]["status"] == "unchanged"
     assert again["messages"] == first["messages"]
     assert Turn.objects.count() == 1
+
+
+def chat_call(arguments: str) -> History:
+    function = {"name": "read", "arguments": arguments}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    return [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
+    ]
+
+
+def responses_call(arguments: str) -> History:
+    return [
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": arguments},
+        {"type": "function_call_output", "call_id": "c1", "output": "x = 1"},
+    ]
+
+
+@pytest.mark.parametrize("called", [chat_call, responses_call], ids=["chat", "responses"])
+def test_arguments_that_a_framework_serializes_again_do_not_matter(
+    api: Api, called: Callable[[str], History]
+) -> None:
+    asked, *_ = called('{"path":"größe.py","lines":[1,2]}')
+    again = called('{"path": "gr\\u00f6\\u00dfe.py", "lines": [1, 2]}')
+    reconcile(api, [request("Read größe.py"), asked])
+    assert reconcile(api, [request("Read größe.py"), *again])["reconciled"]["status"] == "appended"
+    assert stored(api, "s1") == [request("Read größe.py"), asked, again[1]]
 
 
 def test_cache_breakpoints_thinking_and_the_form_of_content_do_not_matter(api: Api) -> None:
