@@ -22,7 +22,7 @@ from sessions.models import AgentSession
 from sessions.selectors.filters import sessions_filtered
 from sessions.selectors.search.documents import messages_to_index
 from sessions.selectors.search.request import SearchRequest
-from sessions.store.postgres import rows_fetch
+from sessions.store.postgres import rows_fetch, rows_fetch_by_index
 
 #: Maximum segments read for a query in a whole project, and maximum (newest) sessions that a filter selects.
 MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
@@ -59,8 +59,8 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
  ORDER BY s.ended_at DESC LIMIT %(limit)s
 """
 
-#: The segments that contain each key. `OFFSET 0` makes every plan find them by their keys: to compare the
-#: keys of all segments takes much longer.
+#: The segments that contain each key. `OFFSET 0` leaves no other index to find them than that of the keys: to
+#: compare the keys of all segments takes much longer.
 _CONTAINING: LiteralString = """
 SELECT key.number, s.ids
   FROM unnest(%(keys)s::int[]) WITH ORDINALITY AS key (key, number)
@@ -191,7 +191,7 @@ def _containing(
     statement = _CONTAINING.format(scope=scope)
     found: list[Sequence[int]] = []
     for start in range(0, len(keys), _KEYS_AT_ONCE):
-        rows = rows_fetch(statement, {**parameters, "keys": keys[start : start + _KEYS_AT_ONCE]})
+        rows = rows_fetch_by_index(statement, {**parameters, "keys": keys[start : start + _KEYS_AT_ONCE]})
         found += [array("q", ids or ()) for _, ids in sorted(rows)]
     return found
 

@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int4
 
 from search.keys import project_salt, term_key
 from sessions.models import AgentSession, SearchSegment
-from sessions.store.postgres import rows_fetch
+from sessions.store.postgres import rows_fetch_by_index
 
 #: Related sessions returned, files compared, and files named for each session.
 MOST, _FILES, _NAMED = 5, 30, 4
@@ -26,8 +26,9 @@ WITH key AS (
 ), hit AS MATERIALIZED (
     SELECT DISTINCT key.number, s.session_id
       FROM key CROSS JOIN LATERAL (
-          SELECT s.session_id FROM agent_sessions_searchsegment s
-           WHERE s.keys @> ARRAY[key.key] AND s.project_id = %(project)s) s
+          SELECT project_id, session_id FROM agent_sessions_searchsegment
+           WHERE keys @> ARRAY[key.key] OFFSET 0) s
+     WHERE s.project_id = %(project)s
 ), frequency AS (
     SELECT number, count(*) AS sessions FROM hit GROUP BY number
 ), total AS (
@@ -66,7 +67,7 @@ def related_sessions(*, session: AgentSession) -> list[RelatedSession]:
         "common": _COMMON,
         "most": MOST,
     }
-    rows: Sequence[tuple[UUID, list[int]]] = rows_fetch(_RELATED, parameters)
+    rows: Sequence[tuple[UUID, list[int]]] = rows_fetch_by_index(_RELATED, parameters)
     found = AgentSession.objects.filter(project_id=session.project_id).in_bulk([id for id, _ in rows])
     return [
         RelatedSession(
