@@ -89,7 +89,9 @@ def chat_usage(usage: Any) -> Usage | None:
         mapping_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details")),
         "reasoning_tokens",
     )
-    output += reasoning if reasoning > output else 0  # part of the output, unless counted separately
+    # Reasoning is part of the output, unless it is counted separately.
+    if reasoning > output or usage.get("total_tokens") == total + output + reasoning:
+        output += reasoning
     if total + read + write + output == 0:
         return None
     apart = "prompt_tokens" not in usage and "cache_read_input_tokens" in usage

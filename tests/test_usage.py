@@ -67,6 +67,15 @@ def parts(usage: Usage) -> tuple[int, ...]:
         ),
         (
             {
+                "prompt_tokens": 32,
+                "completion_tokens": 90,
+                "total_tokens": 186,
+                "completion_tokens_details": {"reasoning_tokens": 64},
+            },
+            (32, 0, 0, 154),
+        ),
+        (
+            {
                 "input_tokens": 100,
                 "input_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 10},
                 "output_tokens": 20,
