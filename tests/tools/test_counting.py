@@ -106,6 +106,21 @@ def test_the_input_cost_is_divided_by_tokens(session):
     assert rows["Read"].cost_microusd > 20 * rows["Bash"].cost_microusd
 
 
+def test_the_rest_of_the_prompt_and_the_output_are_not_the_cost_of_a_tool(project):
+    """A log may lack the system prompt and the tools; a model without a public price also has output."""
+    beside = [replace(each, usage=usage(100_000)) for each in working_turns("beside")]
+    made = make_session(project, beside, name="beside")
+    writing = replace(usage(), output_tokens=100_000)
+    in_house = {"model": "in-house", "cost_microusd": 1_000_000, "usage": writing}
+    written = make_session(project, [replace(each, **in_house) for each in working_turns("in")], name="in")
+    tools_count(everywhere=True)
+    tokens = sum(row.output_tokens for row in session_tools(session=made))
+    costs = list(made.turns.order_by("index").values_list("cost_microusd", flat=True))
+    spent = sum(row.cost_microusd for row in session_tools(session=made))
+    assert 0 < spent < 1.25 * tokens / 100_000 * sum(costs[1:])
+    assert 0 < sum(row.cost_microusd for row in session_tools(session=written)) < 0.01 * 2_000_000
+
+
 def test_counting_in_parts_has_the_same_result(project, session):
     """A log that grows is counted from where the last pass stopped."""
     parts = make_session(project, working_turns("parts")[:1], name="parts")

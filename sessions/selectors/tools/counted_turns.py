@@ -16,7 +16,7 @@ from sessions.store.postgres import rows_fetch
 _TURNS: LiteralString = """
 SELECT index, at, model, first_position, client_compaction IS NOT NULL, billed, cost_microusd,
        component_tokens, prompt_reported, uncached_tokens, cache_read_tokens, cache_write_tokens,
-       output_tokens
+       output_tokens, calibration_factor
   FROM agent_sessions_turn WHERE session_id = %(session)s AND index BETWEEN %(first)s AND %(last)s
 """
 
@@ -37,6 +37,7 @@ class CountedTurn(NamedTuple):
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     output_tokens: int | None
+    calibration_factor: float | None
 
     @property
     def components(self) -> Mapping[str, int]:

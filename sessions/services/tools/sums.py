@@ -12,8 +12,12 @@ from uuid import UUID
 import pricing
 from compaction.messages import Message, Role, Usage
 from compaction.tool_usage import ToolUse
+from pricing.tokenizers import token_factor
 from sessions.selectors.convert import usage_of
 from sessions.selectors.tools.counted_turns import CountedTurn
+
+#: The model whose ratios of prices are assumed for models without public prices.
+_TYPICAL_MODEL = "claude-sonnet-4-5"
 
 #: The lengths of the columns.
 MAX_PATH, _MAX_SPAN, _MAX_TOOL = 400, 200, 200
@@ -123,14 +127,17 @@ class Sums:
     def _charge(self, turn: CountedTurn, model: str) -> None:
         """Divide the input cost of a turn's call among the tools whose outputs it read.
 
-        `model` is that of the session.
+        `model` is that of the session. The prompt may be larger than its components: some logs do not contain
+        the system prompt and the tool definitions.
         """
         self.charged_turn = turn.number
         components, usage, total = turn.components, usage_of(turn), sum(self.context.values())
-        size = sum(components.values())
+        size: float = sum(components.values())
         if usage is None or not turn.cost_microusd or not turn.is_billed or not size or not total:
             return
-        spent = turn.cost_microusd * _input_share(turn.model or model, usage)
+        model = turn.model or model
+        size = max(size, usage.prompt_tokens / (turn.calibration_factor or token_factor(model)))
+        spent = turn.cost_microusd * _input_share(model, usage)
         spent *= components.get("tool_outputs", 0) / size
         for tool, tokens in self.context.items():
             self.tools[_day(turn), tool].cost_microusd += round(spent * tokens / total)
@@ -141,7 +148,13 @@ def _day(turn: CountedTurn) -> date:
 
 
 def _input_share(model: str, usage: Usage) -> float:
-    """Return the part of a call's cost that its input causes, from 0 to 1."""
-    whole = pricing.price(model, usage).microusd
-    read = pricing.price(model, replace(usage, output_tokens=0)).microusd
-    return read / whole if whole and read is not None else 1.0
+    """Return the part of a call's cost that its input causes, from 0 to 1.
+
+    A model without a public price is divided like one with typical prices.
+    """
+    for name in (model, _TYPICAL_MODEL):
+        whole = pricing.price(name, usage).microusd
+        read = pricing.price(name, replace(usage, output_tokens=0)).microusd
+        if whole and read is not None:
+            return read / whole
+    return 1.0
