@@ -8,8 +8,9 @@ from uuid import UUID
 from compaction.components import TOOLS
 from compaction.edits import Edit as EditValue
 from compaction.eviction import restore_edits
-from compaction.pipeline import plan_of_edits
-from compaction.record import StepRecord
+from compaction.pipeline import Plan, plan_of_edits
+from compaction.recap import Recap as RecapValue
+from compaction.record import Change, PlanState, StepRecord, record_of
 from compaction.strategies import shed
 from compaction.triggers import Trigger, restore
 from sessions.models import AgentSession, Compaction
@@ -31,6 +32,16 @@ def edits_apply(
     record = StepRecord(name=step, edits=len(edits), tokens_after=tokens)
     plan = plan_of_edits(request, edits, recap=request.previous, steps=(record,))
     return compaction_apply(compaction=compaction, loaded=loaded, plan=plan)
+
+
+def plan_of_others(
+    loaded: Loaded, edits: Sequence[EditValue], *, trigger: str, recap: RecapValue | None
+) -> Plan:
+    """Return the plan of edits that the client or the provider made. The thinking after them stays valid."""
+    after = loaded.view.with_edits(edits)
+    change = Change(after=after, edits=tuple(edits), state=PlanState.DONE, trigger=trigger, goal=after.tokens)
+    record = record_of(plan_request(loaded, trigger=trigger), change)
+    return Plan(edits=change.edits, view=after, record=record, recap=recap)
 
 
 def tools_restore(session_id: UUID) -> Compaction | None:

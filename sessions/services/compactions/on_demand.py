@@ -20,7 +20,6 @@ from compaction.provider_engine import NAME
 from compaction.provider_summary import ON_DEMAND
 from compaction.recap import Recap as RecapValue
 from compaction.recap.parse import recap_parse
-from compaction.record import Change, PlanState, record_of
 from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.view import Entry
 from pricing.usage import UsageError, usage_read
@@ -28,13 +27,14 @@ from redaction import redact_bytes
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.redaction import redaction_for
 from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.given_edits import plan_of_others
 from sessions.services.compactions.lifecycle import (
     compaction_fail,
     compaction_open,
     compaction_skip,
     compaction_supersede,
 )
-from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request, view_load
+from sessions.services.compactions.planning import Loaded, edits_in_force, view_load
 from sessions.services.compactions.recaps import RecapOrigin
 
 
@@ -135,10 +135,7 @@ def _plan(loaded: Loaded, removed: list[Entry], summary: OnDemandSummary) -> Pla
         tokens_after=MESSAGE_OVERHEAD + counter().count(summary.text),
     )
     edits = (eviction, *_without_memory(loaded))
-    after = loaded.view.with_edits(edits)
-    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=NAME, goal=after.tokens)
-    record = record_of(plan_request(loaded, trigger=NAME), change)
-    return Plan(edits=edits, view=after, record=record, recap=_recap(removed, summary))
+    return plan_of_others(loaded, edits, trigger=NAME, recap=_recap(removed, summary))
 
 
 def _without_memory(loaded: Loaded) -> tuple[Edit, ...]:

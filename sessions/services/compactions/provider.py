@@ -16,12 +16,13 @@ from compaction.provider_engine import NAME, ProviderReport
 from compaction.provider_summary import is_compaction, summary_text
 from compaction.recap import Recap as RecapValue
 from compaction.recap import extract
-from compaction.record import Change, PlanState, Record, record_of
+from compaction.record import Record
 from compaction.view import Entry
 from sessions.models import AgentSession, Compaction
 from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.given_edits import plan_of_others
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
-from sessions.services.compactions.planning import Loaded, plan_request, session_calibration, view_load
+from sessions.services.compactions.planning import Loaded, session_calibration, view_load
 from sessions.services.compactions.recaps import RecapOrigin
 
 #: Size of the readable recap beside an opaque summary, in tokens.
@@ -87,14 +88,12 @@ def _has_grown(session: AgentSession, report: ProviderReport | None) -> bool:
 
 def _plan(loaded: Loaded, report: ProviderReport | None, summary: Message | None) -> Plan:
     removed = _entries_before(loaded, summary) if summary is not None else []
-    edits = tuple(_evictions(removed))
-    after = loaded.view.with_edits(edits)
-    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=NAME, goal=after.tokens)
-    record = record_of(plan_request(loaded, trigger=NAME), change)
-    if report is not None:
-        outputs = TokenBreakdown.of_view(after).tokens.get(_CLEARED, 0)
-        record = _with_cleared(record, report, loaded.session, outputs)
-    return Plan(edits=edits, view=after, record=record, recap=_recap(loaded, removed, summary))
+    edits = _evictions(removed)
+    plan = plan_of_others(loaded, edits, trigger=NAME, recap=_recap(loaded, removed, summary))
+    if report is None:
+        return plan
+    outputs = TokenBreakdown.of_view(plan.view).tokens.get(_CLEARED, 0)
+    return replace(plan, record=_with_cleared(plan.record, report, loaded.session, outputs))
 
 
 def _entries_before(loaded: Loaded, summary: Message) -> list[Entry]:

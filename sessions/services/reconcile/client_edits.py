@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
-from compaction.pipeline import Plan
-from compaction.record import Change, PlanState, record_of
 from sessions.models import AgentSession, Compaction, Message
 from sessions.selectors.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.reference_rates import CLIENT
 from sessions.selectors.stored_rows import messages_load, spans_of
 from sessions.services.compactions.apply import compaction_apply
+from sessions.services.compactions.given_edits import plan_of_others
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
-from sessions.services.compactions.planning import plan_request, view_load
+from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.snapshots import snapshot_rewrite
 
 
@@ -30,14 +29,11 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
     compaction = compaction_open(session=session, trigger=CLIENT)
     loaded = view_load(session)
     spans = spans_of(positions)
-    edits = tuple(
+    edits = [
         Edit(strategy=CLIENT, op=Op.EVICT, position=first, end=end - 1, reason=REMOVED_BY_CLIENT)
         for first, end in spans
-    )
-    after = loaded.view.with_edits(edits)
-    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=CLIENT, goal=after.tokens)
-    record = record_of(plan_request(loaded, trigger=CLIENT), change)
-    plan = Plan(edits=edits, view=after, record=record, recap=loaded.previous)
+    ]
+    plan = plan_of_others(loaded, edits, trigger=CLIENT, recap=loaded.previous)
     compaction_apply(compaction=compaction, loaded=loaded, plan=plan)
     session.refresh_from_db()
     rows = messages_load(session.pk, spans)
