@@ -90,32 +90,37 @@ def caller_id(call: Call, key: ApiKey) -> bytes:
 
 
 def session_of_call(place: Place) -> AgentSession:
-    """Return the session that the call's client names, or else the one that its history continues."""
-    identity = place.identity
-    if (found := _of_response(place)) is not None:
-        return found
-    if place.name is None:
-        return _continued(place) or _create(place, None)
-    name, session = _named(place, place.name)
-    if session is None or session.origin == TELEMETRY:
-        session = _create(place, name)
-    if identity.agent:
-        session = _child_of(place, session, identity.agent)
-    if has_other_conversation(session, place.conversation):
-        session = _child_of(place, session, place.conversation)
+    """Return the session of a call. Creates it if it is not recorded yet."""
+    session = session_find_of(place, creates=True)
+    assert session is not None
     return session
 
 
-def _child_of(place: Place, parent: AgentSession, name: str) -> AgentSession:
-    """Return the session of a sub-agent or another conversation. Creates it if necessary."""
-    own, child = _child_named(place, parent, name)
-    return child or _create(place, own, parent)
+def session_find_of(place: Place, *, creates: bool = False) -> AgentSession | None:
+    """Return the session that the call's client names, or else the one that its history continues.
+
+    Returns None if it is not recorded yet, unless it `creates` the session.
+    """
+    if (found := _of_response(place)) is not None:
+        return found
+    if place.name is None:
+        found = _continued(place)
+        return _create(place, None) if found is None and creates else found
+    name, session = _named(place, place.name)
+    if creates and (session is None or session.origin == TELEMETRY):
+        session = _create(place, name)
+    if session is not None and place.identity.agent:
+        session = _child(place, session, place.identity.agent, creates=creates)
+    if session is not None and has_other_conversation(session, place.conversation):
+        session = _child(place, session, place.conversation, creates=creates)
+    return session
 
 
-def _child_named(place: Place, parent: AgentSession, name: str) -> tuple[str, AgentSession | None]:
-    """Return the name of a child of a session and the child, which may have been imported from a log."""
+def _child(place: Place, parent: AgentSession, name: str, *, creates: bool) -> AgentSession | None:
+    """Return the session of a sub-agent or another conversation, which may have been imported from a log."""
     own, child = _named(place, f"{parent.external_id}/{name}")
-    return own, child or _imported(place, parent, name)
+    child = child or _imported(place, parent, name)
+    return _create(place, own, parent) if child is None and creates else child
 
 
 def _imported(place: Place, parent: AgentSession, agent: str) -> AgentSession | None:
@@ -128,21 +133,6 @@ def _imported(place: Place, parent: AgentSession, agent: str) -> AgentSession | 
     rows = AgentSession.objects.filter(named, project_id=place.key.project_id).exclude(origin__in=RECORDED)
     found = rows.first()
     return found if found is not None and not is_of_another_caller(found, place.caller) else None
-
-
-def session_find_of(place: Place) -> AgentSession | None:
-    """Return the session of the call, or None if it is not recorded yet."""
-    identity = place.identity
-    if (found := _of_response(place)) is not None:
-        return found
-    if place.name is None:
-        return _continued(place)
-    session = _named(place, place.name)[1]
-    if session is not None and identity.agent:
-        session = _child_named(place, session, identity.agent)[1]
-    if session is not None and has_other_conversation(session, place.conversation):
-        session = _child_named(place, session, place.conversation)[1]
-    return session
 
 
 def _of_response(place: Place) -> AgentSession | None:
