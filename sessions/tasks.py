@@ -9,8 +9,8 @@ from uuid import UUID
 from celery import shared_task
 
 from accounts.services import logins
-from sessions.services import dispatch, reference_scans
-from sessions.services.compactions import background, recap_upgrades, sweep, triggers
+from sessions.services import dispatch
+from sessions.services.compactions import background, recap_upgrades, reference_scans, sweep, triggers
 from sessions.services.imports import execution, jobs
 from sessions.services.memory import auto_proposals, auto_updates, extraction
 from sessions.services.reconcile import points

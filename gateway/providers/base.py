@@ -48,7 +48,7 @@ class Provider(ABC):
 
     name: ClassVar[str]
     label: ClassVar[str]
-    #: Dialect of the messages at each recorded endpoint, by path.
+    #: The names of the recorded endpoints, by path.
     endpoints: ClassVar[Mapping[str, str]]
     #: Endpoints whose requests are not part of the conversation. They are forwarded without edits.
     side_endpoints: ClassVar[frozenset[str]] = frozenset()

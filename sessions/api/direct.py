@@ -34,8 +34,8 @@ from sessions.api.turns import push_read
 from sessions.selectors.lookups import Route, session_route_cached
 from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.token_budgets import policy_of
-from sessions.services.direct_fetch import prompt_fetch_direct
 from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.prompts.direct_fetch import prompt_fetch_direct
 from sessions.services.push.turns import turn_push_direct
 from sessions.services.push.values import Target
 from sessions.store.bodies import json_bytes

@@ -26,7 +26,7 @@ from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompt_state import PromptState, prompt_state
 from sessions.selectors.prompts import messages_now, prompt_at, unfit_reason
 from sessions.selectors.provider_engine import prompt_provider_params
-from sessions.services.served_prompts import prompt_record
+from sessions.services.prompts.served import prompt_record
 from sessions.store.bodies import content_hash, json_bytes
 from sessions.store.prompt_bytes import PromptMessages, RequestParts, request_fields
 

@@ -24,6 +24,7 @@ from sessions.selectors.prompt_state import prompt_state
 from sessions.selectors.prompts import messages_now
 from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.services.memory.update_requests import memory_update_request
+from sessions.services.prompts.served import prompt_record
 from sessions.services.push.turns import KeyReused, SessionGone
 from sessions.services.push.values import Target
 from sessions.services.reconcile.append import Appended, history_append, history_remember
@@ -37,7 +38,6 @@ from sessions.services.reconcile.values import (
     Sent,
     UnknownResponse,
 )
-from sessions.services.served_prompts import prompt_record
 from sessions.store.rawjson import BadJson, TooDeep
 
 _FIELDS = CALL_FIELDS | {"system", "tools", "compacted", PREVIOUS_RESPONSE}

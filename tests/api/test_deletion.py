@@ -16,8 +16,8 @@ from accounts.services.api_keys import api_key_create
 from replay.models import ReplayRun
 from replay.services.execution import run_step
 from sessions.models import AgentSession, Blob, Message
+from sessions.services.compactions.reference_scans import reference_scans_run
 from sessions.services.imports.jobs import import_job_create
-from sessions.services.reference_scans import reference_scans_run
 from sessions.services.search.indexing import search_index_run
 from sessions.services.sessions.comments import comment_create
 from sessions.services.sessions.lifecycle import session_delete

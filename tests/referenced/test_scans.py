@@ -21,7 +21,7 @@ from sessions.selectors.reference_rates import (
     rates_by_strategy,
     rates_by_tool,
 )
-from sessions.services import reference_scans
+from sessions.services.compactions import reference_scans
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
 from sessions.store import bodies

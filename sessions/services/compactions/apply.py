@@ -27,7 +27,7 @@ from sessions.services.compactions.planning import (
 )
 from sessions.services.compactions.recaps import EXTRACTED, RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import APPLY, edit_parameters
-from sessions.services.served_prompts import next_prompt_turn
+from sessions.services.prompts.served import next_prompt_turn
 from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store.continuation_columns import continuation_columns
 from sessions.store.postgres import row_fetch

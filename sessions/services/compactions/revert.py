@@ -23,7 +23,7 @@ from sessions.services.compactions.planning import (
 )
 from sessions.services.compactions.snapshots import edits_applied, snapshot_rebuild
 from sessions.services.compactions.thinking import edits_after_revert, thinking_clear_reverted
-from sessions.services.served_prompts import next_prompt_turn
+from sessions.services.prompts.served import next_prompt_turn
 from sessions.services.sessions.audit import session_audit
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.webhooks.deliveries import compaction_event_emit

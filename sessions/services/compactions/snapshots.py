@@ -14,7 +14,7 @@ from compaction.edits import Edit as EditValue
 from sessions.models import AgentSession, Compaction, Edit
 from sessions.selectors.stored_rows import edits_load, without_covered
 from sessions.services.compactions.planning import Loaded, view_load
-from sessions.services.reference_scans import reference_scan_schedule
+from sessions.services.compactions.reference_scans import reference_scan_schedule
 from sessions.store.continuation_columns import continuation_columns
 from sessions.store.postgres import execute, raw_connection
 from sessions.store.prompt_bytes import messages_of_view

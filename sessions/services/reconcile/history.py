@@ -24,6 +24,7 @@ from sessions.models import AgentSession, ClientHistory, Turn
 from sessions.models.session import RECORDED
 from sessions.services.calls.match import CallIdentity, family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
+from sessions.services.prompts.served import served_prompt_correct
 from sessions.services.push.session_state import state_forget
 from sessions.services.push.turns import KeyReused, SessionGone, turn_push_locked
 from sessions.services.push.values import Target
@@ -43,7 +44,6 @@ from sessions.services.reconcile.reading import Reading, history_read, with_answ
 from sessions.services.reconcile.rewrites import history_rewrite, spans_kept
 from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
-from sessions.services.served_prompts import served_prompt_correct
 from sessions.store import bodies
 
 #: A plain query, because Django takes 0.5 ms to build it. It also checks the API key.

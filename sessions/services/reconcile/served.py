@@ -33,12 +33,12 @@ from sessions.selectors.stored_rows import messages_load
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.planning import edits_in_force, session_budget, session_calibration
+from sessions.services.prompts.served import session_prompt_record
 from sessions.services.reconcile.matching import histories_unlocked, history_extended
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.rewrites import rewritten_history
 from sessions.services.reconcile.stored import span_positions
 from sessions.services.reconcile.values import Sent
-from sessions.services.served_prompts import session_prompt_record
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.prompt_snapshots import Generated
 

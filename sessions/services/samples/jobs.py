@@ -23,8 +23,8 @@ from accounts.services.audit import audit_record
 from sessions.models import AgentSession, SampleLoad, SharedFact
 from sessions.services.claims import claim, is_free, release, renewed, revoke, still_own
 from sessions.services.commits import after_commit
+from sessions.services.compactions.reference_scans import session_references_scan
 from sessions.services.dispatch import SAMPLE_LOAD, task_dispatch
-from sessions.services.reference_scans import session_references_scan
 from sessions.services.samples.catalog import LOG_AGE, LOG_TITLE, STORIES, TOTAL, Story
 from sessions.services.samples.claude_code import sample_log_import
 from sessions.services.samples.play import session_backdate, story_play

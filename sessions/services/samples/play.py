@@ -24,6 +24,7 @@ from sessions.selectors.redaction import redaction_of
 from sessions.services.agent_tools import TOOLS, ToolError
 from sessions.services.compactions.apply import session_compact
 from sessions.services.ingestion import messages_ingest, preamble_ingest
+from sessions.services.prompts.served import prompt_record
 from sessions.services.push.turns import turn_push
 from sessions.services.push.values import Latency, Push, Target
 from sessions.services.samples.catalog import Story
@@ -34,7 +35,6 @@ from sessions.services.samples.wire import (
     tool_definitions,
     user_message,
 )
-from sessions.services.served_prompts import prompt_record
 from sessions.services.sessions.lifecycle import NewSession, session_create
 from sessions.store.prompt_bytes import RequestParts, request_fields
 

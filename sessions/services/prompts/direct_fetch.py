@@ -15,7 +15,7 @@ import orjson
 from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
 from sessions.selectors.prompt_state import SESSION, SESSION_COLUMNS, PromptState
 from sessions.selectors.prompts import Rows, messages_extend, messages_keep
-from sessions.services.served_prompts import replace_served
+from sessions.services.prompts.served import replace_served
 from sessions.store import bodies
 from sessions.store.loop_connections import LoopConnections
 from sessions.store.prepared import Prepared
@@ -29,7 +29,7 @@ LARGEST = 2_000_000
 _MOST_MESSAGES, _MOST_TOKENS = 64, 32_768
 
 #: Finds the session if the cached prompt is the start of its current one, and records that it is served, as
-#: in `served_prompts`. Returns no row if a compaction or revert in progress may change the prompt. The
+#: in `served`. Returns no row if a compaction or revert in progress may change the prompt. The
 #: messages begin with the last cached one. There are none if the session's row has not changed.
 _FETCH: LiteralString = f"""
 WITH found AS (
