@@ -10,7 +10,7 @@ from celery import shared_task
 
 from accounts.services import logins
 from sessions.services import dispatch
-from sessions.services.compactions import background, recap_upgrades, reference_scans, sweep, triggers
+from sessions.services.compactions import background, recap_upgrades, reference_scans, triggers
 from sessions.services.imports import execution, jobs
 from sessions.services.memory import auto_proposals, auto_updates, extraction
 from sessions.services.reconcile import points
@@ -29,7 +29,7 @@ def compaction_run(compaction_id: str) -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def compactions_sweep() -> None:
-    sweep.compactions_sweep()
+    background.compactions_sweep()
 
 
 @shared_task  # type: ignore[untyped-decorator]

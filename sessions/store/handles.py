@@ -18,5 +18,9 @@ _LENGTH = 10
 
 def handle_make(session_id: UUID, position: int, part: int) -> str:
     """Return the handle of a part of the message at this position."""
-    digest = salted_hmac(_SALT, f"{session_id}:{position}:{part}", algorithm="sha256").digest()
+    return handle_of(salted_hmac(_SALT, f"{session_id}:{position}:{part}", algorithm="sha256").digest())
+
+
+def handle_of(digest: bytes) -> str:
+    """Return the handle of the content that the digest identifies."""
     return "h_" + base64.b32encode(digest).decode()[:_LENGTH].lower()

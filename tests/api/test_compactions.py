@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent
 from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot, Recap
-from sessions.services.compactions.sweep import compactions_sweep
+from sessions.services.compactions.background import compactions_sweep
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, openai_turn, prompt, push, request, whole_turn
 from tests.plugins.reused import reused
@@ -290,7 +290,7 @@ def test_a_compaction_continues_after_the_clock_was_set_back(
     )  # fmt: skip
     sent: list[object] = []
     monkeypatch.setattr(
-        "sessions.services.compactions.sweep.task_dispatch", lambda task, id: not sent.append(id)
+        "sessions.services.compactions.background.task_dispatch", lambda task, id: not sent.append(id)
     )
     assert compactions_sweep() == 1
     assert sent == [lost.pk]

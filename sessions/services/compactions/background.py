@@ -1,4 +1,4 @@
-"""Background compactions: claim, plan, let a model summarize, and apply.
+"""Background compactions: claim, plan, let a model summarize, and apply. Recover those of dead workers.
 
 The model is called outside of any transaction, while the agent continues with the old prompt. The result is
 applied only if nothing except new messages has changed the session in the meantime.
@@ -13,7 +13,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
@@ -21,7 +22,7 @@ from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
-from sessions.services.claims import claim, renewed, still_own
+from sessions.services.claims import claim, is_free, renewed, still_own
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.circuit_breaker import breaker_count_failure, breaker_reset
 from sessions.services.compactions.lifecycle import compaction_skip
@@ -29,12 +30,16 @@ from sessions.services.compactions.planning import Loaded, session_plan, view_lo
 from sessions.services.compactions.recap_upgrades import upgrade_apply
 from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_shown
 from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
+from sessions.services.dispatch import COMPACTION_RUN, task_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
 
 log = logging.getLogger(__name__)
 
 #: Attempts before a compaction fails. The last attempt uses no model.
 MAX_ATTEMPTS = 3
+
+#: Maximum number of compactions per sweep, so that a long queue is not dispatched repeatedly as a whole.
+_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,3 +226,24 @@ def compaction_retry_or_fail(*, compaction: Compaction, reason: str, cost_microu
     own.save(update_fields=["state", "reason", "cost_microusd", "finished_at", "lease_until"])
     if own.state == Compaction.State.FAILED:
         compaction_event_emit(compaction=own, event=WebhookEvent.FINISHED)
+
+
+def compactions_sweep() -> int:
+    """Retry compactions of dead workers, and dispatch pending ones again. Returns the number dispatched.
+
+    Concurrent sweeps dispatch each compaction once.
+    """
+    stale = Compaction.objects.filter(is_free(longest=2 * _lease()), state=Compaction.State.RUNNING)
+    for compaction in stale.order_by("created_at")[:_BATCH]:
+        compaction_retry_or_fail(compaction=compaction, reason="the worker was lost")
+    patience = timedelta(seconds=settings.CONTEXTAPP_REDISPATCH_SECONDS)
+    # A time in the future was written before the clock was set back.
+    recent = Q(dispatched_at__gte=Now() - patience, dispatched_at__lte=Now() + patience)
+    pending = Compaction.objects.filter(state=Compaction.State.PENDING)
+    lost = pending.filter(Q(dispatched_at=None) | ~recent)
+    return sum(_dispatch_again(compaction) for compaction in lost.order_by("created_at")[:_BATCH])
+
+
+def _dispatch_again(compaction: Compaction) -> bool:
+    not_dispatched = Compaction.objects.filter(pk=compaction.pk, dispatched_at=compaction.dispatched_at)
+    return not_dispatched.update(dispatched_at=Now()) == 1 and task_dispatch(COMPACTION_RUN, compaction.pk)

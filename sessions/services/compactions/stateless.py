@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,9 +25,8 @@ from compaction.window import MessageWindow, TrimStats
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.ingestion import json_tokens
 from sessions.store import bodies
+from sessions.store.handles import handle_of
 from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
-
-_HANDLE_LENGTH = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,5 +148,4 @@ def _request(prompt: CallerPrompt, view: View, calibration: Calibration) -> Plan
 
 def _handle(raw: Sequence[bytes], position: int, part: int) -> str:
     """Return a handle that depends on the content only: positions differ in the caller's next list."""
-    digest = hashlib.sha256(b"%d:%b" % (part, raw[position])).digest()
-    return "h_" + base64.b32encode(digest).decode()[:_HANDLE_LENGTH].lower()
+    return handle_of(hashlib.sha256(b"%d:%b" % (part, raw[position])).digest())
