@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -41,6 +41,7 @@ from sessions.services.memory.extraction_results import (
     extraction_store,
     suggestions_apply,
 )
+from sessions.services.memory.fact_observations import idle_time
 from sessions.services.memory.update_state import update_state_load, update_state_turn
 
 if TYPE_CHECKING:
@@ -81,14 +82,10 @@ def extractions_sweep() -> int:
         is_free("memory_extraction_state__", longest=_LONGEST_PAUSE),
         project__in=active,
         turn_count__gt=0,
-        last_active_at__range=(now - _SWEEP_PERIOD, _idle_before(now)),
+        last_active_at__range=(now - _SWEEP_PERIOD, now - idle_time()),
     )
     ids = rows.order_by("-last_active_at").values_list("pk", flat=True)[:_SWEEP_SESSIONS]
     return sum(task_dispatch(MEMORY_UPDATE, session_id) for session_id in ids)
-
-
-def _idle_before(now: datetime) -> datetime:
-    return now - timedelta(seconds=settings.CONTEXTAPP_MEMORY_REST_SECONDS)
 
 
 # -- Claim the next turns -----------------------------------------------------------------------------------
@@ -112,7 +109,7 @@ def _pending_end(session: AgentSession, first: int) -> int | None:
     """Return the end of the turns that the model should read now, or None if there are too few."""
     last = min(update_state_turn(session), first + TURNS_AT_ONCE)  # automatic updates read them first
     tokens = turns_tokens(session, first, last)
-    is_idle = session.last_active_at <= _idle_before(timezone.now())
+    is_idle = session.last_active_at <= timezone.now() - idle_time()
     count = turns_to_extract([tokens.get(turn, 0) for turn in range(first, last)], is_idle=is_idle)
     return first + count if count else None
 

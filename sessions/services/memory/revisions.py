@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -101,13 +101,8 @@ def memory_operate(
     """
     key = redaction_for(session.project_id)
     clean = [
-        Operation(
-            op=operation.op,
-            field=operation.field,
-            item=redact(operation.item, redaction=key)[0],
-            new=redact(operation.new, redaction=key)[0],
-        )
-        for operation in operations
+        replace(each, item=redact(each.item, redaction=key)[0], new=redact(each.new, redaction=key)[0])
+        for each in operations
     ]
     return _write(
         session=session,
