@@ -113,14 +113,12 @@ DATABASES = {
             example="postgresql://user:password@host/name",
         ),
         conn_max_age=0,  # required by Django's connection pool
+        disable_server_side_cursors=True,  # PgBouncer may use another connection for the next statement
     )
 }
 if pool_size := env.integer("CONTEXTAPP_DB_POOL", 8):
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
-        "min_size": 1,
-        "max_size": pool_size,
-        "timeout": 10,
-    }
+    pool = {"min_size": 1, "max_size": pool_size, "timeout": 10}
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
 # Only the hottest queries use prepared statements (see `sessions/store/postgres.py`).
 DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

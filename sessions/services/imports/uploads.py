@@ -50,8 +50,8 @@ def upload_store(job: ImportJob, file: Readable) -> str:
 def upload_read(job: ImportJob) -> bytes:
     """Return the uploaded log. Raises `cryptography.fernet.InvalidToken` if the secret key has changed."""
     whole = io.BytesIO()
-    for part in job.parts.order_by("number").values_list("data", flat=True).iterator(chunk_size=4):
-        whole.write(_opened(part))
+    for number in job.parts.order_by("number").values_list("number", flat=True):
+        whole.write(_opened(job.parts.values_list("data", flat=True).get(number=number)))
     return whole.getvalue()
 
 
