@@ -22,6 +22,7 @@ from sessions.api.serializers import compactions, contents, imports, memory, pro
 from sessions.models import AgentSession
 from sessions.services.memory.facts import facts_decide
 from sessions.services.memory.proposals import facts_propose
+from sessions.services.search.indexing import search_index_run
 
 QUESTION = {"role": "user", "content": "Why does the build fail?"}
 ANSWER = {"role": "assistant", "content": "A test is missing."}
@@ -232,6 +233,23 @@ class TestCompaction:
     def test_search_finds_removed_content(self, session: Session) -> None:
         worked(session)
         assert {hit["turn"] for hit in session.search('"line 399"')} == {1, 2, 3, 4}
+
+    def test_search_of_the_project_names_the_session(self, app: ContextApp, session: Session) -> None:
+        worked(session)
+        search_index_run()
+        assert {hit["session"]["external_id"] for hit in app.search('"line 399"')} == {session.id}
+
+    def test_a_pinned_output_stays_until_it_is_unpinned(self, session: Session) -> None:
+        pinned = LONG[:4_000]
+        session.push([QUESTION])
+        position = session.push(call(0, pinned))["positions"]["last"]
+        session.pin(position)
+        for number in range(1, 4):
+            session.push(call(number, f"{number}\n{LONG}"))
+        assert json.dumps(pinned) in json.dumps(session.prompt().params["messages"])
+        session.unpin(position)
+        session.compact(policy="aggressive")
+        assert json.dumps(pinned) not in json.dumps(session.prompt().params["messages"])
 
 
 class TestTools:

@@ -88,6 +88,10 @@ class ContextApp:
         }
         return pages(self._transport, "sessions", query=query)
 
+    def search(self, q: str) -> Iterator[types.SearchResult]:
+        """Iterate over the messages of all sessions that match `q` best, at most 200."""
+        return pages(self._transport, "search", query={"q": q})
+
     def tools(self, format: types.Format = "anthropic") -> list[types.JsonObject]:
         """Return the definitions of contextapp's tools for the agent's model.
 

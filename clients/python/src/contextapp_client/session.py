@@ -189,6 +189,14 @@ class Session:
         response = self._call("POST", "compactions", str(number), "revert")
         return cast(types.CompactionRecord, response.json())
 
+    def pin(self, position: int) -> None:
+        """Keep a message unchanged in later compactions, with the calls and results of its tool group."""
+        self._call("PUT", "messages", str(position), "pin", repeatable=True)
+
+    def unpin(self, position: int) -> None:
+        """Let later compactions shorten or remove a pinned message."""
+        self._call("DELETE", "messages", str(position), "pin")
+
     def memory(self) -> types.Memory:
         """Return the current working memory; revision 0 is empty."""
         return cast(types.Memory, self._call("GET", "memory").json())
@@ -257,7 +265,7 @@ class Session:
         return cast(types.Content, self._call("GET", "blobs", handle, query=query).json())
 
     def search(self, q: str) -> Iterator[types.SearchResult]:
-        """Iterate over messages that contain all words of `q`, including those removed from the prompt."""
+        """Iterate over the messages that match `q` best, including those removed from the prompt."""
         return pages(self.transport, "sessions", self.id, "search", query={"q": q})
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> types.ToolResult:

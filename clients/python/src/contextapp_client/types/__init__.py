@@ -13,6 +13,7 @@ from contextapp_client.types.prompts import (
 from contextapp_client.types.sessions import (
     Calibration,
     Content,
+    FoundSession,
     Latency,
     Match,
     NewSession,
@@ -35,6 +36,7 @@ __all__ = [
     "Content",
     "Fact",
     "Format",
+    "FoundSession",
     "Import",
     "ImportProgress",
     "ImportedSession",

@@ -178,10 +178,29 @@ class Content(TypedDict):
 
 
 class SearchResult(TypedDict):
-    """A message found by a search."""
+    """A message found by a search. `session` is set by a search of the project.
 
+    `marks` are the start and end of each match in `snippet`, in characters.
+    """
+
+    session: NotRequired[FoundSession]
     position: int
     turn: int
+    at: str
     role: str
     tool: str
+    is_error: bool
     snippet: str
+    marks: list[tuple[int, int]]
+    score: float
+    in_prompt: Literal["shown", "shortened", "evicted"]
+    handle: str | None
+    changes: list[JsonObject]
+
+
+class FoundSession(TypedDict):
+    """The session of a message found by a search of the project."""
+
+    id: str
+    external_id: str
+    title: str
