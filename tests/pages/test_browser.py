@@ -403,7 +403,10 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
     made = make_session(
         project, name="s-1", title="A session with a title", agent="an agent of a long name" * 3
     )
-    make_session(project, name="sub", parent="s-1")
+    sub_agent = make_session(project, name="sub", parent="s-1")
+    sub_agent.cost_microusd, sub_agent.uncached_tokens = 75_500, 167_000
+    sub_agent.save()
+    made.uncached_tokens, made.budget_tokens = 1_310_000, 200_000
     made.tags = ["nightly", "a-tag-that-is-longer-than-others"]
     made.peak_prompt_tokens = made.last_prompt_tokens = 123_456
     made.cost_microusd, made.compaction_count = 12_345_678, 12
@@ -413,7 +416,7 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
         with subtests.test(width):
             page.set_viewport_size({"width": width, "height": 800})
             assert fits_in_width(page)
-            assert page.locator("[data-row] .title").bounding_box()["width"] > 120
+            assert page.locator("[data-row] .title").bounding_box()["width"] > 180
 
 
 def test_titles_and_names_of_tools_are_shown_whole_on_a_desktop(at, page, project):
