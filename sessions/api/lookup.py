@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -10,9 +11,10 @@ from sessions.api.auth import authenticate
 from sessions.api.endpoint import ApiCall
 from sessions.api.errors import NotFound
 from sessions.models import AgentSession
-from sessions.selectors.lookups import as_uuid, session_find
+from sessions.selectors.lookups import Route, as_uuid, session_find, with_session_route
 
 Row = TypeVar("Row", bound=Model)
+T = TypeVar("T")
 
 
 def session_or_404(call: ApiCall, name: str) -> AgentSession:
@@ -31,6 +33,15 @@ def row_or_404(rows: QuerySet[Row], id: str, *, kind: str) -> Row:
 
 def raise_session_not_found(name: str) -> NoReturn:
     raise NotFound(f"No session with the id {name!r} in this project.", param="id")
+
+
+def with_session(call: ApiCall, name: str, use: Callable[[Route], T | None]) -> T:
+    """Return `use(route)` for the cached route of the session. Raises the error if there is no session.
+
+    `use` returns None if it finds no session, as in `with_session_route`, or if the key is invalid.
+    """
+    found = with_session_route(project_id=call.principal.project_id, name=name, use=use)
+    return found if found is not None else raise_key_or_session_error(call, name)
 
 
 def raise_key_or_session_error(call: ApiCall, name: str) -> NoReturn:

@@ -17,11 +17,10 @@ from compaction.provider_engine import ProviderParams
 from compaction.provider_summary import ON_DEMAND
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import NotFound
-from sessions.api.lookup import raise_key_or_session_error
+from sessions.api.lookup import raise_key_or_session_error, with_session
 from sessions.api.parameters import choice_param, format_param, format_parameter, int_param, int_parameter
 from sessions.api.schema import operation
 from sessions.api.serializers import turns as serializers
-from sessions.selectors.lookups import with_session_route
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompt_state import PromptState, prompt_state
 from sessions.selectors.prompts import messages_now, prompt_at, unfit_reason
@@ -100,12 +99,11 @@ class Prompt(Endpoint):
 
 def _state(call: ApiCall, session_id: str) -> PromptState:
     key_id, project_id = call.principal.key_id, call.principal.project_id
-    state = with_session_route(
-        project_id=project_id,
-        name=session_id,
-        use=lambda route: prompt_state(key_id=key_id, project_id=project_id, session_id=route.id),
+    return with_session(
+        call,
+        session_id,
+        lambda route: prompt_state(key_id=key_id, project_id=project_id, session_id=route.id),
     )
-    return state or raise_key_or_session_error(call, session_id)
 
 
 def _past(state: PromptState, turn: int) -> tuple[PromptState, PromptMessages] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse
@@ -12,14 +13,14 @@ from compaction.dialects import get_dialect
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import check_preamble
-from sessions.api.lookup import raise_key_or_session_error
+from sessions.api.lookup import raise_key_or_session_error, with_session
 from sessions.api.parameters import format_param, format_parameter, idempotency_parameter
 from sessions.api.prompt import prompt_json
 from sessions.api.reported_call import CALL_FIELDS, call_read, text_field
 from sessions.api.schema import operation
 from sessions.api.serializers import reconcile as serializers
 from sessions.api.turns import idempotency_key, key_reused
-from sessions.selectors.lookups import route_forget, session_route
+from sessions.selectors.lookups import Route, route_forget
 from sessions.selectors.prompt_state import prompt_state
 from sessions.selectors.prompts import messages_now
 from sessions.selectors.provider_engine import prompt_provider_params
@@ -62,9 +63,13 @@ class Reconcile(Endpoint):
         `GET …/prompt/`. Messages are compared by content, without cache breakpoints and thinking. A history
         that continues an earlier point becomes a forked session, which later calls with that history find."""
         served_format = format_param(call)
-        found = _reconcile(call, session_id)
-        if isinstance(found, Reconciled):
-            found = _with_prompt(call, session_id, found)
+        request = Request(
+            body=call.raw,
+            redaction=call.principal.redaction,
+            read=partial(_read, call),
+            idempotency_key=idempotency_key(call.request.META),
+        )
+        found = with_session(call, session_id, partial(_reconcile, call, request, session_id))
         reconciled, state, messages = found.reconciled, found.state, found.messages
         if call.principal.upkeep and reconciled.turn is not None:
             memory_update_request(reconciled.session_id)
@@ -75,39 +80,30 @@ class Reconcile(Endpoint):
         return json_response(fields | {"reconciled": _reconciled_json(reconciled)})
 
 
-def _reconcile(call: ApiCall, session_id: str) -> Reconciled | Appended:
+def _reconcile(call: ApiCall, request: Request, session_id: str, route: Route) -> Appended | None:
+    """Store the new part of the history in the request. Returns None if there is no session."""
     key_id, project_id = call.principal.key_id, call.principal.project_id
-    request = Request(
-        body=call.raw,
-        redaction=call.principal.redaction,
-        read=lambda fields: _read(call, fields),
-        idempotency_key=idempotency_key(call.request.META),
-    )
-    for _ in range(2):
-        route = session_route(project_id=project_id, name=session_id)
-        if route is None:
-            break
-        target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
-        try:
-            appended = _append(target, request)
-            return appended or history_reconcile(target, replace(request, continued=_continued(call)))
-        except SessionGone:  # another process may have recreated it
+    target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
+    try:
+        if (appended := _append(target, request)) is not None:
+            return appended
+        reconciled = history_reconcile(target, replace(request, continued=_continued(call)))
+    except SessionGone:
+        return None
+    except InvalidHistory as error:
+        raise _invalid(error) from None
+    except KeyReused:
+        raise key_reused() from None
+    except UnknownResponse:
+        raise InvalidField(PREVIOUS_RESPONSE, "The session has no response with this id.") from None
+    except TooDeep as error:
+        raise InvalidRequest("too_deep", sentence(error)) from None
+    except BadJson as error:
+        raise InvalidRequest("bad_json", sentence(error)) from None
+    finally:
+        if route.format is None:
             route_forget(project_id=project_id, name=session_id)
-        except InvalidHistory as error:
-            raise _invalid(error) from None
-        except KeyReused:
-            raise key_reused() from None
-        except UnknownResponse:
-            message = "The session has no response with this id."
-            raise InvalidField(PREVIOUS_RESPONSE, message) from None
-        except TooDeep as error:
-            raise InvalidRequest("too_deep", sentence(error)) from None
-        except BadJson as error:
-            raise InvalidRequest("bad_json", sentence(error)) from None
-        finally:
-            if route.format is None:
-                route_forget(project_id=project_id, name=session_id)
-    return raise_key_or_session_error(call, session_id)
+    return _with_prompt(call, session_id, reconciled)
 
 
 def _append(target: Target, request: Request) -> Appended | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence, unknown_field
 from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secret
-from sessions.api.lookup import raise_key_or_session_error
+from sessions.api.lookup import with_session
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
 from sessions.api.reported_call import CALL_FIELDS, call_read
@@ -24,7 +25,7 @@ from sessions.api.serializers import turns as serializers
 from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.selectors.api import pushed_messages, session_turns, turns_page
 from sessions.selectors.convert import latency_json, usage_json
-from sessions.selectors.lookups import route_forget, session_route, with_session_route
+from sessions.selectors.lookups import Route
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.preambles import preamble_complete
 from sessions.services.push.session_state import route_refresh
@@ -54,13 +55,11 @@ class Turns(Endpoint):
         last = int_param(call, "last", default=0, minimum=1, maximum=200)
         cursor = number_cursor(call)
         key_id, project_id = call.principal.key_id, call.principal.project_id
-        session = with_session_route(
-            project_id=project_id,
-            name=session_id,
-            use=lambda route: session_turns(key_id=key_id, project_id=project_id, session_id=route.id),
+        session = with_session(
+            call,
+            session_id,
+            lambda route: session_turns(key_id=key_id, project_id=project_id, session_id=route.id),
         )
-        if session is None:
-            raise_key_or_session_error(call, session_id)
         first = max(0, session.turn_count - last) if last else 0
         if cursor is not None:
             first = cursor
@@ -92,7 +91,7 @@ class Turns(Endpoint):
         follow it. Secrets are redacted before anything is stored. The push may trigger a compaction, which
         the response reports in `fired`."""
         try:
-            stored = _push(call, session_id)
+            stored = with_session(call, session_id, partial(_push, call, session_id))
         except StaleTurn as error:
             raise Conflict("stale_turn", sentence(error), param="expected_turn") from None
         except KeyReused:
@@ -102,36 +101,20 @@ class Turns(Endpoint):
         return json_response(stored, status=201)
 
 
-def _push(call: ApiCall, session_id: str) -> bytes | Replayed:
-    """Push the turn in the request, and return the JSON response.
-
-    The route of a session is cached. If the push finds no session, another process may have deleted and
-    recreated it, so a second attempt looks up the route again.
-    """
-    key_id, project_id = call.principal.key_id, call.principal.project_id
-    for _ in range(2):
-        route = session_route(project_id=project_id, name=session_id)
-        if route is None:
-            break
-        target = Target(key_id=key_id, project_id=project_id, session_id=route.id)
-        try:
-            push = push_read(
-                call.raw,
-                call.body,
-                headers=call.request.META,
-                principal=call.principal,
-                format=route.format,
-            )
-            stored = turn_push(target, _with_kept_preamble(push, call.body, route.id))
-        except SessionGone:
-            route_forget(project_id=project_id, name=session_id)
-            continue
-        if route.format is None:
-            route_refresh(route, project_id=project_id, name=session_id)
-        if call.principal.upkeep:
-            memory_update_request(route.id)
-        return stored
-    return raise_key_or_session_error(call, session_id)
+def _push(call: ApiCall, session_id: str, route: Route) -> bytes | Replayed | None:
+    """Push the turn in the request, and return the JSON response; None if there is no session."""
+    principal = call.principal
+    target = Target(key_id=principal.key_id, project_id=principal.project_id, session_id=route.id)
+    push = push_read(call.raw, call.body, headers=call.request.META, principal=principal, format=route.format)
+    try:
+        stored = turn_push(target, _with_kept_preamble(push, call.body, route.id))
+    except SessionGone:
+        return None
+    if route.format is None:
+        route_refresh(route, project_id=principal.project_id, name=session_id)
+    if principal.upkeep:
+        memory_update_request(route.id)
+    return stored
 
 
 def _with_kept_preamble(push: Push, body: Mapping[str, Any], session_id: UUID) -> Push:
