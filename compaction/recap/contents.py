@@ -10,7 +10,6 @@ from itertools import chain
 import re2
 
 from compaction.deadline import check_deadline
-from compaction.memory.updates.commands import is_inspection
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.recap.commands import outcome_of
 from compaction.recap.name_tally import NameTally
@@ -18,6 +17,7 @@ from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
 from compaction.requests import own_words
+from compaction.shell_effects import is_inspection
 from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of, result_names
 from compaction.tokens import TokenCounter

@@ -184,7 +184,8 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
     """Return all requests, with the longest clipped so that all fit.
 
     If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
-    included, because the next request may refer to it ("Yes, do that").
+    included, because the next request may refer to it ("Yes, do that"). In a conversation without tools, its
+    statements are listed instead.
     """
     items = list(contents.requests.values())
     cap, answer_cap = int(cap_tokens * REQUEST_SHARE), int(cap_tokens * ANSWER_SHARE)
@@ -193,7 +194,8 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
     while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
         size = size * 3 // 4
     size = max(size, _MIN_REQUEST)
-    answered = next((item for item in reversed(items) if item.notes), None)
+    answers = (item for item in reversed(items) if item.notes and not contents.is_prose)
+    answered = next(answers, None)
     answer_size = max(answer_cap * _CHARACTERS_PER_TOKEN, _MIN_REQUEST)
     clipped = [
         replace(
@@ -203,7 +205,7 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
         )
         for item in items
     ]
-    return _newest(clipped, cap * 3 // 2 + answer_cap, counter)
+    return _newest(clipped, cap * 3 // 2 + (answer_cap if answered else 0), counter)
 
 
 def _ends(text: str, size: int) -> str:

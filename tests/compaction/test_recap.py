@@ -72,17 +72,18 @@ def test_a_recap_keeps_every_request_verbatim() -> None:
 
 def test_the_latest_answer_is_kept_because_the_next_request_may_refer_to_it() -> None:
     offer = f"1. Move it to session/. {'It is the natural place. ' * 90}2. Keep it. Shall I do option 1?"
-    talk = Transcript().user("Is paths/ right?").says("No.").user("Where should it be?").says(offer)
-    (first, second) = recap_of(talk).open_items
-    assert first.notes == ()
-    assert second.text == "user t1: Where should it be?"
-    assert second.notes[0].startswith("answered t2: 1. Move it to session/. It is")
-    assert second.notes[0].endswith("Shall I do option 1?")
-    assert len(second.notes[0]) < 400
-    messages = talk.user("Yes, option 1.").calls("Read", "x = 1", path="a.py").messages
-    first = extract(messages[:4], counter=COUNTER, cap_tokens=1_000)
-    both = extract(messages[4:], counter=COUNTER, cap_tokens=1_000, previous=first)
-    assert [item.notes for item in both.open_items] == [(), second.notes, ()]
+    talk = Transcript().user("Is paths/ right?").calls("Read", "x = 1", path="paths/a.py").says("No.")
+    talk.user("Where should it be?").says(offer)
+    (earlier, latest) = recap_of(talk).open_items
+    assert earlier.notes == ()
+    assert latest.text == "user t2: Where should it be?"
+    assert latest.notes[0].startswith("answered t3: 1. Move it to session/. It is")
+    assert latest.notes[0].endswith("Shall I do option 1?")
+    assert len(latest.notes[0]) < 400
+    messages = talk.user("Yes, option 1.").calls("Read", "y = 2", path="b.py").messages
+    first = extract(messages[:6], counter=COUNTER, cap_tokens=1_000)
+    both = extract(messages[6:], counter=COUNTER, cap_tokens=1_000, previous=first)
+    assert [item.notes for item in both.open_items] == [(), latest.notes, ()]
 
 
 def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:

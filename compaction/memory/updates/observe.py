@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from compaction.memory.updates.commands import is_quiet, removed_paths, segments, state_changes
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
@@ -15,6 +14,7 @@ from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.references import contains_handle
+from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shortening import shortened
 from compaction.tools import Kind, action_of
 
