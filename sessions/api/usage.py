@@ -16,7 +16,8 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.schema import operation
 from sessions.api.serializers import usage as serializers
-from sessions.selectors.usage import GROUPS, Span, UsageTotals, usage_sums
+from sessions.selectors.days import Span
+from sessions.selectors.usage import GROUPS, UsageTotals, usage_sums
 
 _MAX_DAYS = 366
 _DEFAULT_DAYS = 30

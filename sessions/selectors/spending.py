@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 
 from sessions.models import CostBudget
 from sessions.models.spending import BudgetScope, Period
+from sessions.selectors.days import Span
 from sessions.selectors.trends.sums import TrendQuery, trend_total
-from sessions.selectors.usage import Span
 
 #: The adjective of each period.
 ADJECTIVES = {"day": "daily", "week": "weekly", "month": "monthly"}

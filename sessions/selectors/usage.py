@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.db import connection
 
+from sessions.selectors.days import Span
 from sessions.selectors.trends.rows import usage_rows, whole_days
 
 #: The SQL expression of each group, over the sums of one session, day and model.
@@ -61,27 +60,6 @@ WITH spent AS (
      GROUP BY day, r.model, s.id
 )
 """  # noqa: S608  the pieces are names
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Whole days in a time zone, both ends included."""
-
-    first: date
-    last: date
-    zone: ZoneInfo
-
-    @property
-    def days(self) -> int:
-        return (self.last - self.first).days + 1
-
-    def bounds(self) -> tuple[datetime, datetime]:
-        """Return the start of the first day and the end of the last."""
-        start, end = (
-            datetime.combine(day, time(), tzinfo=self.zone)
-            for day in (self.first, self.last + timedelta(days=1))
-        )
-        return start, end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

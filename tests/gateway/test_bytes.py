@@ -221,7 +221,7 @@ def test_a_response_that_is_cut_is_cut_for_the_client_too(
     server = logging.getLogger("_granian.utils")  # does not propagate
     server.addHandler(caplog.handler)
     with pytest.raises(http.client.IncompleteRead) as caught:
-        gateway.call(MESSAGES, b"{}", headers(api_key))
+        gateway.call(MESSAGES, request({"role": "user", "content": "Go on"}), headers(api_key))
     server.removeHandler(caplog.handler)
     assert caught.value.partial == b"".join(parts)
     size = len(b"".join(parts))

@@ -15,9 +15,10 @@ from django.urls import reverse
 
 from sessions.models import Compaction
 from sessions.pages.trends.parameters import presets
+from sessions.selectors.days import Span
 from sessions.selectors.trends.projection import month_project
 from sessions.selectors.trends.sums import GROUPS, TrendQuery
-from sessions.selectors.usage import Span, usage_sums
+from sessions.selectors.usage import usage_sums
 from sessions.services.spending.rollups import input_rates, rollups_fill
 from tests.markup import one_line
 from tests.plugins.reused import reused

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from accounts.models import Project
 from compaction.messages import Usage
 from sessions.models import RollupCursor, Turn, UsageRollup
+from sessions.selectors.days import Span
 from sessions.selectors.trends.sums import TrendQuery, trend_total
-from sessions.selectors.usage import Span
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_invalidate
 from tests.pages.transcripts import make_session, message, reading_turn, turn

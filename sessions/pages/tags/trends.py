@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from sessions.pages import figures
-from sessions.selectors.usage import Span
+from sessions.selectors.days import Span
 
 register = template.Library()
 

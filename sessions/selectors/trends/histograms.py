@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection
 
 from sessions.models import AgentSession, CallHistogram
+from sessions.selectors.days import Span
 from sessions.selectors.trends.sums import (
     GROUP_KEYS,
     TrendQuery,
@@ -21,7 +22,6 @@ from sessions.selectors.trends.sums import (
     group_names,
     query_parameters,
 )
-from sessions.selectors.usage import Span
 
 
 def percentile(counts: Counter[int], share: float) -> int:

@@ -8,8 +8,8 @@ from datetime import date, timedelta
 from statistics import mean, variance
 from uuid import UUID
 
+from sessions.selectors.days import Span
 from sessions.selectors.trends.sums import TrendQuery, costs_by_day
-from sessions.selectors.usage import Span
 
 #: Days before today whose cost is the basis, and the fewest that are enough.
 DAYS, LEAST_DAYS = 28, 7

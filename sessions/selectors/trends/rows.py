@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING
 
 from sessions.models import DailyUsage, UsageRollup
-
-if TYPE_CHECKING:
-    from sessions.selectors.usage import Span
+from sessions.selectors.days import Span
 
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 

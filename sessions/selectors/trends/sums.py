@@ -15,8 +15,8 @@ from uuid import UUID
 from django.db import connection
 
 from sessions.models import AgentSession, UsageRollup
+from sessions.selectors.days import Span
 from sessions.selectors.trends.rows import usage_rows, whole_days
-from sessions.selectors.usage import Span
 
 BUCKETS = ("day", "week", "month")
 
