@@ -1,4 +1,4 @@
-"""The sub-agents and forks of sessions, with the sums of everything below each of them."""
+"""The sub-agents and forks of sessions, with the totals of everything below each session."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ forked_at IS NOT NULL, uncached_tokens + cache_read_tokens + cache_write_tokens 
 cost_microusd, unpriced_turns
 """
 
-# `UNION` ends at sessions that it has already found, so a circle of parents would not be followed forever.
+# `UNION` skips sessions that it has already found, so a cycle of parents does not recurse forever.
 # With `OFFSET 0`, Postgres looks up the children of each session found, instead of reading all sessions.
-_BELOW = f"""
+_DESCENDANT_SUMS = f"""
 WITH RECURSIVE tree (root, id, is_fork, billed_tokens, cost_microusd, unpriced_turns) AS (
     SELECT parent_id, id, {_SUMMED} FROM {AgentSession._meta.db_table}
      WHERE parent_id = ANY(%(roots)s) AND project_id = %(project)s
@@ -49,7 +49,7 @@ SELECT root, count(*) FILTER (WHERE NOT is_fork), count(*) FILTER (WHERE is_fork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Below:
+class Descendants:
     """Totals of all sub-agents and forks below a session, which its own totals do not include."""
 
     sub_agents: int
@@ -76,7 +76,7 @@ class TreeNode:
 
     session: AgentSession
     depth: int
-    below: Below | None
+    descendants: Descendants | None
 
     @property
     def is_fork(self) -> bool:
@@ -84,29 +84,29 @@ class TreeNode:
 
     @property
     def billed_tokens(self) -> int:
-        return self.session.billed_tokens + (self.below.billed_tokens if self.below else 0)
+        return self.session.billed_tokens + (self.descendants.billed_tokens if self.descendants else 0)
 
     @property
     def cost_microusd(self) -> int:
-        return self.session.cost_microusd + (self.below.cost_microusd if self.below else 0)
+        return self.session.cost_microusd + (self.descendants.cost_microusd if self.descendants else 0)
 
     @property
     def unpriced_turns(self) -> int:
-        return self.session.unpriced_turns + (self.below.unpriced_turns if self.below else 0)
+        return self.session.unpriced_turns + (self.descendants.unpriced_turns if self.descendants else 0)
 
 
-def sums_below(*, project_id: UUID, roots: Sequence[UUID]) -> dict[UUID, Below]:
+def descendants_sum(*, project_id: UUID, roots: Sequence[UUID]) -> dict[UUID, Descendants]:
     """Return the totals below each of these sessions that has sub-agents or forks. One query."""
-    names = [field.name for field in fields(Below)]
+    names = [field.name for field in fields(Descendants)]
     with connection.cursor() as cursor:
-        cursor.execute(_BELOW, {"project": project_id, "roots": list(roots)})
-        return {root: Below(**dict(zip(names, sums, strict=True))) for root, *sums in cursor.fetchall()}
+        cursor.execute(_DESCENDANT_SUMS, {"project": project_id, "roots": list(roots)})
+        return {root: Descendants(**dict(zip(names, sums, strict=True))) for root, *sums in cursor.fetchall()}
 
 
 def session_tree(*, session: AgentSession) -> list[TreeNode]:
-    """Return the session and its descendants in the order of a tree, or nothing without any.
+    """Return the session and its descendants in tree order, or an empty list if it has none. Three queries.
 
-    Three queries. At most `MAX_SESSIONS` descendants and `MAX_DEPTH` levels; the totals include the others.
+    Contains at most `MAX_SESSIONS` descendants and `MAX_DEPTH` levels; the totals include the rest.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -124,10 +124,10 @@ def session_tree(*, session: AgentSession) -> list[TreeNode]:
     children: defaultdict[UUID | None, list[AgentSession]] = defaultdict(list)
     for child in AgentSession.objects.filter(pk__in=ids).order_by("started_at", "id"):
         children[child.parent_id].append(child)
-    sums = sums_below(project_id=session.project_id, roots=[session.pk, *ids])
+    sums = descendants_sum(project_id=session.project_id, roots=[session.pk, *ids])
 
     def nodes(session: AgentSession, depth: int) -> Iterator[TreeNode]:
-        yield TreeNode(session=session, depth=depth, below=sums.get(session.pk))
+        yield TreeNode(session=session, depth=depth, descendants=sums.get(session.pk))
         for child in children[session.pk]:
             yield from nodes(child, depth + 1)
 

@@ -16,7 +16,7 @@ from sessions.models.session import TELEMETRY
 from sessions.selectors.comments import comment_counts
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, page_after, sessions_filtered
 from sessions.selectors.savings import SessionSavings, session_savings
-from sessions.selectors.session_tree import Below, sums_below
+from sessions.selectors.session_tree import Descendants, descendants_sum
 
 #: The list shows "1,000+" above this: an exact count would take too long.
 COUNT_LIMIT = 1_000
@@ -29,7 +29,7 @@ class SessionRow:
     """One row of the session list."""
 
     session: AgentSession
-    below: Below | None
+    descendants: Descendants | None
     savings: SessionSavings | None
     comments: int
 
@@ -67,13 +67,13 @@ def sessions_list(
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
-    below, comments = sums_below(project_id=project.pk, roots=ids), comment_counts(ids)
+    descendants, comments = descendants_sum(project_id=project.pk, roots=ids), comment_counts(ids)
     savings = session_savings([session.pk for session in page if session.compaction_count])
     return SessionsPage(
         rows=[
             SessionRow(
                 session=session,
-                below=below.get(session.pk),
+                descendants=descendants.get(session.pk),
                 savings=savings.get(session.pk),
                 comments=comments.get(session.pk, 0),
             )

@@ -23,5 +23,6 @@ def session_sub_agents(request: HttpRequest, viewer: Viewer, session: AgentSessi
 
 def tree_context(session: AgentSession) -> dict[str, Any]:
     tree = session_tree(session=session)
-    below = tree[0].below if tree else None
-    return {"tree": tree, "below": below, "is_tree_cut": below is not None and below.sessions >= len(tree)}
+    descendants = tree[0].descendants if tree else None
+    is_cut = descendants is not None and descendants.sessions >= len(tree)
+    return {"tree": tree, "descendants": descendants, "is_tree_cut": is_cut}

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from sessions.models import AgentSession
 from sessions.pages import figures
-from sessions.selectors.session_tree import Below, TreeNode
+from sessions.selectors.session_tree import Descendants, TreeNode
 from sessions.selectors.token_budgets import Limit, limit_of
 
 register = template.Library()
@@ -60,7 +60,7 @@ def money(microusd: int | None) -> str:
 
 
 @register.filter
-def cost(spent: AgentSession | Below | TreeNode) -> str:
+def cost(spent: AgentSession | Descendants | TreeNode) -> str:
     """Format the cost of calls, including the number of turns without a known price."""
     unpriced = spent.unpriced_turns
     # Some logs report the cost of their calls, but no tokens.
