@@ -1,4 +1,4 @@
-"""`prompts/compact/` and `prompts/validate/`: messages that the caller stores. Both store nothing."""
+"""`prompts/compact/` and `prompts/validate/`: compact or check messages that the caller keeps."""
 
 from __future__ import annotations
 
@@ -92,9 +92,8 @@ class PromptValidation(Endpoint):
         result. Stores nothing and calls no provider."""
         data = call.validated(serializers.ValidateRequest)
         check_count(data["messages"], prompt_messages_max())
-        # The raw messages: copying them in a serializer takes longer than the check itself.
         found = validate(
-            call.body["messages"],
+            data["messages"],
             data["format"],
             system=data.get("system"),
             tools=data.get("tools"),
