@@ -21,7 +21,7 @@ from gateway.calls import Call
 from gateway.providers import PROVIDERS
 from gateway.providers.base import Identity, text
 from gateway.recording.record import KeyInvalid, key_find
-from gateway.recording.sessions import Place, caller_id, session_find_of
+from gateway.recording.sessions import Place, caller_id, session_find_for_call
 from redaction import Redaction
 from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
@@ -68,7 +68,7 @@ class Compactor:
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
 
     async def serve(self, call: Call, caller: Caller) -> Served:
-        """Return the request with the edits in force. Raises `NotServable` if it is forwarded unchanged."""
+        """Return the request with the edits in force. Raises `NotServable` to have it forwarded unchanged."""
         if call.headers.get("content-encoding"):
             raise NotServable(Reason.ENCODING)
         try:
@@ -149,7 +149,7 @@ class Compactor:
                     if error.reason is not Reason.HISTORY:
                         raise
                     self._found.pop((partition, name), None)  # the name may be that of another session now
-            session = session_find_of(Place.of(call, key, identity, body=call.body, fields=fields))
+            session = session_find_for_call(Place.of(call, key, identity, body=call.body, fields=fields))
             if session is None:
                 return None
             found = Found(id=session.pk, name=session.external_id)
@@ -193,7 +193,7 @@ def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> Sessi
     try:
         key = caller.row or key_find(call)
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
-        session = session_find_of(Place.of(call, key, identity, body=call.body, fields=fields))
+        session = session_find_for_call(Place.of(call, key, identity, body=call.body, fields=fields))
         params = session_provider_params(session) if session is not None else None
         if session is None or params is None:
             return None

@@ -67,7 +67,7 @@ class Anthropic(Provider):
         )
 
     def continued(self, endpoint: str, fields: Mapping[str, Any]) -> Continued | None:
-        """Return the message whose thread the request continues: it repeats neither history nor tools."""
+        """Return the message whose thread the request continues. Such requests omit history and tools."""
         message = text(mapping(fields.get("thread")).get("previous_message_id"))
         return Continued(response_id=message.replace("\0", "")[:200]) if message else None
 

@@ -90,16 +90,16 @@ def caller_id(call: Call, key: ApiKey) -> bytes:
 
 
 def session_of_call(place: Place) -> AgentSession:
-    """Return the session of a call. Creates it if it is not recorded yet."""
-    session = session_find_of(place, creates=True)
+    """Return the session of a call, which is created if it does not exist."""
+    session = session_find_for_call(place, creates=True)
     assert session is not None
     return session
 
 
-def session_find_of(place: Place, *, creates: bool = False) -> AgentSession | None:
-    """Return the session that the call's client names, or else the one that its history continues.
+def session_find_for_call(place: Place, *, creates: bool = False) -> AgentSession | None:
+    """Return the session that the client names, or else the one whose history the call continues.
 
-    Returns None if it is not recorded yet, unless it `creates` the session.
+    If there is none, it is created if `creates` is set. Otherwise, returns None.
     """
     if (found := _of_response(place)) is not None:
         return found
@@ -167,8 +167,8 @@ def _named(place: Place, name: str) -> tuple[str, AgentSession | None]:
 def title_update(session_id: UUID, place: Place) -> None:
     """Name a session after the call of its first turn.
 
-    Its title may be that of a side request, such as that for a title, which clients send first, or that of
-    another conversation with the same session id.
+    Until then, its title may come from a side request that the client sent first, for example to generate a
+    title, or from another conversation with the same session id.
     """
     title = _title(place)
     session = AgentSession.objects.get(pk=session_id)
