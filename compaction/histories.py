@@ -101,7 +101,7 @@ def compare(
     if common <= leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
         return Comparison(change=Change.SIDE, common=common, new=common)
     while common > max(first, 0) and stored[common - 1] == REASONING:
-        common -= 1  # reasoning belongs to the response that follows it, and the client has another one
+        common -= 1  # reasoning belongs to the response that follows it, which differs here
     return Comparison(change=Change.DIVERGED, common=common, new=common)
 
 

@@ -113,9 +113,9 @@ def _call(call: JSON) -> JSON:
 
 
 def _with_arguments(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a call with its arguments as compact JSON, in which most models write them.
+    """Return a call whose arguments are compact JSON, the form that most models write.
 
-    Frameworks parse the arguments, and write them again with other whitespace and escapes.
+    Frameworks parse the arguments and serialize them again with different whitespace and escapes.
     """
     arguments = call.get("arguments")
     if not isinstance(arguments, str):

@@ -123,7 +123,7 @@ def plan(request: PlanRequest) -> Plan:
 
 
 def _has_gained(after: View, restored: View, before: View) -> bool:
-    """Return whether the steps shortened the prompt. It may be longer only if restored content remains."""
+    """Return whether the steps shortened the prompt. Restored components may make it longer than before."""
     has_more = after.components.tools > before.components.tools or (
         after.components.memory > before.components.memory
     )

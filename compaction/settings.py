@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from compaction.errors import PolicyError
 
-#: Maximum of each setting. Databases and JSON libraries cannot store numbers of any size.
+#: Maximum value of a setting: databases and JSON libraries cannot store arbitrarily large numbers.
 MAX_SETTING = 1_000_000_000
 
 

@@ -50,7 +50,7 @@ def is_quiet(command: str) -> bool:
 
 
 def is_inspection(command: str) -> bool:
-    """Return whether the command only searches, lists or prints. Longer commands are scripts."""
+    """Return whether the command only searches, lists or prints. A long command counts as a script."""
     return len(command) <= _MAX_INSPECTION and all(map(_INSPECTION.match, segments(command)))
 
 

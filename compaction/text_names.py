@@ -26,8 +26,8 @@ class Names(NamedTuple):
     counts: tuple[int, ...]
 
 
-#: By hash and length of the text; the length is negative for the values of JSON. The hash is keyed and has 64
-#: bits, so collisions of texts of the same length are practically impossible.
+#: Names by hash and length of the text. The length is negative if only the values of its JSON were searched.
+#: The hash is keyed and has 64 bits, so collisions of texts of the same length are practically impossible.
 _known: dict[tuple[int, int], Names] = {}
 _kept = 0
 

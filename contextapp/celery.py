@@ -14,7 +14,7 @@ from celery.worker import state
 from contextapp.process_memory import freeze_loaded, return_freed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "contextapp.settings")
-# Django's checks would load the pages and the API, which the tasks do not need: 30 MB.
+# Django's system checks would load the pages and the API (30 MB), which tasks do not need.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("contextapp")

@@ -12,7 +12,7 @@ application = get_wsgi_application()
 
 def warm_up() -> None:
     """Load the URLs, the connection pool and the redaction rules, which the first push needs."""
-    _load_without_requests()
+    _load_rest_framework()
     import psycopg_pool  # noqa: F401
     from django.urls import get_resolver
 
@@ -23,8 +23,8 @@ def warm_up() -> None:
     redact_bytes(b'{"content": "password = secret"}', redaction=Redaction(key=b"warm"))
 
 
-def _load_without_requests() -> None:
-    """Load Django REST framework without requests. It is for test clients, and takes 6 MB."""
+def _load_rest_framework() -> None:
+    """Load Django REST framework without the package `requests` (6 MB), which only its test client uses."""
     sys.modules["requests"] = None  # type: ignore[assignment]  # importing it fails
     import rest_framework.compat  # noqa: F401
 

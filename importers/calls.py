@@ -36,7 +36,7 @@ class LoggedCall:
 
 
 def logged_call(record: Mapping[str, Any]) -> LoggedCall:
-    """Return the call of a record: a conversation, or a request and its response in any usual form."""
+    """Return the call of a record: a conversation, or a request and its response in any common form."""
     request = mapping_of(record.get("request") or record.get("body")) or record
     response = mapping_of(record.get("response"))
     choices: Sequence[Any] = response.get("choices") or record.get("choices") or [{}]

@@ -89,7 +89,7 @@ def chat_usage(usage: Any) -> Usage | None:
         mapping_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details")),
         "reasoning_tokens",
     )
-    # Reasoning is part of the output, unless it is counted separately.
+    # The output includes reasoning, unless the provider counts it separately.
     if reasoning > output or usage.get("total_tokens") == total + output + reasoning:
         output += reasoning
     if total + read + write + output == 0:

@@ -121,7 +121,7 @@ def values(log: LogFile) -> Iterator[Record | Damage]:
 
 
 def first_value(log: LogFile) -> Any:
-    """Return the first of the `values` to recognize the format, or None if it is damaged or missing."""
+    """Return the first of the `values`, to recognize the format; None if it is damaged or missing."""
     first = next(values(log), None)
     return first.value if isinstance(first, Record) else None
 

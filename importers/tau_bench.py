@@ -50,7 +50,7 @@ class Tau2BenchImporter:
 def _sessions(
     log: LogFile, runs: Iterable[Any], read: Callable[[Any], ImportedSession]
 ) -> Iterator[ImportedSession | Damage]:
-    """Yield the session of each run, and those that `read` cannot read."""
+    """Yield the session of each run, or the damage if `read` fails."""
     yield from document_damages(log)
     for number, run in enumerate(runs, start=1):
         try:

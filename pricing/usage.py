@@ -140,7 +140,7 @@ def _inclusive_usage(data: Mapping[str, Any]) -> Usage:
 def _output(data: Mapping[str, Any]) -> int:
     """Return the output tokens, with the reasoning tokens if the provider reports them separately.
 
-    They are separate if they exceed the output, or if `total_tokens` contains them in addition (xAI).
+    They are separate if they exceed the output, or if `total_tokens` counts them in addition (xAI).
     """
     output = _tokens(data, "output_tokens") or _tokens(data, "completion_tokens")
     details = _details(data, "completion_tokens_details", "output_tokens_details")

@@ -28,7 +28,7 @@ from telemetry.records import LogRecord, Span
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
-#: The response to each signal, and the name of its count of rejected records in protobuf and in JSON.
+#: The response to each signal, and its field for the number of rejected records in protobuf and JSON.
 _RESPONSES: dict[str, tuple[Any, str, str]] = {
     "logs": (ExportLogsServiceResponse, "rejected_log_records", "rejectedLogRecords"),
     "traces": (ExportTraceServiceResponse, "rejected_spans", "rejectedSpans"),

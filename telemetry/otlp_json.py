@@ -49,7 +49,7 @@ def spans(resources: Sequence[Any]) -> Iterator[Span]:
 def _entries(
     resources: Sequence[Any], scopes: str, entries: str
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Yield the attributes of the resource, and the record or span, of each of the entries."""
+    """Yield each record or span with the attributes of its resource, which come first."""
     for group in _objects(resources):
         resource = attributes_of(_object(group.get("resource")).get("attributes"))
         for scope in _objects(group.get(scopes)):

@@ -43,7 +43,7 @@ class Conversation:
 class ModelCall:
     """A model call. `id` identifies it in repeated exports; it is the provider's id of the request if known.
 
-    `response_id` is that of the provider, by which other sources report the same call. `cost_microusd` is set
+    `response_id` is the provider's, by which other sources can report the same call. `cost_microusd` is set
     only if the emitter reports a cost. Times are in milliseconds.
     """
 

@@ -22,8 +22,8 @@ REASONING_FIELDS = frozenset({"reasoning_content", "thinking_blocks"})
 #: Fields of messages in Chat Completions that other dialects do not have: there, their content would be lost.
 CHAT_FIELDS = REASONING_FIELDS | {"tool_calls", "function_call", "tool_call_id", "refusal", "audio"}
 
-#: Maximum number of characters of the name of a called tool. Anthropic rejects longer ones, even if a model
-#: has made them up.
+#: Maximum length of the name of a called tool. Anthropic rejects longer names, even those that its model made
+#: up.
 _MAX_TOOL_NAME = 200
 
 #: A page of a PDF is about 2,000 tokens and 100 KB of base64.

@@ -39,7 +39,7 @@ class JoinedMessages:
         new = b",".join(pieces)
         new_ids, new_calls = _ID.findall(new), Counter(_CALL_ID.findall(new))
         ids = self.ids.union(new_ids)
-        # An id with an escape sequence may be equal to one that is written in another way.
+        # Ids that are escaped differently may be equal.
         is_escaped = any(b"\\" in id for id in (*new_ids, *new_calls))
         call_ids = {**self.call_ids, **{id: n + self.call_ids.get(id, 0) for id, n in new_calls.items()}}
         return JoinedMessages(

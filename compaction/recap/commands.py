@@ -31,14 +31,16 @@ _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
 
 _MAX_LINE = 160
+#: Maximum length of the values of a JSON result together, and of each key and value.
 _MAX_VALUES, _MAX_VALUE = 120, 32
-_MOST_VALUES = 100  #: of a JSON result that are considered
+#: Maximum number of values that are examined.
+_MOST_VALUES = 100
 _MAX_COMMAND = 120
 _WINDOW = 4_000
 
 
 def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
-    """Return the line of a command, or of another call with a label, and its newest outcome."""
+    """Return the recap item for a command or another labeled call, with the outcome of this run."""
     failed = is_error(result, shows_file=action.shows_file, command=action.command)
     line = "" if failed or action.command else _values(result.text, action.label)
     line = line or _key_line(result.text, failed)
@@ -52,9 +54,9 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
 
 
 def _values(text: str, label: str) -> str:
-    """Return the short values of a JSON result that the call does not contain, with their keys.
+    """Return the short values of a JSON result with their keys, except values that the call contains.
 
-    Outermost values come first. Returns "" for other results.
+    Outermost values come first. Returns "" if the result is not JSON.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return ""

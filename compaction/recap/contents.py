@@ -32,7 +32,7 @@ _DECISION = re.compile(
 )
 #: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
 _MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
-#: Beginnings of sentences that decide nothing: plans to look, guesses, rows of tables, comments of code.
+#: Beginnings of text that is not a decision: plans to investigate, guesses, table rows, code comments.
 _UNDECIDED = re.compile(
     r"let me (?:check|see|look|find|verify|read|think|search)\b|maybe\b|\||//|(?:but )?wait\b"
     r"|(?:actually, )?i think i (?:found|see)\b",
@@ -133,7 +133,7 @@ class Contents:
             self._open.append(key)
 
     def _close_requests(self, answer: str, message: Message) -> None:
-        """Mark earlier requests as done, the newest with the answer: the assistant ended its turn."""
+        """Mark earlier requests as done, and note the answer on the newest: the assistant ended its turn."""
         still_open, newest = [], ""
         for key in self._open:
             item = self.requests[key]

@@ -184,8 +184,8 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
     """Return all requests, with the longest clipped so that all fit.
 
     If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
-    included, because the next request may refer to it ("Yes, do that"). In a conversation without tools, its
-    statements are listed instead.
+    included, because the next request may refer to it ("Yes, do that"), except in a conversation without
+    tools, whose statements other sections list.
     """
     items = list(contents.requests.values())
     cap, answer_cap = int(cap_tokens * REQUEST_SHARE), int(cap_tokens * ANSWER_SHARE)
@@ -209,7 +209,7 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
 
 
 def _ends(text: str, size: int) -> str:
-    """Return a text of at most `size` characters: the beginning and the end if it is longer."""
+    """Return the text, or its beginning and end if it is longer than `size` characters."""
     if len(text) <= size:
         return text
     half = size // 2 - 2

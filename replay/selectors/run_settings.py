@@ -16,7 +16,7 @@ _RATIOS = (1.0, 0.5, 0.2)
 
 
 def limits_of(*, ratios: Iterable[float], budgets: Iterable[int]) -> list[Limit]:
-    """Return the limits of these budgets, shares first, or the default ones if there are none."""
+    """Return a limit for each budget, shares first. Defaults to `_RATIOS`."""
     limits = [*(Limit(ratio=ratio) for ratio in ratios), *(Limit(tokens=tokens) for tokens in budgets)]
     return limits or [Limit(ratio=ratio) for ratio in _RATIOS]
 

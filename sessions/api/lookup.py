@@ -36,9 +36,9 @@ def raise_session_not_found(name: str) -> NoReturn:
 
 
 def with_session(call: ApiCall, name: str, use: Callable[[Route], T | None]) -> T:
-    """Return `use(route)` for the cached route of the session. Raises the error if there is no session.
+    """Call `use` with the cached route of the session, and return its result.
 
-    `use` returns None if it finds no session, as in `with_session_route`, or if the key is invalid.
+    `use` returns None if it finds no session or the key is invalid. In that case, raises the error for it.
     """
     found = with_session_route(project_id=call.principal.project_id, name=name, use=use)
     return found if found is not None else raise_key_or_session_error(call, name)

@@ -27,7 +27,7 @@ _FIRST, _DURATION = "time_to_first_token_ms", "duration_ms"
 
 
 def call_read(body: Mapping[str, Any], principal: Principal) -> Push:
-    """Return a push without messages, with what the body reports about its call. Raises `InvalidRequest`."""
+    """Return what the body reports about its call, as a push without messages. Raises `InvalidRequest`."""
     names = {name: text_field(body, name) for name in ("model", "request_id", "response_id")}
     for name, text in names.items():
         if text:

@@ -97,8 +97,8 @@ def operation(
 ) -> Callable[[Handler], Handler]:
     """Describe an endpoint's method in the schema. Requests with other query parameters are rejected.
 
-    `returns` is the body of the response with status 200, `responses` are others. `errors` are the error
-    statuses besides those of every endpoint and those of every body.
+    `returns` is the body of the response with status 200; `responses` contains other responses. `errors` are
+    the error statuses in addition to those of all endpoints and of all endpoints with a body.
     """
     of_body = () if request is None else (408, 413, 415)
     statuses = sorted({*_ALWAYS, *of_body, *errors})

@@ -96,7 +96,7 @@ def downsample(
     stretch = -(-8 * (points[-1].turn + 1 - points[0].turn) // limit)
     kept = {points[0].turn: points[0], points[-1].turn: points[-1]}
     kept |= {p.turn: p for p in points if p.is_marked or p.turn in keep}
-    # By turn, not by point: more points of some parts than of others must not leave gaps in the rest.
+    # Group by turn, not by point, so that stretches with many points leave no gaps in the others.
     for _, group in groupby(points, lambda point: (point.turn - points[0].turn) // stretch):
         kept |= {point.turn: point for point in _extremes(list(group))}
     return [kept[turn] for turn in sorted(kept)]

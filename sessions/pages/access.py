@@ -107,7 +107,7 @@ def wants_fragment(request: HttpRequest) -> bool:
 
 
 def page(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
-    """Render a page, which is not cached. Its status is 422 if a form was sent that is invalid."""
+    """Render a page that is not cached. The status is 422 if an invalid form was submitted."""
     forms = [value for value in context.values() if isinstance(value, BaseForm)]
     is_invalid = request.method == "POST" and any(form.errors for form in forms)
     return private(render(request, template, dict(context), status=422 if is_invalid else 200))

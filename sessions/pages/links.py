@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A tab, a column to sort by, a filter, or the like. `count` is the number of its items."""
+    """A link such as a tab, a sort order or a filter. `count` is the number of its items."""
 
     label: str
     address: str

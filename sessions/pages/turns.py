@@ -84,7 +84,7 @@ def _new_tokens(messages: Sequence[MessageView]) -> dict[str, int]:
     sums = Counter[str]()
     for message in messages:
         sums[_VOICES.get(message.voice, message.voice)] += message.tokens
-    return dict(sums)  # templates could not read the items of a Counter
+    return dict(sums)  # in a template, `sums.items` of a Counter is the count of "items"
 
 
 def _growth(turn: Turn, previous: Turn | None) -> int | None:

@@ -84,7 +84,7 @@ class RecapVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payback:
-    """Whether a compaction has broken even: saved more than re-writing the prompt cache and its recap cost.
+    """Whether a compaction has broken even: it saved more than its re-caching and its recap cost.
 
     `calls_needed` is the number of calls until break-even. `calls_run` is the number of calls with its edits
     so far: until the next compaction, the revert or the newest turn.
@@ -177,13 +177,13 @@ def _payback(session: AgentSession, row: Compaction) -> Payback | None:
     if row.reverted_turn is not None:
         end = min(end, row.reverted_turn)
     turns = session.turns.filter(index__gt=row.turn_index, index__lte=end)
-    if session.billed_tokens:  # else no call reports its usage
+    if session.billed_tokens:  # otherwise, no call reports its usage
         turns = turns.filter(prompt_reported__isnull=False)
     return Payback(calls_needed=math.ceil(needed + _recap_calls(session, row)), calls_run=turns.count())
 
 
 def _recap_calls(session: AgentSession, row: Compaction) -> float:
-    """Return the number of calls that save what the recap cost, reading the removed tokens from the cache."""
+    """Return the number of calls that pay for the recap. The removed tokens are priced as cached input."""
     saved = float(row.record["tokens_saved"]) * float(row.record.get("calibration", 1))
     rates = next(iter(pricing.rates(session.model, row.finished_at)), None)
     if not row.cost_microusd or rates is None or not rates.cache_read:

@@ -50,7 +50,7 @@ def facts_page(
 def facts_review(*, project_id: UUID, state: str, after: UUID | None = None, limit: int) -> list[SharedFact]:
     """Return a page of facts in one state, those found in most sessions first.
 
-    `after` is the last fact of the previous page. If it is gone, the page is the first.
+    `after` is the last fact of the previous page. If it was deleted, returns the first page.
     """
     rows = facts_of(project_id=project_id)
     last = rows.filter(pk=after).values_list("seen_in", flat=True).first() if after else None

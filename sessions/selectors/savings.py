@@ -20,15 +20,15 @@ from django.db.models import Sum
 import pricing
 from sessions.models import AgentSession, Compaction, MemoryExtraction, Turn, UsageRollup
 
-#: A compaction `c` of contextapp that changed prompts of the session `s`, in SQL. A fork has copies of those
-#: of its parent, for the messages that it shares; they are not its `OWN`.
+#: SQL conditions: compaction `c` by contextapp changed prompts of session `s`. A fork has copies of its
+#: parent's compactions of the messages that they share. `OWN` excludes these copies.
 APPLIED = "c.state IN ('done', 'reverted') AND c.trigger <> 'client'"
 OWN = f"{APPLIED} AND (s.forked_at IS NULL OR c.snapshot_position > s.forked_at)"
 
-#: Turns after a compaction among which is the next call: turns without an answer come first.
+#: Turns after a compaction in which to look for the next call. Turns without an answer may precede it.
 _LOOK_AHEAD = 10
 
-#: The tokens that a compaction re-cached, without those that had to be cached in any case, in SQL.
+#: SQL expression: the tokens that a compaction re-cached, except those that had to be cached in any case.
 _RECACHED = """
     ((c.facts->>'tokens_rebilled')::float8 - coalesce((c.facts->>'tokens_new')::float8, 0))
     * coalesce((c.facts->>'calibration')::float8, 1)
@@ -59,7 +59,7 @@ class SessionSavings:
 
 
 def session_savings(ids: Sequence[UUID]) -> Mapping[UUID, SessionSavings]:
-    """Return what compaction saved in those of the sessions that were compacted. Three queries."""
+    """Return the savings of those sessions that were compacted. Three queries."""
     if not ids:
         return {}
     costs = _costs(ids)
@@ -82,11 +82,11 @@ def _costs(ids: Sequence[UUID]) -> Mapping[UUID, int]:
 
 
 def recaching_costs(*, key: str, condition: str, parameters: Mapping[str, Any]) -> Mapping[Any, int]:
-    """Return the extra cost of tokens that compactions re-cached, in micro-dollars, by an SQL expression.
+    """Return the extra cost of the tokens that compactions re-cached, in micro-dollars by `key`. One query.
 
-    They were written to the cache instead of read from it by the next call, at the public prices of its day.
-    The expression and the condition may refer to the compaction `c`, its session `s` and the call
-    `following`. One query.
+    The next call wrote them to the cache instead of reading them from it, at the public prices of its day.
+    `key` and `condition` are SQL and may refer to the compaction `c`, its session `s` and the next call,
+    `following`.
     """
     sql = f"""
         SELECT {key}, following.model, date_trunc('day', following.at, 'UTC'), sum({_RECACHED})

@@ -87,7 +87,7 @@ def prompt_size_json(
 def policy_of(data: Mapping[str, Any], *, model: str = "") -> Policy:
     """Return the policy with the stored settings. Defaults to `balanced`.
 
-    Its cache prices default to those of the model, if it has known ones.
+    Its cache prices default to those of the model, if they are known.
     """
     return _policy(bodies.json_bytes(data), model)
 

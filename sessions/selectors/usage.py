@@ -1,7 +1,7 @@
 """Usage in a period: turns, tokens and cost by day, model, agent and tag.
 
-Reads the sums that trends read, and the turns that they do not contain yet. The run time depends on the
-length of the period, not on the amount of older data.
+Reads the same sums as trends, and the turns that are not in them yet. The run time depends on the length of
+the period, not on the amount of older data.
 """
 
 from __future__ import annotations

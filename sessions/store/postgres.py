@@ -64,8 +64,8 @@ def rows_fetch(
 def rows_fetch_by_index(statement: LiteralString, parameters: Any = None) -> list[Any]:
     """Return the rows of a prepared query that uses indexes wherever it can. Raises Django's database errors.
 
-    Postgres reads a small table as a whole, even if it has long columns, which are stored elsewhere. To read
-    and compare them takes hundreds of times as long as the planner expects.
+    Postgres scans a small table as a whole, even if it has long columns, which are stored separately. Reading
+    and comparing them takes hundreds of times as long as the planner expects.
     """
     raw = raw_connection()
     with connection.wrap_database_errors, raw.transaction():

@@ -1,4 +1,4 @@
-// The options of a listbox below a text field, of which the arrow keys select one.
+// The options of a listbox below a text field. The arrow keys select one of them.
 
 import { element } from "./chart/format.js";
 
@@ -13,7 +13,7 @@ export function option(id, parts) {
 
 export const selected = (list) => list.querySelector('[aria-selected="true"]');
 
-// Select the option that is `step` after the selected one, the first or the last if none is selected.
+// Move the selection by `step` options. Without a selection, select the first or last option.
 export function select(field, list, step) {
   const options = [...list.children];
   if (!options.length) return;

@@ -67,7 +67,7 @@ class TestHealth:
                 finally:
                     silent.close()
 
-    def test_changes_of_a_read_only_database_can_be_repeated_later(self, api_key: str) -> None:
+    def test_writes_to_a_read_only_database_can_be_retried_later(self, api_key: str) -> None:
         api = Api(api_key)
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL transaction_read_only = on")

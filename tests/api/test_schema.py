@@ -121,7 +121,7 @@ def test_every_endpoint_rejects_unknown_parameters(schema: Any, project: Project
         assert (refused.status_code, error["code"], error["param"]) == (400, "unknown_field", "limits"), path
 
 
-def test_every_body_may_be_late_too_large_or_of_another_type(schema: Any) -> None:
+def test_operations_with_a_body_document_its_errors(schema: Any) -> None:
     for path, method, operation in operations(schema, under="/api/v1/"):
         if "requestBody" in operation:
             assert operation["responses"].keys() >= {"408", "413", "415"}, (path, method)

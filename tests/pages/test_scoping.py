@@ -36,11 +36,11 @@ WITHOUT_PROJECT = {
 }
 #: Pages that prepare a change, which viewers may not make.
 FOR_WRITERS = {"session_revert", "sessions_delete", "replay_advice"}
-#: Changes that only the user who makes them sees, which viewers may make as well.
+#: Personal changes, visible only to the user who makes them. Viewers may make them, too.
 PERSONAL = {
     "session_star", "saved_view_create", "saved_view_delete", "trends_preset_create", "trends_preset_delete",
 }  # fmt: skip
-#: Changes of keys, which not only their project's owners may make.
+#: Changes of keys, which members may make, too.
 OF_MEMBERS = {"settings_keys", "settings_key_revoke"}
 #: URLs whose `id` is not the session's.
 BY_OTHER_IDS = {"settings_key_revoke"}
@@ -155,7 +155,7 @@ def test_a_viewer_changes_nothing_but_personal_settings(ids, viewer_client, subt
         if "slug" in pattern.pattern.converters and pattern.name not in PERSONAL:
             with subtests.test(route):
                 status = viewer_client.post(address_of(pattern, ids)).status_code
-                # Of other objects, the session's id selects none.
+                # For objects of other kinds, the session's id selects none.
                 assert status in ({403, 404} if pattern.name in BY_OTHER_IDS else {403, 405})
 
 

@@ -173,7 +173,7 @@ def test_prompts_are_capped_at_the_context_window(project):
     assert UsageRollup.objects.get().hidden_tokens == 48_000
 
 
-def test_what_the_agent_does_not_push_is_not_removed(project):
+def test_content_that_the_agent_does_not_push_does_not_count_as_removed(project):
     session = session_make(project, "s")
     shrunk = {"prompt_estimate": 30_000, "prompt_served": 10_000, "prompt_reported": 52_500}
     learned = {"calibration_factor": 1.25, "calibration_overhead": 40_000}

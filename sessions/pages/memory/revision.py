@@ -45,7 +45,7 @@ def session_memory_revision(
 def _comparison(
     request: HttpRequest, old: MemoryRevision | None, new: MemoryRevision | None
 ) -> dict[str, Any]:
-    """Return the items that differ between two revisions, or all items (`show=all`), and how to show them."""
+    """Return the context of a comparison: the items that differ, or all items with `show=all`."""
     fields = compare(memory_notes(old), memory_notes(new))
     is_whole = request.GET.get("show") == "all"
     return {

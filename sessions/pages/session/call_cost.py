@@ -41,7 +41,7 @@ def cost_lines(model: str, usage: Usage, at: datetime) -> list[CostLine]:
 
 
 def cost_remainder(lines: Sequence[CostLine], microusd: int | None) -> int:
-    """Return what the cost of a call exceeds its items by, or 0 if only by rounding."""
+    """Return the cost of a call minus the sum of its items, or 0 if they differ only by rounding."""
     listed = [line.microusd for line in lines if line.microusd is not None]
     remainder = (microusd or 0) - sum(listed)
     return remainder if listed and microusd is not None and abs(remainder) > len(listed) // 2 else 0

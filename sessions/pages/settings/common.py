@@ -30,7 +30,7 @@ SECTIONS: Sequence[tuple[str, str]] = (
 
 
 def sent_by_owner(request: HttpRequest, slug: str) -> tuple[Viewer, QueryDict | None]:
-    """Return the viewer and the data of the sent form, None if none was sent. Only owners may send one."""
+    """Return the viewer and the submitted form, or None if there is none. Only owners may submit one."""
     if request.method == "POST":
         return owner_of(request, slug), request.POST
     return viewer_of(request, slug), None

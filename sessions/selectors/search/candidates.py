@@ -59,8 +59,8 @@ SELECT s.id, s.session_id, s.first, s."end", s.ended_at, s.header
  ORDER BY s.ended_at DESC LIMIT %(limit)s
 """
 
-#: The segments that contain each key. `OFFSET 0` leaves no other index to find them than that of the keys: to
-#: compare the keys of all segments takes much longer.
+#: The segments that contain each key. `OFFSET 0` makes Postgres use the index of the keys, because comparing
+#: the keys of all segments takes much longer.
 _CONTAINING: LiteralString = """
 SELECT key.number, s.ids
   FROM unnest(%(keys)s::int[]) WITH ORDINALITY AS key (key, number)

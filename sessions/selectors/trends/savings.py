@@ -37,7 +37,7 @@ class Savings:
 
     @property
     def of_calls(self) -> int:
-        """What the agents' calls would have cost in addition without compaction."""
+        """The additional cost of the agents' calls without compaction."""
         return self.gross - self.rebilled
 
     @property
@@ -64,7 +64,7 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
         cursor.execute(_sql(query), parameters)
         [row] = cursor.fetchall()
     made = _Compactions(*row)
-    # A session whose last call precedes the period has no call in it, which limits the turns to look up.
+    # Skips the turns of sessions whose last call precedes the period, because they have no call in it.
     recached = recaching_costs(
         key="1",
         condition=f"""
@@ -89,7 +89,7 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
 
 
 def _sql(query: TrendQuery) -> str:
-    """Count the compactions that finished in the period, and sum up their costs."""
+    """Return the query that counts the compactions finished in the period and adds up their costs."""
     return f"""
         SELECT count(*) FILTER (WHERE {OWN}) AS compactions,
                count(*) FILTER (WHERE {OWN} AND coalesce(c.cost_microusd, 0) = 0

@@ -1,6 +1,6 @@
-"""Store what sources report about calls, and count it in the sessions.
+"""Store the calls that other sources report, and count them in their sessions.
 
-A call of which only the usage is known is a turn without messages.
+A call of which only the usage is known becomes a turn without messages.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def call_complete(turn: Turn, *, usage: Usage, cost_microusd: int | None, model:
 
 
 def call_correct(turn: Turn, *, call: ReportedCall) -> None:
-    """Replace output tokens that were estimated, and their cost, by those that the call reports."""
+    """Replace the estimated output tokens of the turn, and their cost, with those that the call reports."""
     session = AgentSession.objects.select_for_update().get(pk=turn.session_id)
     rows = Turn.objects.filter(session=session, index=turn.index, output_reported__isnull=False)
     stored = rows.first()
@@ -126,7 +126,7 @@ COUNTERS = (*USAGE_COUNTS, "last_prompt_tokens", "peak_prompt_tokens", "cost_mic
 
 
 def usage_count(session: AgentSession, usage: Usage, *, cost_microusd: int | None, is_last: bool) -> None:
-    """Add a call to the counters of a session, without saving it. `is_last`: no later call is stored."""
+    """Add a call to the counters of a session, without saving it. `is_last` if no later call is stored."""
     for name in USAGE_COUNTS:
         setattr(session, name, getattr(session, name) + getattr(usage, name))
     if is_last:

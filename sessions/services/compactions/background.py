@@ -76,7 +76,7 @@ def compaction_run(*, compaction_id: UUID) -> None:
 @transaction.atomic
 def compaction_claim(*, compaction_id: UUID) -> Compaction | None:
     """Claim a pending compaction. Returns None if it is not pending."""
-    # Otherwise, a deletion of the session would miss the webhook delivery that is stored below, and fail.
+    # Lock the session. Otherwise, deleting it fails, because of the webhook delivery that is stored below.
     sessions = AgentSession.objects.select_for_update(no_key=True, of=("self",))
     if sessions.filter(compactions=compaction_id).first() is None:
         return None

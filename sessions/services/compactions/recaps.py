@@ -35,7 +35,7 @@ class RecapOrigin:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: Of a recap that no model wrote.
+#: The origin of a recap that no model wrote.
 EXTRACTED = RecapOrigin()
 
 

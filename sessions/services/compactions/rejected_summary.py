@@ -80,7 +80,7 @@ def provider_resume(session: AgentSession) -> None:
     now = replace(
         policy_of(session.policy),
         engine=PROVIDER,
-        cache_write_price=before.cache_write_price,  # those of the model, unless the policy has others
+        cache_write_price=before.cache_write_price,  # the model's, unless the policy sets others
         cache_read_price=before.cache_read_price,
     )
     if now == before:

@@ -98,7 +98,7 @@ def idle_sessions_compact() -> int:
         policy__has_key="idle_seconds",
         last_active_at__range=(now - _MAX_IDLE, now),
     )
-    # Most are below their targets. They must not displace others from the batch.
+    # Most idle sessions are below their targets and must not fill the batch.
     found = rows.only(*_READ).order_by("last_active_at").iterator()
     ids = list(islice((session.pk for session in found if _is_triggered(session, now)), _IDLE_BATCH))
     return sum(_compact_if_idle(session_id, now) for session_id in ids)

@@ -117,9 +117,9 @@ def _call(session: AgentSession, turn: PreparedTurn) -> ReportedCall:
 def _with_answers(
     session: AgentSession, turns: Sequence[PreparedTurn], known: Collection[Turn]
 ) -> list[tuple[PreparedTurn, Turn]]:
-    """Return the calls whose answer ends a pushed turn, each with this turn, except turns that are `known`.
+    """Return each call whose answer ends a pushed turn, with that turn. Skips the turns in `known`.
 
-    Earlier answers in a turn are those of other calls.
+    Earlier answers in a turn belong to other calls.
     """
     found = []
     matched = {(turn.session_id, turn.index) for turn in known}

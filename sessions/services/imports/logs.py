@@ -60,6 +60,6 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
 
 
 def log_remember(digest: bytes, sessions: Sequence[UUID]) -> None:
-    """Remember a log of which all sessions are stored, so that it is not read again."""
+    """Record that all sessions of a log are stored, so that it is not read again."""
     logs = [ImportedLog(session_id=id, digest=digest, sessions=len(sessions)) for id in sessions]
     ImportedLog.objects.bulk_create(logs, ignore_conflicts=True, batch_size=1000)

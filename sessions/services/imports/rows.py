@@ -166,7 +166,7 @@ def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn]) -> se
 
 
 def omissions_update(session: AgentSession, turns: Iterable[PreparedTurn]) -> Sequence[IngestedMessage]:
-    """Mark the stored messages, and return those that were not marked before.
+    """Mark the stored messages that the client omitted later. Return those that were not marked before.
 
     The caller has locked the session, and saves it.
     """

@@ -150,9 +150,9 @@ def _is_answer(message: Message) -> bool:
 
 
 def recorded_answer(state: SessionState, push: Push, recorded: Recorded) -> bytes:
-    """Return the response to the push, and store what only the push knows. The session is locked.
+    """Return the response to the push, and store what only the push contains. The session is locked.
 
-    That is the usage of the call, the system prompt and tools, and the key with which it may be retried.
+    This can be the usage of the call, the system prompt and tools, and the idempotency key.
     """
     stored = recorded.call
     assert stored is not None  # the push is stored as a whole
@@ -176,7 +176,7 @@ def recorded_answer(state: SessionState, push: Push, recorded: Recorded) -> byte
 
 
 def _preamble_store(turn: NewTurn, preamble: NewPreamble) -> None:
-    """Store the system prompt and tools, which the other source does not know."""
+    """Store the system prompt and tools, which the other source did not report."""
     with connection.wrap_database_errors:
         execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, preamble))
     AgentSession.objects.filter(pk=turn.session.id).update(

@@ -70,6 +70,6 @@ def messages_omit(*, session: AgentSession, positions: Sequence[int], has_new: b
 
 
 def _may_change_continuation(session: AgentSession, messages: Sequence[MessageValue]) -> bool:
-    """Return whether other messages may follow the session's prompt without these ones."""
+    """Return whether omitting the messages may change which messages can follow the prompt."""
     has_tools = any(message.tool_calls or message.tool_results for message in messages)
     return has_tools or session.needs_repair or messages[-1].position == session.message_count - 1

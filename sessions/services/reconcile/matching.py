@@ -115,7 +115,7 @@ def history_match(histories: Sequence[ClientHistory], reading: Reading, sent: Se
 
 
 def history_extended(histories: Iterable[ClientHistory], reading: Reading) -> ClientHistory | None:
-    """Return the longest of the histories that a request extends, found by their digests, or None."""
+    """Return the longest history that the request extends, compared by digest, or None."""
     extended = [
         history
         for history in histories

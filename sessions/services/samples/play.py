@@ -206,7 +206,7 @@ def _tokens(data: bytes) -> int:
     return round(len(data) / _CHARACTERS)
 
 
-#: The statements that date the rows of a session back, by turn.
+#: The statements that backdate the rows of a session, by turn.
 _STATEMENTS: Sequence[LiteralString] = (
     """
     UPDATE agent_sessions_turn r SET at = t.at
@@ -218,7 +218,7 @@ _STATEMENTS: Sequence[LiteralString] = (
       FROM unnest(%(turns)s::int[], %(times)s::timestamptz[]) AS t(turn, at)
      WHERE r.session_id = %(session)s AND r.turn_index = t.turn
     """,
-    # Without `awaits_upgrade`, no model is paid for a better recap of a fictional session.
+    # Clear `awaits_upgrade`, so that no model is paid to improve the recap of a fictional session.
     """
     UPDATE agent_sessions_compaction r
        SET created_at = t.at, started_at = t.at, finished_at = t.at, awaits_upgrade = false
@@ -234,7 +234,7 @@ _STATEMENTS: Sequence[LiteralString] = (
 
 
 def session_backdate(*, session: AgentSession, times: Sequence[datetime]) -> None:
-    """Set the time of each turn and of what belongs to it. `times` has one entry for each turn."""
+    """Set the time of each turn, its memory and its compactions. `times` has one entry for each turn."""
     turns = list(range(len(times)))
     parameters: dict[str, Any] = {"turns": turns, "times": list(times), "session": session.pk}
     with connection.cursor() as cursor:

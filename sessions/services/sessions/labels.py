@@ -53,7 +53,7 @@ def session_label(
         setattr(locked, name, value)
     locked.keeps_labels = True
     locked.save(update_fields=["title", "tags", "notes", "keeps_labels"])
-    # Not the new values: the audit log outlives the session, and its content is deleted with it.
+    # Omit the new values: they are deleted with the session, but the audit log is not.
     session_audit(locked, "session.labeled", actor, changed=list(new))
     return locked
 

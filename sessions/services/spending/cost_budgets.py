@@ -147,7 +147,7 @@ def _payload(spent: BudgetSpending, share: int) -> dict[str, object]:
 def alert_emails_send() -> int:
     """Send the pending emails and return their number. Without a mail server they are discarded.
 
-    If the mail server does not respond, which may take seconds to detect, the rest is left to the next run.
+    Stops if the mail server does not respond, because each timeout takes seconds. The next run continues.
     """
     pending = (
         BudgetAlert.objects.filter(mail_pending=True).select_related("budget__project").order_by("at")[:100]

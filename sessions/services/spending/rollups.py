@@ -138,9 +138,9 @@ def input_rates(model: str, day: datetime) -> tuple[Decimal, Decimal]:
 
 
 #: Hidden tokens in the provider's tokens: the difference of the estimates, scaled by the ratio of the
-#: reported prompt to its estimate. A ratio above the factor of the calibration is due to what the agent sends
-#: but does not push, and no edit removes that. At most the model's window, because a longer prompt could not
-#: have been sent.
+#: reported prompt to its estimate. The ratio is at most the calibration factor: a higher one is due to
+#: content that the agent sends but does not push, which edits do not remove. With the hidden tokens, a prompt
+#: is at most as long as the model's window, because a longer one could not have been sent.
 _FACTOR = "least(t.prompt_reported::float8 / greatest(t.prompt_served, 1), t.calibration_factor)"
 _RAW = f"round((t.prompt_estimate - t.prompt_served) * {_FACTOR})::bigint"
 _HIDDEN = f"greatest(least({_RAW}, s.context_window - t.prompt_reported), 0)"

@@ -52,9 +52,9 @@ def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination
 
 
 def _continued(content: Conversation) -> Continued | None:
-    """Return that a call continues what the provider stores, or None if it contains the whole history.
+    """Return `Continued` if the provider stores the earlier messages of a call, else None.
 
-    Spans do not indicate it, but only such a call begins with the result of a tool.
+    Spans do not report this, but only such a call begins with the result of a tool.
     """
     own = _without_system(content)
     has_answers = any(message.get("role") == "assistant" for message in own)

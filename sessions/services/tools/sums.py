@@ -16,7 +16,7 @@ from pricing.tokenizers import token_factor
 from sessions.selectors.convert import usage_of
 from sessions.selectors.tools.counted_turns import CountedTurn
 
-#: The model whose ratios of prices are assumed for models without public prices.
+#: Models without public prices are assumed to have the price ratios of this one.
 _TYPICAL_MODEL = "claude-sonnet-4-5"
 
 #: The lengths of the columns.
@@ -148,10 +148,7 @@ def _day(turn: CountedTurn) -> date:
 
 
 def _input_share(model: str, usage: Usage) -> float:
-    """Return the part of a call's cost that its input causes, from 0 to 1.
-
-    A model without a public price is divided like one with typical prices.
-    """
+    """Return the share of a call's cost that its input causes, from 0 to 1."""
     for name in (model, _TYPICAL_MODEL):
         whole = pricing.price(name, usage).microusd
         read = pricing.price(name, replace(usage, output_tokens=0)).microusd

@@ -194,7 +194,7 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
 def deliveries_sweep() -> int:
     """Dispatch pending deliveries whose pause is over or whose message was lost. Returns their number.
 
-    The oldest of each webhook come first. Otherwise, a receiver that does not respond would fill each sweep.
+    Takes the oldest of each webhook first, so that a receiver that does not respond cannot fill each sweep.
     """
     pending = WebhookDelivery.objects.filter(is_free(longest=None), state=WebhookDelivery.State.PENDING)
     since = F("lease_until").asc(nulls_first=True)

@@ -19,7 +19,7 @@ export function bucketLabel(data, index, isLong) {
 
 export const bucketScales = (data, most) => ({ x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } });
 
-// The axes of buckets and of values, whose ticks `format` writes.
+// The axes of the buckets and the values. `format` labels the ticks of the values.
 export function bucketAxes(data, text, line, label, format) {
   const axis = axisStyle(text, line);
   const name = data.bucket[0].toUpperCase() + data.bucket.slice(1);

@@ -89,7 +89,7 @@ class ContextApp:
         return pages(self._transport, "sessions", query=query)
 
     def search(self, q: str) -> Iterator[types.SearchResult]:
-        """Iterate over the messages of all sessions that match `q` best, at most 200."""
+        """Iterate over the 200 best matches for `q` in the messages of all sessions."""
         return pages(self._transport, "search", query={"q": q})
 
     def tools(self, format: types.Format = "anthropic") -> list[types.JsonObject]:

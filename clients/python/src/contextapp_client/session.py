@@ -190,7 +190,7 @@ class Session:
         return cast(types.CompactionRecord, response.json())
 
     def pin(self, position: int) -> None:
-        """Keep a message unchanged in later compactions, with the calls and results of its tool group."""
+        """Keep a message and the rest of its tool group unchanged in later compactions."""
         self._call("PUT", "messages", str(position), "pin", repeatable=True)
 
     def unpin(self, position: int) -> None:
@@ -265,7 +265,7 @@ class Session:
         return cast(types.Content, self._call("GET", "blobs", handle, query=query).json())
 
     def search(self, q: str) -> Iterator[types.SearchResult]:
-        """Iterate over the messages that match `q` best, including those removed from the prompt."""
+        """Iterate over the 200 best matches for `q`, including messages removed from the prompt."""
         return pages(self.transport, "sessions", self.id, "search", query={"q": q})
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> types.ToolResult:

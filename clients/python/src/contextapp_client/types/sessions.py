@@ -178,7 +178,7 @@ class Content(TypedDict):
 
 
 class SearchResult(TypedDict):
-    """A message found by a search. `session` is set by a search of the project.
+    """A message found by a search. `session` is set if the search covers all sessions.
 
     `marks` are the start and end of each match in `snippet`, in characters.
     """
@@ -199,7 +199,7 @@ class SearchResult(TypedDict):
 
 
 class FoundSession(TypedDict):
-    """The session of a message found by a search of the project."""
+    """The session of a message found by a search of all sessions."""
 
     id: str
     external_id: str
