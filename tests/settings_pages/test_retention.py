@@ -51,7 +51,7 @@ def test_nothing_is_deleted_before_the_notice_period_ends(project, sessions, oth
     assert AuditEvent.objects.get(action="retention.ran").detail == {"sessions": 1, "days": 50}
 
 
-def test_all_old_sessions_are_deleted_although_a_run_deletes_a_limited_number(project, sessions, monkeypatch):
+def test_runs_are_repeated_until_all_old_sessions_are_deleted(project, sessions, monkeypatch):
     monkeypatch.setitem(current_app.conf, "task_always_eager", True)
     monkeypatch.setattr(retention, "_BATCH", 1)
     retention_set(project=project, days=30)
