@@ -24,7 +24,7 @@ class Threads:
     """The Messages API with stored threads. It rejects what the provider rejects."""
 
     def __init__(self) -> None:
-        self.held: dict[str, list[JSON]] = {}
+        self.histories: dict[str, list[JSON]] = {}
         self.bodies: list[JSON] = []
 
     def answer(self, received: Received) -> Reply:
@@ -33,15 +33,15 @@ class Threads:
         thread: Mapping[str, Any] = body.get("thread") or {}
         if thread and "context_management" in body:
             return rejection("thread_unsupported_request")
-        history = self.held.pop(thread.get("previous_message_id", ""), None)
+        history = self.histories.pop(thread.get("previous_message_id", ""), None)
         if thread.get("type") == "continue" and history is None:
             return rejection("thread_not_found")
         number = len(self.bodies)
-        asks = body["messages"][-1]["content"] == "Read it."
-        reply = whole(tool_use(f"t{number}", path="a.py") if asks else text(f"Answer {number}."))
+        is_read = body["messages"][-1]["content"] == "Read it."
+        reply = whole(tool_use(f"t{number}", path="a.py") if is_read else text(f"Answer {number}."))
         message = json.loads(b"".join(reply.parts))
         said = {"role": "assistant", "content": message["content"]}
-        self.held[message["id"]] = [*(history or []), *body["messages"], said]
+        self.histories[message["id"]] = [*(history or []), *body["messages"], said]
         return reply
 
 
@@ -69,7 +69,7 @@ class Agent:
     def create(self, messages: list[JSON], **fields: Any) -> JSON:
         return self._send(messages, thread={"type": "create"}, system="Be brief.", tools=[TOOL], **fields)
 
-    def go_on(self, last: JSON, messages: list[JSON]) -> JSON:
+    def continue_thread(self, last: JSON, messages: list[JSON]) -> JSON:
         return self._send(messages, thread={"type": "continue", "previous_message_id": last["id"]})
 
     def _send(self, messages: list[JSON], **fields: Any) -> JSON:
@@ -107,11 +107,11 @@ def test_a_thread_is_one_session(
 ) -> None:
     agent = Agent(gateway, api_key, **headers)
     first = agent.create([asked("Read it.")])
-    second = agent.go_on(first, [done(first)])
-    third = agent.go_on(second, [asked("Read it.")])
-    last = agent.go_on(third, [done(third)])
+    second = agent.continue_thread(first, [done(first)])
+    third = agent.continue_thread(second, [asked("Read it.")])
+    last = agent.continue_thread(third, [done(third)])
     [session] = AgentSession.objects.all()
-    assert stored(session) == threads.held[last["id"]]
+    assert stored(session) == threads.histories[last["id"]]
     assert (session.title, session.turn_count, session.preamble_version) == ("Read it.", 4, 1)
 
 
@@ -122,14 +122,14 @@ def test_a_thread_that_the_provider_lost_continues_its_session(
 
     agent = Agent(gateway, api_key)
     first = agent.create([asked("Read it.")])
-    second = agent.go_on(first, [done(first)])
-    history = [*threads.held.pop(second["id"]), asked("Read it.")]
+    second = agent.continue_thread(first, [done(first)])
+    history = [*threads.histories.pop(second["id"]), asked("Read it.")]
     with pytest.raises(anthropic.BadRequestError):
-        agent.go_on(second, [asked("Read it.")])
+        agent.continue_thread(second, [asked("Read it.")])
     third = agent.create(history)
-    last = agent.go_on(third, [done(third)])
+    last = agent.continue_thread(third, [done(third)])
     [session] = AgentSession.objects.all()
-    assert stored(session) == threads.held[last["id"]]
+    assert stored(session) == threads.histories[last["id"]]
     assert session.turn_count == 4
 
 
@@ -143,10 +143,10 @@ def test_threads_are_not_compacted(
     agent = Agent(gateway, api_key)
     last = agent.create([asked("Read it.")])
     for _ in range(3):
-        last = agent.go_on(last, [done(last, "a line of the file\n" * 3_000)])
+        last = agent.continue_thread(last, [done(last, "a line of the file\n" * 3_000)])
         assert agent.header == "passthrough; reason=server-state"
-        last = agent.go_on(last, [asked("Read it.")])
-    [history] = threads.held.values()
+        last = agent.continue_thread(last, [asked("Read it.")])
+    [history] = threads.histories.values()
     [session] = AgentSession.objects.all()
     assert stored(session) == history
     assert not session.compactions.exists()
