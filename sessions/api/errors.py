@@ -2,14 +2,14 @@
 
 ApiError
 ├── InvalidRequest   400, 408, 413, 415, 422, 428  the request is invalid
-│   └── InvalidField 400                      a field or parameter has an invalid type or value
-├── NotAuthenticated 401                      no valid API key
-├── NotAllowed       403                      the key lacks the scope
-├── NotFound         404                      the object does not exist in the key's project
-├── NotSupported     405                      the URL does not support the method
-├── Conflict         409, 412                 the current state does not allow the request
-├── RateLimited      429                      the key has exceeded its rate limit
-└── Unavailable      503                      a backing service is down
+│   └── InvalidField 400                           a field or parameter has an invalid type or value
+├── NotAuthenticated 401                           no valid API key
+├── NotAllowed       403                           the key lacks the scope
+├── NotFound         404                           the object does not exist in the key's project
+├── NotSupported     405                           the URL does not support the method
+├── Conflict         409, 412                      the current state does not allow the request
+├── RateLimited      429                           the key has exceeded its rate limit
+└── Unavailable      503                           a backing service is down or read-only
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ ContextAppError
 ├── ConnectionFailed     no response after all retries
 ├── UnexpectedResponse   the response is not from contextapp, for example a proxy's error page, or incomplete
 └── ApiError             contextapp returned an error; `code` is stable, `message` is for humans
-    ├── InvalidRequest   400, 413, 415, 422, 428  the request is invalid; `param` names the field
-    ├── NotAuthenticated 401                      no valid API key
-    ├── NotAllowed       403                      the API key lacks the scope
-    ├── NotFound         404                      the object does not exist in the key's project
-    ├── NotSupported     405                      the URL does not support the method
-    ├── Conflict         409, 412                 the current state does not allow the request
-    ├── RateLimited      429                      the API key exceeded its rate limit
-    ├── ServerError      500                      the server failed and logged the error
-    └── Unavailable      503                      a backing service is down
+    ├── InvalidRequest   400, 408, 413, 415, 422, 428  the request is invalid; `param` names the field
+    ├── NotAuthenticated 401                           no valid API key
+    ├── NotAllowed       403                           the API key lacks the scope
+    ├── NotFound         404                           the object does not exist in the key's project
+    ├── NotSupported     405                           the URL does not support the method
+    ├── Conflict         409, 412                      the current state does not allow the request
+    ├── RateLimited      429                           the API key exceeded its rate limit
+    ├── ServerError      500                           the server failed and logged the error
+    └── Unavailable      503                           a backing service is down or read-only
 """
 
 from __future__ import annotations
