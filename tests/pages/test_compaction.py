@@ -37,6 +37,7 @@ def test_it_shows_reason_trigger_and_edits(viewer_client, session):
         assert text in page.text
     assert len(page.context["detail"].edits) == row.edits.count() > 0
     assert "Revert compaction" not in page.text
+    assert "of these tokens were new" in page.text
 
 
 def test_the_budget_is_in_the_same_tokens_as_the_prompt(viewer_client, session):

@@ -84,6 +84,7 @@ def session_compact_preview(request: HttpRequest, viewer: Viewer, session: Agent
             "plan": plan,
             "record": plan.record,
             "break_even": math.ceil(break_even) if break_even is not None else None,
+            "uncached": plan.record.tokens_rebilled - plan.record.tokens_new,
         }
     except PlanningFailed as error:
         context |= {"failure": str(error)}
