@@ -202,7 +202,7 @@ class Gateway:
             raise Refused(502, "api_error", "The project's provider URL is not allowed.")
         if not route.path.isascii():
             raise Refused(400, "invalid_request_error", "The URL contains characters that must be encoded.")
-        url, target = _url(address, route.path)
+        url, target = _url(address, route.path, route.lacks_version)
         return Forward(
             provider=route.provider,
             method=method,
@@ -238,13 +238,17 @@ class Gateway:
 
 
 @lru_cache(maxsize=1_000)
-def _url(address: str, path: bytes) -> tuple[httpx2.URL, bytes]:
+def _url(address: str, path: bytes, lacks_version: bool) -> tuple[httpx2.URL, bytes]:
     """Return the URL of a path at a provider, and its path and query without normalization.
 
+    Adds `/v1` to a path that lacks it, unless the address has a path, which may contain a version.
     Agents use the same few URLs, and parsing takes time.
     """
     base = httpx2.URL(address)
-    target = base.raw_path.rstrip(b"/") + path
+    root = base.raw_path.rstrip(b"/")
+    if root.endswith(b"/v1") and path.startswith(b"/v1/"):
+        path = path.removeprefix(b"/v1")
+    target = (b"/v1" if lacks_version and not root else root) + path
     return base.copy_with(raw_path=target), target
 
 

@@ -22,11 +22,15 @@ NO_SUCH_URL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A route. `path` is the raw path and query at the provider. `endpoint` is "" if it is not recorded."""
+    """A route. `path` is the raw path and query at the provider. `endpoint` is "" if it is not recorded.
+
+    With `lacks_version`, `path` is that of a recorded endpoint without `/v1`.
+    """
 
     provider: Provider
     path: bytes
     endpoint: str
+    lacks_version: bool = False
     key: str = ""
 
 
@@ -42,6 +46,14 @@ def route_of(method: str, raw_path: bytes, query: bytes) -> Route | None:
     provider = PROVIDERS.get(name)
     if provider is None:
         return None
+    if path.startswith("v1/v1/"):  # the base URL ends with /v1, and the client adds it, too
+        path = path.removeprefix("v1/")
     target = f"/{path}".encode("latin-1") + (b"?" + query if query else b"")
-    endpoint = provider.endpoints.get(path.rstrip("/"), "") if method == "POST" else ""
-    return Route(provider=provider, path=target, endpoint=endpoint, key=unquote(key))
+    endpoint, lacks_version = "", False
+    if method == "POST":
+        named = path.rstrip("/")
+        lacks_version = f"v1/{named}" in provider.endpoints
+        endpoint = provider.endpoints.get(f"v1/{named}" if lacks_version else named, "")
+    return Route(
+        provider=provider, path=target, endpoint=endpoint, lacks_version=lacks_version, key=unquote(key)
+    )

@@ -15,6 +15,7 @@ import pytest
 
 from accounts.models import Project
 from accounts.services.gateway import gateway_update, provider_secret_set
+from sessions.models import AgentSession
 from tests.gateway.anthropic_talk import STREAM, request, stream, streamed, text, whole
 from tests.gateway.double import Provider, Reply
 from tests.gateway.running import PATIENCE, Running
@@ -155,6 +156,28 @@ def test_other_endpoints_pass_too(
 def test_urls_pass_unchanged(gateway: Running, provider: Provider, api_key: str, path: str) -> None:
     assert gateway.call(f"/anthropic{path}", None, headers(api_key), method="GET").status == 200
     assert provider.received[0].path == path
+
+
+@pytest.mark.parametrize(
+    ("path", "received"),
+    [
+        ("/anthropic/messages?beta=true", "/v1/messages?beta=true"),
+        ("/anthropic/v1/v1/messages", "/v1/messages"),
+        ("/openai/chat/completions", "/v1/chat/completions"),
+        ("/openai/responses/", "/v1/responses/"),
+        ("/openai/v1/v1/responses", "/v1/responses"),
+    ],
+)
+def test_base_urls_work_with_and_without_the_version(
+    gateway: Running, provider: Provider, api_key: str, path: str, received: str
+) -> None:
+    sent = {"role": "user", "content": "Hi"}
+    body = request(sent) if path.startswith("/anthropic") else request(sent, model="gpt-5", input=[sent])
+    provider.script = [whole(text("Hi"))]
+    assert gateway.call(path, body, headers(api_key)).status == 200
+    assert provider.received[0].path == received
+    gateway.settle()
+    assert AgentSession.objects.get().turn_count == 1
 
 
 def test_a_url_that_is_not_ascii_is_refused(gateway: Running, provider: Provider, api_key: str) -> None:
@@ -303,14 +326,30 @@ class TestCredentials:
 
 
 class TestProjectSettings:
+    @pytest.mark.parametrize(
+        ("root", "called", "received"),
+        [
+            ("/proxy", MESSAGES, "/proxy/v1/messages?beta=true"),
+            ("/proxy/v1/", MESSAGES, "/proxy/v1/messages?beta=true"),
+            ("/paas/v4", "/anthropic/messages", "/paas/v4/messages"),
+        ],
+    )
     def test_the_address_of_a_provider(
-        self, gateway: Running, provider: Provider, api_key: str, project: Project, settings: Any
+        self,
+        gateway: Running,
+        provider: Provider,
+        api_key: str,
+        project: Project,
+        settings: Any,
+        root: str,
+        called: str,
+        received: str,
     ) -> None:
         settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = True
         with Provider() as other:
-            gateway_update(project=project, changes={"upstreams": {"anthropic": f"{other.url}/proxy"}})
-            assert gateway.call(MESSAGES, b"{}", headers(api_key)).status == 200
-            assert other.received[0].path == "/proxy/v1/messages?beta=true"
+            gateway_update(project=project, changes={"upstreams": {"anthropic": f"{other.url}{root}"}})
+            assert gateway.call(called, b"{}", headers(api_key)).status == 200
+            assert other.received[0].path == received
         assert provider.received == []
 
     def test_an_address_in_the_own_network_is_not_called(

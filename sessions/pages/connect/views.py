@@ -52,13 +52,13 @@ class GatewayForm(PlainForm):
         required=False,
         max_length=500,
         label="Anthropic URL",
-        help_text="Without /v1. Leave blank for the default.",
+        help_text="Leave blank for the default.",
     )
     openai = forms.CharField(
         required=False,
         max_length=500,
         label="OpenAI URL",
-        help_text="Without /v1. Leave blank for the default.",
+        help_text="Leave blank for the default.",
     )
 
     def clean_anthropic(self) -> str:
