@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.utils import timezone
 
 from compaction.memory.values import WorkingMemory
@@ -58,6 +58,12 @@ def facts_review(*, project_id: UUID, state: str, after: UUID | None = None, lim
     if last is not None:
         rows = rows.filter(Q(seen_in__lt=last) | Q(seen_in=last, pk__lt=after))
     return list(rows.order_by("-seen_in", "-pk")[:limit])
+
+
+def facts_count_by_state(*, project_id: UUID) -> dict[str, int]:
+    """Return the number of facts in each state that has any."""
+    rows = SharedFact.objects.filter(project=project_id).values_list("state")
+    return dict(rows.annotate(Count("pk")).order_by())
 
 
 def facts_pending_count(*, project_id: UUID) -> int:

@@ -20,6 +20,7 @@ from sessions.pages.memory import shared
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.browsing import PHONE, barriers, fits_in_width
+from tests.markup import one_line
 from tests.pages.transcripts import make_session
 from tests.plugins.reused import reused
 
@@ -82,9 +83,12 @@ class TestOverHttp:
         fact = stored("no clock")
         url = reverse("memory_fact", args=[project.slug, fact.pk])
         data = {"state": "accepted", "text": "use no clock", "list": "proposed"}
-        row = owner_client.post(url, data, headers={"HX-Request": "true"}).content.decode()
+        assert "To review <small>3</small>" in listed(owner_client, project)
+        row = one_line(owner_client.post(url, data, headers={"HX-Request": "true"}))
         assert "<!doctype" not in row
         assert "use no clock" in row
+        assert "To review <small>2</small>" in row
+        assert "Accepted <small>1</small>" in row
         assert "Undo" in row
         owner_client.post(url, {"state": "proposed", "list": "proposed"}, headers={"HX-Request": "true"})
         fact.refresh_from_db()

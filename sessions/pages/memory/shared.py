@@ -12,10 +12,11 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from accounts.models import Project
 from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
 from sessions.pages.access import actor_of, page_or_fragment, viewer_of, wants_fragment, writer_of
-from sessions.selectors.facts import MAX_PENDING, facts_of, facts_pending_count, facts_review
+from sessions.selectors.facts import MAX_PENDING, facts_count_by_state, facts_of, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_decide, facts_prunable, facts_prune
@@ -47,13 +48,14 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
     state = _state(request.GET.get("state"))
     after = as_uuid(request.GET.get("after", ""))
     facts = facts_review(project_id=viewer.project.pk, state=state, after=after, limit=MAX_FACTS + 1)
+    states = _states(viewer.project)
     context = {
         "viewer": viewer,
         "facts": facts[:MAX_FACTS],
         "has_more": len(facts) > MAX_FACTS,
         "state": state,
-        "states": _STATES,
-        "is_full": facts_pending_count(project_id=viewer.project.pk) >= MAX_PENDING,
+        "states": states,
+        "is_full": states[0][2] >= MAX_PENDING,
         "most_waiting": MAX_PENDING,
         "prunable": facts_prunable(project=viewer.project).count(),
         "model_missing": reader_missing(viewer.project) if viewer.project.memory_model else "",
@@ -74,7 +76,14 @@ def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
         raise Http404("Fact not found: it was deleted") from None
     state = _state(request.POST.get("list"))
     if wants_fragment(request):
-        context = {"viewer": viewer, "fact": updated, "state": state, "error": error}
+        context = {
+            "viewer": viewer,
+            "fact": updated,
+            "state": state,
+            "states": _states(viewer.project),
+            "error": error,
+            "is_update": True,
+        }
         return page_or_fragment(request, "memory/_fact.html", "memory/_fact.html", context)
     if error:
         messages.error(request, f"The change was not saved: {error}")
@@ -110,6 +119,12 @@ def memory_facts(request: HttpRequest, slug: str) -> HttpResponse:
     count = facts_decide(project=viewer.project, ids=ids, state=state, actor=actor_of(request))
     messages.success(request, f"{_facts(count)} {state}." if count else "Select at least one fact.")
     return _to_list(slug, SharedFact.State.PROPOSED)
+
+
+def _states(project: Project) -> list[tuple[str, str, int]]:
+    """Return each state of facts with its label and the number of facts."""
+    counts = facts_count_by_state(project_id=project.pk)
+    return [(value, label, counts.get(value, 0)) for value, label in _STATES]
 
 
 def _state(value: str | None) -> str:
