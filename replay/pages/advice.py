@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_http_methods
 
 from replay.selectors.advice import Advice, advice_of, basis_of, policy_changes_of
@@ -30,7 +31,8 @@ def replay_advice(request: HttpRequest, slug: str) -> HttpResponse:
         run_id, setting = _choice(request.GET)
         run, row, policy = advice_choice(project=viewer.project, run_id=run_id, setting=setting)
     except TooFewSessions as error:
-        messages.error(request, f"A recommendation needs {error.needed} more replayed sessions.")
+        text = f"A recommendation needs {error.needed} more replayed session{pluralize(error.needed)}."
+        messages.error(request, text)
         return redirect("replay", slug=slug)
     except ValueError:  # the parameters are invalid, or the run has no such choice
         raise Http404("Policy not found in this replay") from None

@@ -61,6 +61,19 @@ def test_the_table_shows_the_change_of_the_cost_in_dollars(used, viewer_client):
     assert '<span class="none">new</span> </td>' in page
 
 
+def test_small_changes_have_a_decimal(project, viewer_client):
+    session = session_make(project, "steady")
+    month_ago = NOON - timedelta(days=31)
+    turns_add(
+        session,
+        [turn_make(session, 0, month_ago, cost=1_000_000), turn_make(session, 1, NOON, cost=1_004_000)],
+    )
+    rollups_fill()
+    page = one_line(viewer_client.get(address(), MARCH | {"other": "2026-02-01"}))
+    assert "+0.4% from " in page
+    assert "±0% from " in page  # the number of turns
+
+
 def test_the_cost_of_groups_that_are_no_longer_used_is_stated(used, viewer_client):
     text = "Groups without usage in this period cost"
     assert text not in one_line(viewer_client.get(address(), MARCH | {"group": "agent"}))

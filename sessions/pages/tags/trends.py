@@ -18,15 +18,17 @@ register = template.Library()
 
 @register.simple_tag
 def change(current: int, previous: int) -> str:
-    """Return the change from the previous period, for example, `+12%`. Large increases become `×14`."""
+    """Return the change from the previous period, for example, `+12%`, `−0.4%` or `×14`."""
     if not previous:
         text = "new" if current else "–"
         return SafeString(f'<span class="none">{text}</span>')
     if current > 10 * previous:
         return f"×{current / previous:,.0f}"
     percent = 100 * (current - previous) / previous
-    sign = "+" if percent > 0 else "−" if percent < 0 else "±"
-    return f"{sign}{abs(percent):.0f}%"
+    size = f"{abs(percent):.{1 if abs(percent) < 1 else 0}f}"
+    if not float(size):
+        return "±0%"
+    return f"{'+' if percent > 0 else '−'}{size}%"
 
 
 @register.filter
