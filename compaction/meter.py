@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -81,7 +81,7 @@ class Slope:
     turns_left: int | None
 
 
-#: A prompt below this share of the previous one was compacted.
+#: A prompt below this share of the previous one was compacted, even if no compaction is recorded.
 FALL = 0.7
 
 #: The slope covers the newest prompts, excluding the first turns, which set up the session.
@@ -99,13 +99,15 @@ _SHORT_CYCLE = 3
 _CYCLES, _CYCLES_LEFT = 5, 3
 
 
-def slope(sizes: Sequence[int], limit: int, *, is_compacted: bool = False) -> Slope:
+def slope(
+    sizes: Sequence[int], limit: int, *, compactions: Collection[int] = (), is_compacted: bool = False
+) -> Slope:
     """Return the trend of prompt sizes, oldest first.
 
-    `is_compacted` is set if a compaction will run before the limit, so that a first rise toward it is
-    expected.
+    `compactions` are the indexes of the sizes that directly follow a known compaction. `is_compacted` is set
+    if a compaction will run before the limit, so that a first rise toward it is expected.
     """
-    runs = _runs(sizes)
+    runs = _runs(sizes, compactions)
     rise = _rise(runs)
     last = sizes[-1] if sizes else 0
     left = max(0, int((limit - last) / rise)) if rise > min(_FLAT_SHARE * limit, _FLAT_TOKENS) else None
@@ -121,9 +123,9 @@ def slope(sizes: Sequence[int], limit: int, *, is_compacted: bool = False) -> Sl
     return Slope(verdict=verdict, tokens_per_turn=round(rise, 1), turns_left=left)
 
 
-def _runs(sizes: Sequence[int]) -> list[Sequence[int]]:
+def _runs(sizes: Sequence[int], compactions: Collection[int]) -> list[Sequence[int]]:
     """Split sizes at compactions."""
-    falls = [i for i in range(1, len(sizes)) if sizes[i] < FALL * sizes[i - 1]]
+    falls = [i for i in range(1, len(sizes)) if i in compactions or sizes[i] < FALL * sizes[i - 1]]
     return [sizes[start:end] for start, end in pairwise([0, *falls, len(sizes)])]
 
 

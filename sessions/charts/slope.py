@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from compaction import meter
@@ -21,28 +21,37 @@ def slope_of(
     limit: int | None,
     *,
     calibration: Calibration | None = None,
+    compactions: Collection[int] = (),
     is_compacted: bool = False,
 ) -> Slope | None:
     """Return the trend of the newest prompts, or None for fewer than three.
 
     `limit` is the budget or context window in tokens, if known. `calibration` converts the sizes of served
-    prompts to the provider's tokens. `is_compacted` is set if a compaction will run before the limit.
+    prompts to the provider's tokens. `compactions` are the first turns after compactions by contextapp.
+    `is_compacted` is set if a compaction will run before the limit.
     """
-    sizes = _sizes(points[-SLOPE_TURNS:], calibration or Calibration())
+    newest = points[-SLOPE_TURNS:]
+    sizes = _sizes(newest, calibration or Calibration())
     if len(sizes) < 3:
         return None
-    found = meter.slope(sizes, limit or ASSUMED_WINDOW, is_compacted=is_compacted)
+    turns = {*compactions, *(point.turn for point in newest if point.client_compaction is not None)}
+    found = meter.slope(
+        [size for _, size in sizes],
+        limit or ASSUMED_WINDOW,
+        compactions={index for index, (turn, _) in enumerate(sizes) if turn in turns},
+        is_compacted=is_compacted,
+    )
     if limit is None:
         verdict = Verdict.GROWING if found.verdict is Verdict.WALL else found.verdict
         return replace(found, verdict=verdict, turns_left=None)
     return found
 
 
-def _sizes(points: Sequence[PromptSize], calibration: Calibration) -> Sequence[int]:
-    """Return sizes of one kind: mixing estimated and reported sizes would look like growth.
+def _sizes(points: Sequence[PromptSize], calibration: Calibration) -> Sequence[tuple[int, int]]:
+    """Return turns with sizes of one kind: mixing estimated and reported sizes would look like growth.
 
     Uses the served prompt, which compaction bounds, unless the session is imported and has none.
     """
-    served = [calibration.provider(p.served) for p in points if p.served is not None]
-    reported = [p.reported for p in points if p.reported is not None]
-    return served or reported or [p.estimate for p in points]
+    served = [(p.turn, calibration.provider(p.served)) for p in points if p.served is not None]
+    reported = [(p.turn, p.reported) for p in points if p.reported is not None]
+    return served or reported or [(p.turn, p.estimate) for p in points]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString
 
 from psycopg.rows import class_row
@@ -62,13 +62,19 @@ def compactions_by_turn(*, session: AgentSession) -> dict[int, int]:
     return {turn + 1: number for turn, number in rows.values_list("turn_index", "number")}
 
 
-def prompt_slope(*, session: AgentSession, points: Sequence[PromptSize]) -> Slope | None:
-    """Return the trend of the newest prompts of a session, or None if there are too few."""
+def prompt_slope(
+    *, session: AgentSession, points: Sequence[PromptSize], compactions: Collection[int]
+) -> Slope | None:
+    """Return the trend of the newest prompts of a session, or None if there are too few.
+
+    `compactions` are the turns of `compactions_by_turn`.
+    """
     limit, policy = limit_of(session), policy_of(session.policy)
     return slope_of(
         points,
         limit.tokens if limit else None,
         calibration=calibration_of(session.calibration, model=session.model),
+        compactions=compactions,
         is_compacted=limit is not None and limit.name == "budget" and bool(policy.hard or policy.soft),
     )
 

@@ -112,6 +112,12 @@ def test_growth_is_measured_since_the_last_compaction():
     assert slope.verdict is Verdict.HELD
 
 
+def test_growth_is_measured_since_a_compaction_that_removed_little():
+    points = sizes(*[6_000, 6_600, 7_200, 7_800] * 5)
+    slope = slope_of(points, 10_000, compactions={4, 8, 12, 16})
+    assert (slope.tokens_per_turn, slope.turns_left, slope.verdict) == (600, 3, Verdict.HELD)
+
+
 def test_the_served_prompt_counts_in_the_provider_tokens():
     reported = [PromptSize(turn=n, estimate=n, served=5_000, reported=5_000 * n) for n in range(30)]
     assert slope_of(reported, 100_000).verdict is Verdict.FLAT

@@ -15,7 +15,7 @@ from sessions.pages.session.live import live_context
 from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
-from sessions.selectors.charts import chart_points, prompt_slope
+from sessions.selectors.charts import chart_points, compactions_by_turn, prompt_slope
 from sessions.selectors.comments import session_comments
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
@@ -53,7 +53,9 @@ def _about(session: AgentSession) -> dict[str, Any]:
         **tree_context(session),
         "comments": session_comments(session=session),
         "related": related_sessions(session=session),
-        "slope": prompt_slope(session=session, points=points),
+        "slope": prompt_slope(
+            session=session, points=points, compactions=compactions_by_turn(session=session)
+        ),
         "jumps": largest_jumps(session=session, known=known),
         "expensive": expensive_calls(session=session, known=known),
         "estimated_outputs": estimated_outputs(session=session, known=known),

@@ -106,12 +106,12 @@ def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
 def _signs(
     session: AgentSession, points: Sequence[PromptSize], sizes: Sequence[int], facts: HealthFacts
 ) -> Signs:
-    slope = prompt_slope(session=session, points=points)
     found = limit_of(session)
     limit = found.tokens if found is not None else None
     by_client = [point.turn for point in points if point.client_compaction is not None]
     own = {turn + 1: number for turn, number in zip(facts.turns, facts.numbers, strict=True)}
     places = sorted({*by_client, *own})
+    slope = prompt_slope(session=session, points=points, compactions=own)
     avoidable = [miss for miss in misses(points, own) if miss.cause not in _BY_COMPACTION]
     return Signs(
         turns=len(points),
