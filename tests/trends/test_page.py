@@ -203,6 +203,7 @@ def test_client_compactions_are_counted(project, viewer_client):
     page = viewer_client.get(address(), MARCH)
     assert page.context["total"].client_compactions == 2
     assert "+ 2 by clients" in one_line(page)
+    assert f'<a href="{address("replay")}">Replay sessions</a> to estimate the savings' in one_line(page)
     other = viewer_client.get(address(), {"first": "2026-04-01", "last": "2026-04-30"})
     assert other.context["total"].client_compactions == 0
 
