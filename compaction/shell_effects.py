@@ -27,6 +27,15 @@ _QUIET = re.compile(
     rf"^(?:sudo\s+)?(?:{_INSPECTS}|test|\[|command|env|sleep|true|false|read|curl|wget|timeout)\b"
 )
 _MAX_INSPECTION = 500
+#: Parts of a command that begins like an inspection but changes something: a redirection to a file, a pipe to
+#: another program than a filter, and actions of `find`.
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_FILTERS = rf"{_INSPECTS}|sort|uniq|cut|tr|awk|sed(?!\s+-i)|nl|column|less|more|xxd"
+_EFFECT = re.compile(
+    r">(?!>|\s*/dev/null|&\d)"
+    rf"|(?<!\|)\|(?!\|)(?!\s*(?:xargs\s+(?:-\S+\s+)*)?(?:{_FILTERS})\b)"
+    r"|\s-(?:delete|exec(?:dir)?|ok(?:dir)?)\b"
+)
 _REMOVED = re.compile(r"^(?:sudo\s+)?(?:git\s+)?rm\s+(?P<paths>.+)$")
 _MOVED = re.compile(r"^(?:git\s+)?mv\s+(?:-\S+\s+)*(?P<old>\S+)\s+(?P<new>\S+)$")
 _ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
@@ -51,7 +60,9 @@ def is_quiet(command: str) -> bool:
 
 def is_inspection(command: str) -> bool:
     """Return whether the command only searches, lists or prints. A long command counts as a script."""
-    return len(command) <= _MAX_INSPECTION and all(map(_INSPECTION.match, segments(command)))
+    if len(command) > _MAX_INSPECTION or not all(map(_INSPECTION.match, segments(command))):
+        return False
+    return _EFFECT.search(_QUOTED.sub("''", command)) is None
 
 
 def removed_paths(command: str) -> tuple[str, ...]:

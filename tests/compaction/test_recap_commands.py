@@ -45,12 +45,22 @@ def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, tex
 
 def test_searches_and_listings_that_succeed_are_left_out() -> None:
     transcript = worked_session().calls("Bash", "pool.py", is_error=False, command="cd src && ls -la")
+    transcript.calls("Bash", "3", is_error=False, command="grep -E 'a|b > c' x 2>/dev/null | sort | wc -l")
     transcript.calls("Bash", "fatal: bad revision", is_error=True, command="git log nothing")
     assert [item.text for item in recap_of(transcript).facts] == [
         "`pytest -q`",
         "`ruff check`",
         "`git log nothing`",
     ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo DEBUG=1 >> .env", "cat schema.sql | psql", "ls | xargs rm", "find . -name '*.pyc' -delete"],
+)
+def test_commands_that_change_something_are_kept_although_they_begin_with_a_search(command: str) -> None:
+    transcript = worked_session().calls("Bash", "", is_error=False, command=command)
+    assert recap_of(transcript).facts[-1].text == f"`{command}`"
 
 
 def test_calls_of_other_tools_have_the_values_of_their_results() -> None:
