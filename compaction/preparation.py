@@ -10,12 +10,14 @@ If the messages that follow exceed this room, the whole prompt is planned instea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from compaction.calibration import Calibration
+from compaction.messages import Message, Role
 from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
-from compaction.record import PlanState, Record, break_even_turns
+from compaction.record import PlanState, Record, break_even_turns, new_tokens
 
 #: The distance from the hard trigger at which the boundary is set, as a share of the budget.
 LEAD = 0.10
@@ -63,16 +65,27 @@ def leaves_room(record: Record, *, tokens: int, messages: int, policy: Policy, r
     )
 
 
+def has_answer(messages: Sequence[Message]) -> bool:
+    """Return whether any of the messages is an answer of the model."""
+    return any(message.role is Role.ASSISTANT for message in messages)
+
+
 def record_extended(
-    record: Record, *, tokens: int, new: int, policy: Policy, calibration: Calibration, room: int
+    record: Record,
+    *,
+    tokens: int,
+    newest: Sequence[Message],
+    policy: Policy,
+    calibration: Calibration,
+    room: int,
 ) -> Record:
     """Return the record of the whole prompt, with `tokens` of messages that follow the boundary.
 
-    `new` are those of the messages that no call has read yet.
-
-    `policy`, `calibration` and `room` are those that apply when the trigger fires.
+    `newest` are these messages, or the last of them if they contain an answer. `policy`, `calibration` and
+    `room` are those that apply when the trigger fires.
     """
     rebilled = record.tokens_rebilled + tokens
+    new = new_tokens(newest) if has_answer(newest) else record.tokens_new + tokens
     return replace(
         record,
         steps=tuple(replace(step, tokens_after=step.tokens_after + tokens) for step in record.steps),

@@ -17,7 +17,7 @@ from compaction.preparation import boundary_request, is_near_hard, leaves_room, 
 from compaction.provider_engine import NAME, is_compacted_by_provider
 from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
-from compaction.record import Record, new_tokens
+from compaction.record import Record
 from compaction.references import references
 from compaction.replay.provider import provider_plan
 from compaction.replay.transcript import RecordedCall, Transcript
@@ -136,7 +136,7 @@ class Served:
         record = record_extended(
             made.record,
             tokens=tokens,
-            new=new_tokens([entry.message for entry in following]),
+            newest=[entry.message for entry in following],
             policy=self._policy,
             calibration=Calibration(),
             room=room,

@@ -18,7 +18,7 @@ from sessions.services.compactions.preparation import preparations
 from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api
 from tests.api.statements import statements
-from tests.api.talk import call, output, request, result
+from tests.api.talk import answer, call, output, push, request, result
 from tests.background.world import eventually
 
 # Real commits: the thread that prepares compactions has its own connection.
@@ -133,6 +133,23 @@ def push_until_fired(api: Api, number: int) -> list[dict[str, Any]]:
         if fired:
             return fired  # type: ignore[no-any-return]
     raise AssertionError("no push compacted")
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_the_last_answer_counts_as_new_although_it_was_pushed_before(
+    api: Api, thread: None, is_prepared: bool
+) -> None:
+    session_create(api)
+    number, fired = push_to_boundary(api), []
+    while not fired:
+        push(api, [answer("It defines handlers. " * 20)])
+        if is_prepared:
+            wait_until_ready()
+        fired = push(api, [request(f"Check it {number}. {output(number, 9)}")])["fired"]
+        number += 1
+    record = Compaction.objects.get(session=ID).record
+    newest = AgentSession.objects.get(pk=ID).messages.order_by("-position").values_list("tokens", flat=True)
+    assert (fired[0]["trigger"], record["tokens_new"]) == ("hard", sum(newest[:2]))
 
 
 @pytest.mark.slow

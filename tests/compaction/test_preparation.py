@@ -53,7 +53,12 @@ def test_the_plan_leaves_room_for_the_messages_that_follow(following: int) -> No
     assert request.layout.tail_tokens <= whole.layout.tail_tokens
     assert leaves_room(made.record, tokens=tokens, messages=following, policy=POLICY, room=budget)
     record = record_extended(
-        made.record, tokens=tokens, new=0, policy=POLICY, calibration=Calibration(), room=budget
+        made.record,
+        tokens=tokens,
+        newest=MESSAGES[end:],
+        policy=POLICY,
+        calibration=Calibration(),
+        room=budget,
     )
     # The record is that of the whole prompt.
     assert record.tokens_before == sizes(len(MESSAGES))

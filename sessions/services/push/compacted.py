@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from uuid_utils.compat import uuid7
 
 from compaction.continuation import Continuation
-from compaction.preparation import record_extended
-from compaction.record import new_tokens
+from compaction.messages import Message
+from compaction.preparation import has_answer, record_extended
 from compaction.triggers import Trigger, hard
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.memory import memory_latest
@@ -61,7 +61,9 @@ def turn_compacted_ready(turn: NewTurn, push: Push, trigger: Trigger) -> Compact
         return None
     if prepared.before[1] != prepared.after[1]:
         return None  # the continuation state depends on the messages after the boundary
-    return _compacted(turn, prepared, turn.continuation, reports=False)
+    if not has_answer(turn.values):
+        return None  # the last answer is in an earlier turn
+    return _compacted(turn, prepared, turn.values, turn.continuation, reports=False)
 
 
 def turn_compacted(turn: NewTurn, push: Push) -> CompactedTurn | None:
@@ -83,8 +85,10 @@ def turn_compacted(turn: NewTurn, push: Push) -> CompactedTurn | None:
         return None
     rows = messages_load(session.pk, [(prepared.end, turn.first_position)])
     following = [row.value(turn.format) for row in rows if row.omitted_from is None]
-    continuation = prepared.after[1].after([*following, *turn.values], turn.format)
-    return _compacted(turn, prepared, continuation, reports=True)
+    following += turn.values
+    continuation = prepared.after[1].after(following, turn.format)
+    newest = turn.values if has_answer(turn.values) else following
+    return _compacted(turn, prepared, newest, continuation, reports=True)
 
 
 def _ready(session: AgentSession, turn: int) -> PreparedCompaction | None:
@@ -106,7 +110,12 @@ def _omitted_since(prepared: PreparedCompaction, session: AgentSession) -> Seque
 
 
 def _compacted(
-    turn: NewTurn, prepared: PreparedCompaction, continuation: Continuation, *, reports: bool
+    turn: NewTurn,
+    prepared: PreparedCompaction,
+    newest: Sequence[Message],
+    continuation: Continuation,
+    *,
+    reports: bool,
 ) -> CompactedTurn | None:
     message_count = turn.first_position + len(turn.values)
     if not prepared.applies(
@@ -117,7 +126,7 @@ def _compacted(
     record = record_extended(
         prepared.record,
         tokens=turn.shown.total - prepared.before[0].total,
-        new=new_tokens(turn.values),
+        newest=newest,
         policy=prepared.policy,
         calibration=turn.calibration,
         room=turn.calibration.room(turn.budget),
