@@ -13,6 +13,7 @@ from django.conf import settings
 import pricing
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration, calibration_learned
+from compaction.errors import PolicyError
 from compaction.policy import Policy, ToolRule
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession
@@ -87,7 +88,7 @@ def prompt_size_json(
 def policy_of(data: Mapping[str, Any], *, model: str = "") -> Policy:
     """Return the policy with the stored settings. Defaults to `balanced`.
 
-    Its cache prices default to those of the model, if they are known.
+    Its cache prices default to those of the model, if they are known. Invalid settings are ignored.
     """
     return _policy(bodies.json_bytes(data), model)
 
@@ -98,8 +99,19 @@ _EXPANDED = ToolRule(pattern="expand_clip", exempt=True)
 
 @lru_cache(1024)
 def _policy(data: bytes, model: str) -> Policy:
-    policy = Policy.from_json({**_cache_prices(model), **bodies.json_value(data)})
+    policy = _without_invalid({**_cache_prices(model), **bodies.json_value(data)})
     return replace(policy, tools=(*policy.tools, _EXPANDED))
+
+
+def _without_invalid(settings: Mapping[str, Any]) -> Policy:
+    """Return the policy without settings that are invalid: earlier versions accepted and stored more."""
+    try:
+        return Policy.from_json(settings)
+    except PolicyError as error:
+        invalid = error.field.partition(".")[0]
+        if invalid not in settings:
+            raise
+        return _without_invalid({name: value for name, value in settings.items() if name != invalid})
 
 
 def _cache_prices(model: str) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEvent
-from sessions.models import Compaction
+from sessions.models import AgentSession, Compaction
 from tests.api.client import Api, code
 from tests.api.talk import prompt, push, whole_turn
 from tests.plugins.reused import reused
@@ -46,6 +46,16 @@ def test_the_next_push_compacts_under_the_new_policy(api: Api) -> None:
     record = api.get(f"{SESSION}compactions/1/").json()["record"]
     assert (record["policy"], record["target"]) == ("masking", 750)
     assert prompt(api, session="s")["fits"]
+
+
+def test_settings_that_an_earlier_version_accepted_do_not_fail_pushes(api: Api) -> None:
+    api.post("sessions/", {"id": "old", "budget": {"input_tokens": 2_500}})
+    tools = [{"pattern": "read_file", "exempt": "false"}]
+    policy = {"preset": "masking", "target": 0.3, "recap_span_share": 2, "tools": tools}
+    AgentSession.objects.filter(external_id="old").update(policy=policy)
+    [fired] = push(api, [message for n in range(9) for message in whole_turn(n)], session="old")["fired"]
+    assert (fired["trigger"], fired["state"]) == ("hard", "done")
+    assert prompt(api, session="old")["fits"]
 
 
 @pytest.mark.slow
