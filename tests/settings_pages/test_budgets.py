@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from datetime import UTC, date, datetime, timedelta
+from smtplib import SMTPAuthenticationError, SMTPConnectError, SMTPRecipientsRefused
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -124,16 +125,28 @@ def test_subscribed_webhooks_are_notified(project, budget, spend):
     assert payload["budget"]["spent_microusd"] == 5_000_000
 
 
-def test_a_failed_email_is_retried(budget, spend, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "sent"),
+    [
+        (ConnectionRefusedError(), 1),
+        (SMTPConnectError(421, b"too many connections"), 1),
+        (SMTPAuthenticationError(535, b"password expired"), 1),
+        (SMTPRecipientsRefused({"lead@example.org": (550, b"unknown")}), 0),
+    ],
+)
+def test_an_email_is_retried_until_the_server_works_unless_it_is_rejected(
+    budget, spend, monkeypatch, error, sent
+):
     def broken(*args, **kwargs):
-        raise ConnectionRefusedError
+        raise error
 
     spend(5)
     with monkeypatch.context() as patched:
         patched.setattr("sessions.services.spending.cost_budgets.send_mail", broken)
         cost_budgets_check(now=NOW)
+        assert [alert_emails_send() for _ in range(10)] == [0] * 10
     assert mail.outbox == []
-    assert alert_emails_send() == 1
+    assert alert_emails_send() == sent
     assert alert_emails_send() == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import datetime
-from smtplib import SMTPException, SMTPServerDisconnected
+from smtplib import SMTPDataError, SMTPRecipientsRefused, SMTPSenderRefused
 from typing import Any
 
 from django.conf import settings
@@ -37,13 +37,17 @@ class TooManyBudgets(Exception):
 
 
 class _MailServerDown(Exception):
-    """The mail server cannot be reached or does not respond."""
+    """The mail server cannot be reached, does not respond, or accepts no email at all."""
 
 
 log = logging.getLogger(__name__)
 
 #: Attempts to send one email, one per run of the scheduled task, if the mail server rejects it.
 _MAIL_ATTEMPTS = 10
+
+#: Errors that concern one email. After all others, the next email would fail too: the server is busy, or
+#: does not accept the password.
+_REJECTIONS = (SMTPSenderRefused, SMTPRecipientsRefused, SMTPDataError)
 
 
 @transaction.atomic
@@ -147,7 +151,7 @@ def _payload(spent: BudgetSpending, share: int) -> dict[str, object]:
 def alert_emails_send() -> int:
     """Send the pending emails and return their number. Without a mail server they are discarded.
 
-    Stops if the mail server does not respond, because each timeout takes seconds. The next run continues.
+    Stops if the mail server is down, because each timeout takes seconds. The next run continues.
     """
     pending = (
         BudgetAlert.objects.filter(mail_pending=True).select_related("budget__project").order_by("at")[:100]
@@ -180,7 +184,7 @@ def _mail(alert: BudgetAlert) -> int:
         return send_mail(subject, text, settings.DEFAULT_FROM_EMAIL, budget.emails)
     except OSError as error:  # smtplib errors are OSErrors
         log.warning("budget alert %s was not emailed: %s", alert.pk, error)
-        if not isinstance(error, SMTPException) or isinstance(error, SMTPServerDisconnected):
+        if not isinstance(error, _REJECTIONS):
             BudgetAlert.objects.filter(pk=alert.pk).update(
                 mail_pending=True, mail_attempts=alert.mail_attempts
             )
