@@ -60,13 +60,13 @@ def test_percentiles_are_accurate_to_a_tenth(viewer_client, slow):
 @pytest.mark.slow
 def test_groups_have_their_own(viewer_client, slow, fast):
     rollups_fill()
-    rows = {row.key: row.latency for row in trends(viewer_client, group="agent").context["rows"]}
+    rows = {row.name: row.latency for row in trends(viewer_client, group="agent").context["rows"]}
     assert rows["fast"].duration.p50 == pytest.approx(50, rel=0.1)
     assert rows["fast"].duration.p95 == pytest.approx(5_000, rel=0.1)
     assert rows["fast"].first_token is None
     assert rows["slow"].duration.p50 == pytest.approx(5_000, rel=0.1)
     assert trends(viewer_client, group="agent", agent="fast").context["latency"].duration.calls == 100
-    tags = {row.key: row.latency for row in trends(viewer_client, group="tag").context["rows"]}
+    tags = {row.name: row.latency for row in trends(viewer_client, group="tag").context["rows"]}
     assert tags["a"] == tags["b"] == rows["slow"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from django.http import QueryDict
 from django.urls import reverse
 
-from sessions.models import Compaction
+from sessions.models import AgentSession, Compaction
 from sessions.pages.trends.parameters import presets
 from sessions.selectors.days import Span
 from sessions.selectors.trends.projection import month_project
@@ -152,6 +152,10 @@ def test_groups_are_split_by_a_second_property(used, viewer_client):
     by_tag = viewer_client.get(address(), {**query, "split": "tag"}).context
     assert {row.name for row in by_tag["rows"]} == {"fixer · ci", "fixer · red", "reader · No tag"}
     assert by_tag["total"].cost_microusd == 4_000_000
+    by_session = viewer_client.get(address(), {**query, "group": "session"})
+    session = AgentSession.objects.get(external_id="read")
+    assert "Reads a lot · gpt-5" in by_session.text
+    assert reverse("session", args=[used.slug, session.pk]) in by_session.text
     assert viewer_client.get(address(), {**query, "split": "agent"}).context["parameters"].split == ""
 
 

@@ -49,10 +49,11 @@ class GroupRow:
     """One row of the table: a group's totals in the current and the previous period.
 
     `query` is the query string that shows only this group; empty for sessions and unnamed groups.
+    `session_id` is empty unless the rows are of sessions.
     """
 
-    key: str
     name: str
+    session_id: str
     query: str
     sums: Sums
     previous: Sums
@@ -173,8 +174,8 @@ def _group_rows(
     names = names_of(project, group, groups)
     return [
         GroupRow(
-            key=key,
             name=joined(names[key]),
+            session_id=key.split(SEPARATOR)[0] if parameters.group == "session" else "",
             query="" if parameters.group == "session" else _row_query(parameters, key),
             sums=sums,
             previous=previous.get(key, Sums()),
