@@ -38,7 +38,7 @@ def invitation_page(request: HttpRequest, token: str) -> HttpResponse:
     """Show the invitation and accept it. The token is the permission, so that the page needs no login."""
     invitation = invitation_find(token)
     if invitation is None:
-        return _page(request, {}, status=404)
+        return render(request, "registration/invitation.html", status=404)
     form = None if request.user.is_authenticated else AccountForm(request.POST or None, label_suffix="")
     status = 200
     error = ""
@@ -50,7 +50,8 @@ def invitation_page(request: HttpRequest, token: str) -> HttpResponse:
         except InvitationError as problem:
             error = str(problem)
         status = 422
-    return _page(request, {"invitation": invitation, "form": form, "error": error}, status=status)
+    context = {"invitation": invitation, "form": form, "error": error}
+    return render(request, "registration/invitation.html", context, status=status)
 
 
 def _accepted(request: HttpRequest, token: str, form: AccountForm | None) -> Membership | None:
@@ -63,10 +64,3 @@ def _accepted(request: HttpRequest, token: str, form: AccountForm | None) -> Mem
     membership = invitation_accept_as_new(token=token, username=username, password=password)
     login(request, membership.user)
     return membership
-
-
-def _page(request: HttpRequest, context: dict[str, object], *, status: int) -> HttpResponse:
-    response = render(request, "registration/invitation.html", context, status=status)
-    # The address contains the token.
-    response["Referrer-Policy"] = "no-referrer"
-    return response
