@@ -67,4 +67,5 @@ urlpatterns = [
     path("imports/<str:import_id>/sessions/", imports.ImportSessions.as_view(), name="import-sessions"),
     path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
     path("webhooks/<str:webhook_id>/", webhooks.WebhookView.as_view(), name="webhook"),
+    path("webhooks/<str:webhook_id>/test/", webhooks.WebhookTest.as_view(), name="webhook-test"),
 ]

@@ -8,13 +8,19 @@ from django.http import HttpResponse
 
 from accounts.models import Scope
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
-from sessions.api.errors import InvalidField, about
+from sessions.api.errors import Conflict, InvalidField, about, sentence
 from sessions.api.lookup import row_or_404
 from sessions.api.schema import operation
 from sessions.api.serializers import webhooks as serializers
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.services.targets import ForbiddenAddress
-from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.subscriptions import (
+    WebhookDisabled,
+    webhook_create,
+    webhook_delete,
+    webhook_test,
+    webhook_update,
+)
 
 _MAX_DELIVERIES = 20
 
@@ -86,6 +92,20 @@ class WebhookView(Endpoint):
         """Deletes the webhook and its pending deliveries."""
         webhook_delete(webhook=_webhook_or_404(call, webhook_id), actor=call.actor)
         return HttpResponse(status=204)
+
+
+class WebhookTest(Endpoint):
+    scopes: ClassVar = {"POST": Scope.ADMIN}
+
+    @operation("webhooks_test", "Send a test event", responses={202: serializers.Delivery}, errors=(409,))
+    def post(self, call: ApiCall, webhook_id: str) -> HttpResponse:
+        """Sends the event `test` to the webhook, regardless of its `events`. A worker sends it like any other
+        delivery; retrieve the webhook to see the result."""
+        try:
+            delivery = webhook_test(webhook=_webhook_or_404(call, webhook_id), actor=call.actor)
+        except WebhookDisabled as error:
+            raise Conflict("webhook_disabled", sentence(error)) from None
+        return json_response(_delivery_json(delivery), status=202)
 
 
 def _webhook_or_404(call: ApiCall, name: str) -> Webhook:

@@ -24,4 +24,4 @@ from sessions.models.spending import BudgetAlert, CostBudget
 from sessions.models.tool_runs import ToolRun
 from sessions.models.tools import ToolFile, ToolOutputs, ToolRollup, ToolScan
 from sessions.models.transcript import Blob, Message, Pin, Turn, TurnSource
-from sessions.models.webhooks import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
+from sessions.models.webhooks import TEST_EVENT, Webhook, WebhookDelivery, WebhookEvent, WebhookFormat

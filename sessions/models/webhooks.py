@@ -19,6 +19,11 @@ class WebhookEvent(models.TextChoices):
     BUDGET = "budget.reached", "spending reaches a share of a budget"
 
 
+#: The event that a user sends to test a webhook. It is not a `WebhookEvent`, because webhooks do not
+#: subscribe to it, and another choice for the columns would require a migration.
+TEST_EVENT = "test"
+
+
 class WebhookFormat(models.TextChoices):
     JSON = "json", "JSON: the event with its data, signed"
     SLACK = "slack", "Slack: a message with a link"

@@ -45,7 +45,7 @@ def test_the_actions_of_a_row_are_on_the_screen_at_every_width(page_as, owner, m
         for name, actions in (
             ("settings_members", ("Change role", f"Remove {member.username}")),
             ("settings_keys", ("Revoke CI agents",)),
-            ("settings_webhooks", ("Disable", "Delete")),
+            ("settings_webhooks", ("Send test event", "Disable", "Delete")),
         ):
             page.goto(reverse(name, args=[project.slug]))
             for action in actions:

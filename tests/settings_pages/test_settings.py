@@ -179,6 +179,20 @@ def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):
     assert b"t0p" not in audit
 
 
+def test_a_test_event_is_sent_to_an_enabled_webhook(owner_client, viewer_client, project):
+    webhook = webhook_create(project=project, url=HOOK["url"], events=HOOK["events"])
+    test = address("settings_webhook_test", webhook.pk)
+    assert test not in viewer_client.get(address("settings_webhooks")).text
+    assert viewer_client.post(test).status_code == 403
+    assert "Test event queued." in owner_client.post(test, follow=True).text
+    assert [delivery.event for delivery in webhook.deliveries.all()] == ["test"]
+    assert "Sent a test event to webhook example.org" in viewer_client.get(address("settings_audit")).text
+    owner_client.post(address("settings_webhook_switch", webhook.pk), {"active": "0"})
+    assert test not in owner_client.get(address("settings_webhooks")).text
+    assert "The webhook is disabled; enable it first." in owner_client.post(test, follow=True).text
+    assert webhook.deliveries.count() == 1
+
+
 def test_an_invalid_url_is_rejected(owner_client):
     response = owner_client.post(address("settings_webhooks"), {**HOOK, "url": "ftp://example.org"})
     assert response.status_code == 422
@@ -187,7 +201,7 @@ def test_an_invalid_url_is_rejected(owner_client):
 
 def test_a_webhook_of_another_project_is_404(owner_client, other_project):
     webhook = webhook_create(project=other_project, url="https://example.org/", events=["compaction.started"])
-    for name in ("settings_webhook_switch", "settings_webhook_delete"):
+    for name in ("settings_webhook_switch", "settings_webhook_test", "settings_webhook_delete"):
         assert owner_client.post(address(name, webhook.pk)).status_code == 404
 
 

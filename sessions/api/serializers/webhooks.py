@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from sessions.api.serializers.fields import PlainText, Strict
-from sessions.models import WebhookDelivery, WebhookEvent, WebhookFormat
+from sessions.models import TEST_EVENT, WebhookDelivery, WebhookEvent, WebhookFormat
 
 _FORMAT = (
     "Format of the requests: `json`, or `slack` for a short message that Slack and compatible chats accept."
@@ -51,7 +51,9 @@ class WebhookCreated(Webhook):
 
 class Delivery(serializers.Serializer):
     id = serializers.UUIDField(help_text="The delivery's id, also sent with each attempt.")
-    event = serializers.ChoiceField(choices=WebhookEvent.choices, help_text="The event.")
+    event = serializers.ChoiceField(
+        choices=[*WebhookEvent.choices, (TEST_EVENT, "a user tests the webhook")], help_text="The event."
+    )
     state = serializers.ChoiceField(choices=WebhookDelivery.State.choices, help_text="State of the delivery.")
     attempts = serializers.IntegerField(help_text="Number of attempts so far.")
     status = serializers.IntegerField(

@@ -37,6 +37,7 @@ urlpatterns = [
     path(f"{_SETTINGS}policy/preview/", policy.policy_preview, name="settings_policy_preview"),
     path(f"{_SETTINGS}webhooks/", webhooks.project_webhooks, name="settings_webhooks"),
     path(f"{_SETTINGS}webhooks/<uuid:id>/switch/", webhooks.webhook_switch, name="settings_webhook_switch"),
+    path(f"{_SETTINGS}webhooks/<uuid:id>/test/", webhooks.webhook_test_send, name="settings_webhook_test"),
     path(f"{_SETTINGS}webhooks/<uuid:id>/delete/", webhooks.webhook_remove, name="settings_webhook_delete"),
     path(f"{_SETTINGS}budgets/", budgets.project_budgets, name="settings_budgets"),
     path(f"{_SETTINGS}budgets/<int:number>/delete/", budgets.budget_remove, name="settings_budget_delete"),

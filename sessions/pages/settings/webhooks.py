@@ -17,7 +17,13 @@ from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookForma
 from sessions.pages.access import Viewer, actor_of, owner_of
 from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.services.targets import ForbiddenAddress
-from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete, webhook_update
+from sessions.services.webhooks.subscriptions import (
+    WebhookDisabled,
+    webhook_create,
+    webhook_delete,
+    webhook_test,
+    webhook_update,
+)
 
 _SHOWN_DELIVERIES = 30
 
@@ -60,6 +66,18 @@ def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     is_active = request.POST.get("active") == "1"
     webhook_update(webhook=_webhook(viewer, id), changes={"is_active": is_active}, actor=actor_of(request))
     messages.success(request, f"Webhook {'enabled' if is_active else 'disabled'}.")
+    return redirect("settings_webhooks", slug=slug)
+
+
+@require_POST
+def webhook_test_send(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    try:
+        webhook_test(webhook=_webhook(viewer, id), actor=actor_of(request))
+    except WebhookDisabled as error:
+        messages.error(request, f"{capfirst(str(error))}.")
+    else:
+        messages.success(request, "Test event queued. Reload this page to see its result.")
     return redirect("settings_webhooks", slug=slug)
 
 

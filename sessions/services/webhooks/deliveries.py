@@ -71,13 +71,13 @@ def compaction_event_emit(*, compaction: Compaction, event: str) -> None:
             "session": {"id": session.pk, "external_id": session.external_id},
             "compaction": compaction_json(compaction),
         }
-        _deliver(hooks, event, payload, compaction)
+        deliver(hooks, event, payload, compaction)
 
 
 def event_emit(*, project_id: UUID, event: str, payload: Mapping[str, Any]) -> None:
     """Report an event to the project's webhooks. Call it in the transaction of the change."""
     if hooks := _webhooks(project_id, event):
-        _deliver(hooks, event, payload)
+        deliver(hooks, event, payload)
 
 
 def _webhooks(project_id: UUID, event: str) -> Sequence[Webhook]:
@@ -88,9 +88,9 @@ def _webhooks(project_id: UUID, event: str) -> Sequence[Webhook]:
     return list(Webhook.objects.raw(_ACTIVE, [project_id, event]))
 
 
-def _deliver(
+def deliver(
     hooks: Sequence[Webhook], event: str, payload: Mapping[str, Any], compaction: Compaction | None = None
-) -> None:
+) -> Sequence[WebhookDelivery]:
     """Store a delivery for each webhook, and send them after the commit."""
     sent = {format: _body(format, hooks[0], event, payload) for format in {hook.format for hook in hooks}}
     rows = [
@@ -100,6 +100,7 @@ def _deliver(
     WebhookDelivery.objects.bulk_create(rows)
     for delivery in rows:
         after_commit(task_dispatch, WEBHOOK_DELIVER, delivery.pk)
+    return rows
 
 
 def _body(format: str, hook: Webhook, event: str, payload: Mapping[str, Any]) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from sessions.models import WebhookEvent
+from sessions.models import TEST_EVENT, WebhookEvent
 from sessions.selectors.spending import ADJECTIVES
 
 #: Maximum characters of a name in a message.
@@ -51,11 +51,17 @@ def _budget(slug: str, payload: Mapping[str, Any]) -> str:
     return f"{trends}: {budget['share_percent']}% of the {kind} reached, ${spent:,.2f} of ${limit:,.2f}."
 
 
+def _test(slug: str, payload: Mapping[str, Any]) -> str:
+    settings_page = _link(reverse("settings_webhooks", args=[slug]), _plain(payload["project"]))
+    return f"{settings_page}: this is a test event from contextapp."
+
+
 _WRITERS: Mapping[str, Callable[[str, Mapping[str, Any]], str]] = {
     WebhookEvent.STARTED: _started,
     WebhookEvent.FINISHED: _finished,
     WebhookEvent.SPIKE: _spike,
     WebhookEvent.BUDGET: _budget,
+    TEST_EVENT: _test,
 }
 
 

@@ -1,4 +1,4 @@
-"""Create, change and delete webhooks."""
+"""Create, change, test and delete webhooks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from django.db import transaction
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Project
 from accounts.services.audit import audit_record
-from sessions.models import Webhook, WebhookFormat
+from sessions.models import TEST_EVENT, Webhook, WebhookDelivery, WebhookFormat
 from sessions.services.targets import url_check
+from sessions.services.webhooks.deliveries import deliver
+
+
+class WebhookDisabled(Exception):
+    """The webhook is disabled, so nothing can be sent to it."""
 
 
 def webhook_create(
@@ -54,6 +59,24 @@ def webhook_delete(*, webhook: Webhook, actor: Actor = SYSTEM) -> None:
     Webhook.objects.select_for_update().filter(pk=webhook.pk).first()  # waits for changes that report to it
     audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=_host(webhook.url))
     webhook.delete()
+
+
+@transaction.atomic
+def webhook_test(*, webhook: Webhook, actor: Actor = SYSTEM) -> WebhookDelivery:
+    """Send a test event, regardless of the webhook's events. Raises `WebhookDisabled`."""
+    locked = _lock_enabled(webhook)
+    payload = {"webhook": {"id": locked.pk}, "project": webhook.project.name}
+    [delivery] = deliver([locked], TEST_EVENT, payload)
+    audit_record(action="webhook.tested", project=webhook.project, actor=actor, target=_host(locked.url))
+    return delivery
+
+
+def _lock_enabled(webhook: Webhook) -> Webhook:
+    """Lock the webhook, so that it is not deleted before its delivery is stored."""
+    locked = Webhook.objects.select_for_update(no_key=True).filter(pk=webhook.pk, is_active=True).first()
+    if locked is None:
+        raise WebhookDisabled("the webhook is disabled; enable it first")
+    return locked
 
 
 def _host(url: str) -> str:

@@ -1,0 +1,83 @@
+"""Deliveries that a user requests: test events."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEvent, Project
+from accounts.services.api_keys import api_key_create
+from sessions.services.webhooks.deliveries import delivery_send
+from tests.api.client import Api, code
+from tests.plugins.reused import reused
+from tests.webhooks.receiver import Receiver, receiver
+from tests.webhooks.test_webhooks import due_now, webhook_create
+
+pytestmark = pytest.mark.django_db
+
+
+@reused
+def api(project: Project) -> Api:
+    return Api(api_key_create(project=project, name="admin", scopes=["admin"])[1])
+
+
+@pytest.fixture
+def other(settings: Any) -> Iterator[Receiver]:
+    settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = True
+    with receiver() as data:
+        yield data
+
+
+def deliveries(api: Api, hook: dict[str, Any]) -> list[tuple[Any, ...]]:
+    shown = api.get(f"webhooks/{hook['id']}/").json()["deliveries"]
+    return [(row["id"], row["event"], row["state"], row["attempts"], row["status"]) for row in shown]
+
+
+def test_a_test_event_is_sent_signed_and_retried_like_others(api: Api, other: Receiver) -> None:
+    other.statuses = [500]
+    hook = webhook_create(api, other.url, events=["budget.reached"])
+    webhook_create(api, other.url)  # receives nothing
+    response = api.post(f"webhooks/{hook['id']}/test/")
+    assert response.status_code == 202
+    id = response.json()["id"]
+    assert deliveries(api, hook) == [(id, "test", "pending", 0, None)]
+    delivery_send(delivery_id=id)
+    assert deliveries(api, hook) == [(id, "test", "pending", 1, 500)]
+    due_now()
+    delivery_send(delivery_id=id)
+    assert deliveries(api, hook) == [(id, "test", "sent", 2, 200)]
+    first, (headers, body) = other.heard
+    assert first[1] == body
+    data = json.loads(body)
+    assert (data["event"], data["webhook"]["id"], data["project"]) == ("test", hook["id"], "Alpha")
+    assert (headers["Contextapp-Event"], headers["Contextapp-Delivery"]) == ("test", id)
+    at, _, sign = headers["Contextapp-Signature"].removeprefix("t=").partition(",v1=")
+    assert sign == hmac.new(hook["secret"].encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+    assert AuditEvent.objects.get(action="webhook.tested").target == "127.0.0.1"
+
+
+def test_a_test_event_in_slack_is_a_sentence_with_a_link(api: Api, other: Receiver, settings: Any) -> None:
+    settings.CONTEXTAPP_PUBLIC_URL = "https://ctx.example.org"
+    hook = webhook_create(api, other.url, format="slack")
+    delivery_send(delivery_id=api.post(f"webhooks/{hook['id']}/test/").json()["id"])
+    [(_, body)] = other.heard
+    link = "<https://ctx.example.org/p/alpha/settings/webhooks/|Alpha>"
+    assert json.loads(body) == {"text": f"{link}: this is a test event from contextapp."}
+
+
+def test_nothing_is_sent_to_a_disabled_webhook(api: Api) -> None:
+    hook = webhook_create(api)
+    api.patch(f"webhooks/{hook['id']}/", {"active": False})
+    response = api.post(f"webhooks/{hook['id']}/test/")
+    assert (response.status_code, code(response)) == (409, "webhook_disabled")
+    assert deliveries(api, hook) == []
+
+
+def test_nobody_subscribes_to_test_events(api: Api) -> None:
+    response = api.post("webhooks/", {"url": "https://hooks.example.com/", "events": ["test"]})
+    assert code(response) == "invalid_field"
