@@ -49,6 +49,7 @@ _PATH_PARAMETERS = {
     "import_id": "The import's id.",
     "replay_id": "The replay's id.",
     "webhook_id": "The webhook's id.",
+    "delivery_id": "The delivery's id.",
 }
 
 _TAGS = {

@@ -68,4 +68,9 @@ urlpatterns = [
     path("webhooks/", webhooks.Webhooks.as_view(), name="webhooks"),
     path("webhooks/<str:webhook_id>/", webhooks.WebhookView.as_view(), name="webhook"),
     path("webhooks/<str:webhook_id>/test/", webhooks.WebhookTest.as_view(), name="webhook-test"),
+    path(
+        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver/",
+        webhooks.WebhookRedelivery.as_view(),
+        name="webhook-redelivery",
+    ),
 ]

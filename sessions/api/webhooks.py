@@ -15,9 +15,11 @@ from sessions.api.serializers import webhooks as serializers
 from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import (
+    DeliveryPending,
     WebhookDisabled,
     webhook_create,
     webhook_delete,
+    webhook_redeliver,
     webhook_test,
     webhook_update,
 )
@@ -105,6 +107,26 @@ class WebhookTest(Endpoint):
             delivery = webhook_test(webhook=_webhook_or_404(call, webhook_id), actor=call.actor)
         except WebhookDisabled as error:
             raise Conflict("webhook_disabled", sentence(error)) from None
+        return json_response(_delivery_json(delivery), status=202)
+
+
+class WebhookRedelivery(Endpoint):
+    scopes: ClassVar = {"POST": Scope.ADMIN}
+
+    @operation(
+        "webhooks_redeliver", "Redeliver an event", responses={202: serializers.Delivery}, errors=(409,)
+    )
+    def post(self, call: ApiCall, webhook_id: str, delivery_id: str) -> HttpResponse:
+        """Sends a delivery again that was sent or has failed, with the same id and body. It is pending again;
+        retrieve the webhook to see the result."""
+        rows = _webhook_or_404(call, webhook_id).deliveries.select_related("webhook__project")
+        delivery = row_or_404(rows, delivery_id, kind="delivery")
+        try:
+            webhook_redeliver(delivery=delivery, actor=call.actor)
+        except WebhookDisabled as error:
+            raise Conflict("webhook_disabled", sentence(error)) from None
+        except DeliveryPending as error:
+            raise Conflict("delivery_pending", sentence(error)) from None
         return json_response(_delivery_json(delivery), status=202)
 
 

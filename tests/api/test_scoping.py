@@ -84,6 +84,7 @@ def ids(api: Api) -> dict[str, Any]:
         "number": 1,
         "position": 0,
         "webhook_id": str(uuid4()),
+        "delivery_id": str(uuid4()),
         "replay_id": str(_replay(made["id"]).pk),
         "import_id": str(_import(made["id"]).pk),
         "fact_id": str(uuid4()),

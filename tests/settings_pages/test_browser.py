@@ -38,14 +38,17 @@ def test_the_actions_of_a_row_are_on_the_screen_at_every_width(page_as, owner, m
     scopes = ["read", "push", "admin"]
     api_key_create(project=project, name="CI agents", scopes=scopes, actor=Actor(user=owner))
     address = f"https://hooks.example.com/{'x' * 120}"
-    project.webhooks.create(url=address, secret="secret", events=list(WebhookEvent))
+    hook = project.webhooks.create(url=address, secret="secret", events=list(WebhookEvent))
+    hook.deliveries.create(
+        event="budget.reached", body=b"{}", state="failed", attempts=8, error="no response"
+    )
     page = page_as(owner)
     for width in (390, 720, 1024):
-        page.set_viewport_size({"width": width, "height": 800})
+        page.set_viewport_size({"width": width, "height": 2_400})
         for name, actions in (
             ("settings_members", ("Change role", f"Remove {member.username}")),
             ("settings_keys", ("Revoke CI agents",)),
-            ("settings_webhooks", ("Send test event", "Disable", "Delete")),
+            ("settings_webhooks", ("Send test event", "Disable", "Delete", "Redeliver")),
         ):
             page.goto(reverse(name, args=[project.slug]))
             for action in actions:

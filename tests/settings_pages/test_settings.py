@@ -193,6 +193,24 @@ def test_a_test_event_is_sent_to_an_enabled_webhook(owner_client, viewer_client,
     assert webhook.deliveries.count() == 1
 
 
+def test_a_delivery_is_redelivered_unless_it_is_pending(owner_client, viewer_client, project):
+    webhook = webhook_create(project=project, url=HOOK["url"], events=HOOK["events"])
+    delivery = webhook.deliveries.create(event="compaction.finished", body=b"{}", state="failed", attempts=8)
+    again = address("settings_delivery_redeliver", delivery.pk)
+    assert again in owner_client.get(address("settings_webhooks")).text
+    assert again not in viewer_client.get(address("settings_webhooks")).text
+    assert viewer_client.post(again).status_code == 403
+    response = owner_client.post(again, follow=True)
+    assert "Delivery queued again." in response.text
+    assert again not in response.text
+    assert "The delivery is already pending." in owner_client.post(again, follow=True).text
+    assert "Redelivered an event to webhook example.org" in viewer_client.get(address("settings_audit")).text
+    webhook.deliveries.update(state="sent")
+    owner_client.post(address("settings_webhook_switch", webhook.pk), {"active": "0"})
+    assert again not in owner_client.get(address("settings_webhooks")).text
+    assert "The webhook is disabled; enable it first." in owner_client.post(again, follow=True).text
+
+
 def test_an_invalid_url_is_rejected(owner_client):
     response = owner_client.post(address("settings_webhooks"), {**HOOK, "url": "ftp://example.org"})
     assert response.status_code == 422
@@ -201,8 +219,10 @@ def test_an_invalid_url_is_rejected(owner_client):
 
 def test_a_webhook_of_another_project_is_404(owner_client, other_project):
     webhook = webhook_create(project=other_project, url="https://example.org/", events=["compaction.started"])
+    delivery = webhook.deliveries.create(event="compaction.started", body=b"{}", state="failed")
     for name in ("settings_webhook_switch", "settings_webhook_test", "settings_webhook_delete"):
         assert owner_client.post(address(name, webhook.pk)).status_code == 404
+    assert owner_client.post(address("settings_delivery_redeliver", delivery.pk)).status_code == 404
 
 
 # -- Audit log and queries --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Deliveries that a user requests: test events."""
+"""Deliveries that a user requests: test events and redeliveries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from accounts.models import AuditEvent, Project
 from accounts.services.api_keys import api_key_create
-from sessions.services.webhooks.deliveries import delivery_send
+from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
 from tests.plugins.reused import reused
 from tests.webhooks.receiver import Receiver, receiver
@@ -70,12 +70,59 @@ def test_a_test_event_in_slack_is_a_sentence_with_a_link(api: Api, other: Receiv
     assert json.loads(body) == {"text": f"{link}: this is a test event from contextapp."}
 
 
+@pytest.mark.parametrize(("attempts", "state"), [(1, "sent"), (len(PAUSES), "failed")])
+def test_a_redelivery_has_the_same_id_and_body(api: Api, other: Receiver, attempts: int, state: str) -> None:
+    other.statuses = [503] * attempts if state == "failed" else []
+    hook = webhook_create(api, other.url)
+    id = api.post(f"webhooks/{hook['id']}/test/").json()["id"]
+    again = f"webhooks/{hook['id']}/deliveries/{id}/redeliver/"
+    response = api.post(again)
+    assert (response.status_code, code(response)) == (409, "delivery_pending")
+    for _ in range(attempts):
+        due_now()
+        delivery_send(delivery_id=id)
+    assert [row[2:4] for row in deliveries(api, hook)] == [(state, attempts)]
+    response = api.post(again)
+    assert (response.status_code, response.json()["state"]) == (202, "pending")
+    assert deliveries_sweep() == 1, "without the pause of the last attempt"
+    delivery_send(delivery_id=id)
+    assert deliveries(api, hook) == [(id, "test", "sent", attempts + 1, 200)]
+    assert len(other.heard) == attempts + 1
+    assert {(headers["Contextapp-Delivery"], body) for headers, body in other.heard} == {
+        (id, other.heard[0][1])
+    }
+    assert AuditEvent.objects.filter(action="webhook.redelivered").count() == 1
+
+
+def test_a_redelivery_that_fails_after_the_last_attempt_is_not_retried(api: Api, other: Receiver) -> None:
+    other.statuses = [503] * 9
+    hook = webhook_create(api, other.url)
+    id = api.post(f"webhooks/{hook['id']}/test/").json()["id"]
+    for _ in range(len(PAUSES)):
+        due_now()
+        delivery_send(delivery_id=id)
+    api.post(f"webhooks/{hook['id']}/deliveries/{id}/redeliver/")
+    delivery_send(delivery_id=id)
+    assert deliveries(api, hook) == [(id, "test", "failed", 9, 503)]
+
+
+def test_a_delivery_of_another_webhook_is_not_found(api: Api) -> None:
+    hook, other = webhook_create(api), webhook_create(api)
+    id = api.post(f"webhooks/{other['id']}/test/").json()["id"]
+    assert api.post(f"webhooks/{hook['id']}/deliveries/{id}/redeliver/").status_code == 404
+
+
 def test_nothing_is_sent_to_a_disabled_webhook(api: Api) -> None:
     hook = webhook_create(api)
+    id = api.post(f"webhooks/{hook['id']}/test/").json()["id"]
     api.patch(f"webhooks/{hook['id']}/", {"active": False})
-    response = api.post(f"webhooks/{hook['id']}/test/")
-    assert (response.status_code, code(response)) == (409, "webhook_disabled")
-    assert deliveries(api, hook) == []
+    delivery_send(delivery_id=id)
+    failed = [(id, "test", "failed", 1, None)]
+    assert deliveries(api, hook) == failed
+    for address in ("test/", f"deliveries/{id}/redeliver/"):
+        response = api.post(f"webhooks/{hook['id']}/{address}")
+        assert (response.status_code, code(response)) == (409, "webhook_disabled")
+    assert deliveries(api, hook) == failed
 
 
 def test_nobody_subscribes_to_test_events(api: Api) -> None:

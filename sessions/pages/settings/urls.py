@@ -39,6 +39,11 @@ urlpatterns = [
     path(f"{_SETTINGS}webhooks/<uuid:id>/switch/", webhooks.webhook_switch, name="settings_webhook_switch"),
     path(f"{_SETTINGS}webhooks/<uuid:id>/test/", webhooks.webhook_test_send, name="settings_webhook_test"),
     path(f"{_SETTINGS}webhooks/<uuid:id>/delete/", webhooks.webhook_remove, name="settings_webhook_delete"),
+    path(
+        f"{_SETTINGS}webhooks/deliveries/<uuid:id>/redeliver/",
+        webhooks.delivery_redeliver,
+        name="settings_delivery_redeliver",
+    ),
     path(f"{_SETTINGS}budgets/", budgets.project_budgets, name="settings_budgets"),
     path(f"{_SETTINGS}budgets/<int:number>/delete/", budgets.budget_remove, name="settings_budget_delete"),
     path(f"{_SETTINGS}prices/", prices.project_prices, name="settings_prices"),

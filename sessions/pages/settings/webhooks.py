@@ -18,9 +18,11 @@ from sessions.pages.access import Viewer, actor_of, owner_of
 from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import (
+    DeliveryPending,
     WebhookDisabled,
     webhook_create,
     webhook_delete,
+    webhook_redeliver,
     webhook_test,
     webhook_update,
 )
@@ -78,6 +80,20 @@ def webhook_test_send(request: HttpRequest, slug: str, id: UUID) -> HttpResponse
         messages.error(request, f"{capfirst(str(error))}.")
     else:
         messages.success(request, "Test event queued. Reload this page to see its result.")
+    return redirect("settings_webhooks", slug=slug)
+
+
+@require_POST
+def delivery_redeliver(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
+    viewer = owner_of(request, slug)
+    rows = WebhookDelivery.objects.select_related("webhook__project")
+    delivery = get_object_or_404(rows, webhook__project=viewer.project, pk=id)
+    try:
+        webhook_redeliver(delivery=delivery, actor=actor_of(request))
+    except (WebhookDisabled, DeliveryPending) as error:
+        messages.error(request, f"{capfirst(str(error))}.")
+    else:
+        messages.success(request, "Delivery queued again. Reload this page to see its result.")
     return redirect("settings_webhooks", slug=slug)
 
 

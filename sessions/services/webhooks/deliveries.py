@@ -109,6 +109,19 @@ def _body(format: str, hook: Webhook, event: str, payload: Mapping[str, Any]) ->
     return bodies.json_bytes({"event": event, "at": timezone.now(), **payload})
 
 
+def delivery_reopen(*, delivery: WebhookDelivery) -> bool:
+    """Make a delivery pending again, and send it after the commit. Returns False if it is pending already.
+
+    `attempts` is not reset, because it identifies the claims of workers.
+    """
+    ended = WebhookDelivery.objects.exclude(state=WebhookDelivery.State.PENDING).filter(pk=delivery.pk)
+    if not ended.update(state=WebhookDelivery.State.PENDING, lease_until=None):
+        return False
+    delivery.state = WebhookDelivery.State.PENDING
+    after_commit(task_dispatch, WEBHOOK_DELIVER, delivery.pk)
+    return True
+
+
 def delivery_send(*, delivery_id: UUID) -> None:
     """Try once to send a pending delivery, unless its pause is not over or another worker has claimed it."""
     pending = WebhookDelivery.objects.select_related("webhook").filter(

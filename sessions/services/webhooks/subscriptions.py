@@ -1,4 +1,4 @@
-"""Create, change, test and delete webhooks."""
+"""Create, change, test and delete webhooks, and send deliveries again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from accounts.models import Project
 from accounts.services.audit import audit_record
 from sessions.models import TEST_EVENT, Webhook, WebhookDelivery, WebhookFormat
 from sessions.services.targets import url_check
-from sessions.services.webhooks.deliveries import deliver
+from sessions.services.webhooks.deliveries import deliver, delivery_reopen
 
 
 class WebhookDisabled(Exception):
     """The webhook is disabled, so nothing can be sent to it."""
+
+
+class DeliveryPending(Exception):
+    """The delivery has not ended yet, so it cannot be sent again."""
 
 
 def webhook_create(
@@ -69,6 +73,16 @@ def webhook_test(*, webhook: Webhook, actor: Actor = SYSTEM) -> WebhookDelivery:
     [delivery] = deliver([locked], TEST_EVENT, payload)
     audit_record(action="webhook.tested", project=webhook.project, actor=actor, target=_host(locked.url))
     return delivery
+
+
+@transaction.atomic
+def webhook_redeliver(*, delivery: WebhookDelivery, actor: Actor = SYSTEM) -> None:
+    """Send a delivery again that was sent or has failed. Raises `WebhookDisabled`, `DeliveryPending`."""
+    locked = _lock_enabled(delivery.webhook)
+    if not delivery_reopen(delivery=delivery):
+        raise DeliveryPending("the delivery is already pending")
+    project = delivery.webhook.project
+    audit_record(action="webhook.redelivered", project=project, actor=actor, target=_host(locked.url))
 
 
 def _lock_enabled(webhook: Webhook) -> Webhook:
