@@ -48,8 +48,10 @@ def record_complaints(page: Page, complaints: list[str]) -> None:
     security policy, failed requests."""
 
     def record(message: ConsoleMessage) -> None:
-        # htmx reports a request as an error if a newer one replaced it, as `hx-sync` demands.
-        if message.type in {"error", "warning"} and "htmx:sendAbort" not in message.text:
+        # htmx reports a request as two errors if a newer one replaced it, as `hx-sync` demands. The first is
+        # also that of other failed requests, for which the second names the reason.
+        replaced = "htmx:afterRequest" in message.text or "htmx:sendAbort" in message.text
+        if message.type in {"error", "warning"} and not replaced:
             complaints.append(message.text)
 
     page.on("console", record)
