@@ -41,7 +41,7 @@ CALLS = {
 EXEMPT = {
     *("webhooks_create", "webhooks_change", "memory_facts_decide", "memory_offers_take", "memory_upkeep"),
     *("compactions_revert", "pins_put", "imports_change", "imports_create", "replays_change"),
-    *("otel_logs", "otel_metrics", "otel_traces"),
+    *("webhooks_test", "webhooks_redeliver", "otel_logs", "otel_metrics", "otel_traces"),
 }
 #: Examples in addition to those of the documentation: fields that they leave out.
 MORE: dict[str, list[Any]] = {
