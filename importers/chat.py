@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.messages import Usage
-from pricing.usage import usage_salvage
+from pricing.usage import usage_salvage, whole_output
 
 from .values import mapping_of, tokens_of
 
@@ -89,9 +89,7 @@ def chat_usage(usage: Any) -> Usage | None:
         mapping_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details")),
         "reasoning_tokens",
     )
-    # The output includes reasoning, unless the provider counts it separately.
-    if reasoning > output or usage.get("total_tokens") == total + output + reasoning:
-        output += reasoning
+    output = whole_output(output, reasoning, prompt=total, total=usage.get("total_tokens"))
     if total + read + write + output == 0:
         return None
     apart = "prompt_tokens" not in usage and "cache_read_input_tokens" in usage

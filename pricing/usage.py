@@ -138,16 +138,20 @@ def _inclusive_usage(data: Mapping[str, Any]) -> Usage:
 
 
 def _output(data: Mapping[str, Any]) -> int:
-    """Return the output tokens, with the reasoning tokens if the provider reports them separately.
-
-    They are separate if they exceed the output, or if `total_tokens` counts them in addition (xAI).
-    """
     output = _tokens(data, "output_tokens") or _tokens(data, "completion_tokens")
     details = _details(data, "completion_tokens_details", "output_tokens_details")
     reasoning = _tokens(details, "reasoning_tokens")
     prompt = _tokens(data, "prompt_tokens") or _tokens(data, "input_tokens")
-    is_separate = reasoning > output or data.get("total_tokens") == prompt + output + reasoning
-    return min(output + reasoning, MAX_TOKENS) if is_separate else output
+    return min(whole_output(output, reasoning, prompt=prompt, total=data.get("total_tokens")), MAX_TOKENS)
+
+
+def whole_output(output: int, reasoning: int, *, prompt: int, total: Any) -> int:
+    """Return the output tokens, with the reasoning tokens if the provider reports them separately.
+
+    They are separate if they exceed the output, or if the `total` counts them in addition (xAI).
+    """
+    is_separate = reasoning > output or total == prompt + output + reasoning
+    return output + reasoning if is_separate else output
 
 
 def _cache_writes(data: Mapping[str, Any]) -> Mapping[str, int]:
