@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from uuid import UUID
 
@@ -12,10 +13,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.models import Project
 from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
 from sessions.pages.access import actor_of, page_or_fragment, viewer_of, wants_fragment, writer_of
+from sessions.pages.links import Link
 from sessions.selectors.facts import MAX_PENDING, facts_count_by_state, facts_of, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
@@ -48,14 +49,14 @@ def memory(request: HttpRequest, slug: str) -> HttpResponse:
     state = _state(request.GET.get("state"))
     after = as_uuid(request.GET.get("after", ""))
     facts = facts_review(project_id=viewer.project.pk, state=state, after=after, limit=MAX_FACTS + 1)
-    states = _states(viewer.project)
+    counts = facts_count_by_state(project_id=viewer.project.pk)
     context = {
         "viewer": viewer,
         "facts": facts[:MAX_FACTS],
         "has_more": len(facts) > MAX_FACTS,
         "state": state,
-        "states": states,
-        "is_full": states[0][2] >= MAX_PENDING,
+        "states": _states(counts, state),
+        "is_full": counts.get(SharedFact.State.PROPOSED, 0) >= MAX_PENDING,
         "most_waiting": MAX_PENDING,
         "prunable": facts_prunable(project=viewer.project).count(),
         "model_missing": reader_missing(viewer.project) if viewer.project.memory_model else "",
@@ -76,11 +77,12 @@ def memory_fact(request: HttpRequest, slug: str, fact: UUID) -> HttpResponse:
         raise Http404("Fact not found: it was deleted") from None
     state = _state(request.POST.get("list"))
     if wants_fragment(request):
+        counts = facts_count_by_state(project_id=viewer.project.pk)
         context = {
             "viewer": viewer,
             "fact": updated,
             "state": state,
-            "states": _states(viewer.project),
+            "states": _states(counts, state),
             "error": error,
             "is_update": True,
         }
@@ -121,10 +123,12 @@ def memory_facts(request: HttpRequest, slug: str) -> HttpResponse:
     return _to_list(slug, SharedFact.State.PROPOSED)
 
 
-def _states(project: Project) -> list[tuple[str, str, int]]:
-    """Return each state of facts with its label and the number of facts."""
-    counts = facts_count_by_state(project_id=project.pk)
-    return [(value, label, counts.get(value, 0)) for value, label in _STATES]
+def _states(counts: Mapping[str, int], state: str) -> list[Link]:
+    """Return a link to the facts in each state."""
+    return [
+        Link(label=label, address=f"?state={value}", is_current=value == state, count=counts.get(value, 0))
+        for value, label in _STATES
+    ]
 
 
 def _state(value: str | None) -> str:
