@@ -25,24 +25,24 @@ _KEYS = {
 }
 GROUPS = tuple(_KEYS)
 
-_SUMS = ("turns", "unpriced_turns", "uncached", "cache_read", "cache_write", "output", "cost_microusd")
-_SUMMED = (
-    "turns",
-    "unpriced_turns",
-    "uncached_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "cost_microusd",
-)
-_TOTALS = ", ".join(f"sum(r.{column}) AS {name}" for column, name in zip(_SUMMED, _SUMS, strict=True))
+#: The sums, each with the column that it adds up.
+_SUMS = {
+    "turns": "turns",
+    "unpriced_turns": "unpriced_turns",
+    "uncached": "uncached_tokens",
+    "cache_read": "cache_read_tokens",
+    "cache_write": "cache_write_tokens",
+    "output": "output_tokens",
+    "cost_microusd": "cost_microusd",
+}
+_TOTALS = ", ".join(f"sum(r.{column}) AS {name}" for name, column in _SUMS.items())
 
 _SPENT = f"""
 WITH spent AS (
     SELECT (r.at AT TIME ZONE %(zone)s)::date AS day, coalesce(nullif(r.model, ''), s.model) AS model,
            s.agent, s.tags, {_TOTALS}
       FROM (
-        {usage_rows(_SUMMED)}
+        {usage_rows(tuple(_SUMS.values()))}
         UNION ALL
         SELECT t.session_id, t.at, t.model, 1,
                (t.prompt_reported IS NOT NULL AND t.cost_microusd IS NULL)::int,
