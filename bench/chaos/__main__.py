@@ -3,10 +3,11 @@
     python -m bench.chaos --minutes 10 --agents 6 --seed 1
 
 Starts an instance with agents that push turns, agents that call a provider through the gateway, and an
-import. Meanwhile, it kills and stops the parts of the instance and everything at once, sets their clocks
-wrong, and fills the disk. Then it checks that every acknowledged turn and every message that passed the
-gateway is stored once, unchanged and in its place, that no compaction is open, that the prompts are valid,
-and that the memory is back. Exits with 1 if not. A full disk needs root, and wrong clocks need a C compiler.
+import: a minute without faults, then again while it kills and stops the parts of the instance and everything
+at once, sets their clocks wrong, and fills the disk. Then it checks that every acknowledged turn and every
+message that passed the gateway is stored once, unchanged and in its place, that no compaction is open, that
+the prompts are valid, and that the memory has not grown. Exits with 1 if not. A full disk needs root, and
+wrong clocks need a C compiler.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ _LOG_MESSAGES = 20_000
 #: Seconds without progress after which an import counts as unfinished.
 _STALLED_SECONDS = 180
 
+#: Seconds of load without faults before the run, which loads modules, opens connections and fills caches.
+_WARM_UP_SECONDS = 60
+
 #: Seconds in which the instance comes to rest before its memory is measured.
 _REST_SECONDS = 30
 
-#: Largest memory after the run, as a multiple of the memory before it.
-_MEMORY_RATIO = 1.5
+#: Largest memory after the run, as a multiple of the memory after the warm-up.
+_MEMORY_RATIO = 1.3
 
 
 def main() -> int:
@@ -60,48 +64,69 @@ def main() -> int:
 
 
 def run(instance: Instance, provider: Provider, seconds: float, agents: int, seed: int) -> int:
-    api, done, faults = Api(instance.port, instance.key), Event(), Faults(instance, seed)
-    writers = [Agent(f"agent-{seed}-{number}", api) for number in range(agents)]
-    callers = [
-        GatewayAgent(f"{seed}-{number}", mode, instance.gateway_port, instance.key, provider)
-        for number, mode in enumerate(("observe", "compact"))
-    ]
-    use_every_part(api, GatewayAgent("first", "observe", instance.gateway_port, instance.key, provider))
+    api, faults, done = Api(instance.port, instance.key), Faults(instance, seed), Event()
+    warm_up = Load(f"warm-up-{seed}", instance, provider, api, agents)
+    warm_up.start()
+    time.sleep(_WARM_UP_SECONDS)
+    warm_up.finish()
     time.sleep(_REST_SECONDS)
     idle = instance.memory()
-    job = start_import(api, "chaos-import", _LOG_MESSAGES)
-    for writer in (*writers, *callers):
-        writer.start(done)
+    load = Load(str(seed), instance, provider, api, agents)
+    load.start()
     causing = Thread(target=faults.run, args=(done,), daemon=True)
     causing.start()
-    done.wait(seconds)
+    time.sleep(seconds)
     done.set()
     causing.join()
     instance.wait_until_ready()
-    for writer in (*writers, *callers):
-        assert writer.thread is not None
-        writer.thread.join(120)
-    for caller in callers:
-        caller.finish()
-    violations = audit(api, writers)
-    violations.update(gateway_audit(api, callers))
-    alive = [w for w in (*writers, *callers) if w.thread and w.thread.is_alive()]
-    violations["writers that do not end"] = len(alive)
-    violations["unfinished imports"] = not import_is_complete(api, job, "chaos-import", _LOG_MESSAGES)
+    load.finish()
+    violations = load.violations()
     time.sleep(_REST_SECONDS)
     after = instance.memory()
     violations["memory"] = sum(after.values()) > _MEMORY_RATIO * sum(idle.values())
-    report(writers, callers, faults, violations, idle=idle, after=after)
+    report(load, faults, violations, idle=idle, after=after)
     return 1 if any(violations.values()) else 0
 
 
-def use_every_part(api: Api, caller: GatewayAgent) -> None:
-    """Import a short log and call the gateway: parts start processes and load modules when first used."""
-    job = start_import(api, "first-import", _LOG_MESSAGES // 10)
-    if not import_is_complete(api, job, "first-import", _LOG_MESSAGES // 10):
-        sys.exit("the first import failed")
-    if not caller.is_recorded(api):
-        sys.exit("the first call through the gateway was not recorded")
+class Load:
+    """Agents that push turns, agents that call a provider through the gateway, and an import."""
+
+    def __init__(self, name: str, instance: Instance, provider: Provider, api: Api, agents: int) -> None:
+        self._api, self._done, self._log, self._job = api, Event(), f"import-{name}", ""
+        self._is_imported = False
+        self.writers = [Agent(f"agent-{name}-{number}", api) for number in range(agents)]
+        self.callers = [
+            GatewayAgent(f"{name}-{number}", mode, instance.gateway_port, instance.key, provider)
+            for number, mode in enumerate(("observe", "compact"))
+        ]
+
+    def agents(self) -> list[Agent | GatewayAgent]:
+        return [*self.writers, *self.callers]
+
+    def start(self) -> None:
+        self._job = start_import(self._api, self._log, _LOG_MESSAGES)
+        for agent in self.agents():
+            agent.start(self._done)
+
+    def finish(self) -> None:
+        """Stop the agents and wait for the import."""
+        self._done.set()
+        for agent in self.agents():
+            assert agent.thread is not None
+            agent.thread.join(120)
+        for caller in self.callers:
+            caller.finish()
+        self._is_imported = import_is_complete(self._api, self._job, self._log, _LOG_MESSAGES)
+
+    def violations(self) -> dict[str, int]:
+        """Count what is wrong in the stored data."""
+        alive = [each for each in self.agents() if each.thread and each.thread.is_alive()]
+        return {
+            **audit(self._api, self.writers),
+            **gateway_audit(self._api, self.callers),
+            "writers that do not end": len(alive),
+            "unfinished imports": not self._is_imported,
+        }
 
 
 def start_import(api: Api, name: str, count: int) -> str:
@@ -136,14 +161,9 @@ def import_is_complete(api: Api, id: str, name: str, count: int) -> bool:
 
 
 def report(
-    writers: list[Agent],
-    callers: list[GatewayAgent],
-    faults: Faults,
-    violations: dict[str, int],
-    *,
-    idle: dict[str, int],
-    after: dict[str, int],
+    load: Load, faults: Faults, violations: dict[str, int], *, idle: dict[str, int], after: dict[str, int]
 ) -> None:
+    writers, callers = load.writers, load.callers
     turns = sum(len(writer.acknowledged) for writer in writers)
     attempts = sum(writer.attempts for writer in writers)
     print(f"\n{faults.counts.total()} faults, {turns:,} acknowledged turns, {attempts:,} requests")
@@ -156,13 +176,13 @@ def report(
         print(f"  {caller.mode}: {handled}")
     if faults.recoveries:
         print(f"ready after a kill of everything: at most {max(faults.recoveries):.0f} s")
-    print(f"memory: {sum(idle.values())} MB idle, {sum(after.values())} MB afterwards")
+    print(f"memory: {sum(idle.values())} MB before, {sum(after.values())} MB afterwards")
     print("  " + ", ".join(f"{part} {idle[part]} -> {after[part]}" for part in idle))
     for name, count in violations.items():
         print(f"  {'FAILED' if count else 'ok':<7} {name}: {int(count)}")
     for problem in provider.problems[:3]:
         print(f"  {problem}")
-    for writer in (*writers, *callers):
+    for writer in load.agents():
         for problem in writer.problems[:3]:
             print(f"  {problem}")
 

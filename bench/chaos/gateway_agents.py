@@ -47,15 +47,6 @@ class GatewayAgent:
         self.thread = Thread(target=self._run, args=(done,), daemon=True)
         self.thread.start()
 
-    def is_recorded(self, api: Api) -> bool:
-        """Make a first call and return whether it is recorded soon."""
-        history: list[dict[str, Any]] = []
-        self._call("first", history, Event())
-        until = time.monotonic() + _SETTLE
-        while not (stored := _recorded(api, "first")) and time.monotonic() < until:
-            time.sleep(1)
-        return bool(stored)
-
     def finish(self) -> None:
         """Call once more in each session: the gateway may have died with the last call before."""
         for session, history in self.histories.items():

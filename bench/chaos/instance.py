@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.chaos.clock import Clock
 from bench.instance import free_port
-from bench.processes import PARTS, memory, part_of, processes
+from bench.processes import memory, part_of, processes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,7 +122,7 @@ class Instance:
         """
         assert self.process is not None
         sizes = memory(self.process.pid, lines=_MEMORY)
-        return {name: sizes[name] // 1_000_000 for name in PARTS}
+        return {name: size // 1_000_000 for name, size in sizes.items()}
 
     def stop(self) -> None:
         """Stop the instance and remove its data."""
