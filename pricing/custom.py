@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 from compaction.messages import Usage
+from pricing.table import Rates, rates
 
 _MILLION = 1_000_000
 
@@ -46,6 +48,11 @@ class CustomPrice:
         )
         return (total + _MILLION // 2) // _MILLION
 
+    def rates(self) -> Rates:
+        """Return the price in dollars per token."""
+        kinds = (self.uncached, self.cache_read, self.cache_write, self.cache_write, self.output)
+        return Rates(0, *(Decimal(kind) / _MILLION / _MILLION for kind in kinds))
+
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "first": str(self.first), "last": str(self.last) if self.last else None}
 
@@ -62,3 +69,13 @@ class CustomPrice:
 def custom_cost(prices: Sequence[CustomPrice], model: str, usage: Usage, day: date) -> int | None:
     """Return the cost of a call in micro-dollars at the first price that applies, or None."""
     return next((price.cost(usage) for price in prices if price.applies_to(model, day)), None)
+
+
+def rates_at(prices: Sequence[CustomPrice], model: str, at: datetime) -> Rates | None:
+    """Return the first custom price that applies to a model at a time, else the public one of short prompts.
+
+    None if the model has no price.
+    """
+    day = at.astimezone(UTC).date()
+    custom = (price.rates() for price in prices if price.applies_to(model, day))
+    return next(custom, None) or next(iter(rates(model, at)), None)

@@ -10,9 +10,10 @@ from typing import Any
 
 from django.utils import timezone
 
-import pricing
 from compaction.triggers import hard
+from pricing.custom import rates_at
 from sessions.models import AgentSession, Compaction, Edit, Message, Recap
+from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.recaps import RecapLines, recap_lines, recap_newest
 from sessions.store import bodies
 
@@ -185,7 +186,7 @@ def _payback(session: AgentSession, row: Compaction) -> Payback | None:
 def _recap_calls(session: AgentSession, row: Compaction) -> float:
     """Return the number of calls that pay for the recap. The removed tokens are priced as cached input."""
     saved = float(row.record["tokens_saved"]) * float(row.record.get("calibration", 1))
-    rates = next(iter(pricing.rates(session.model, row.finished_at)), None)
+    rates = rates_at(custom_prices(session.project), session.model, row.finished_at or row.created_at)
     if not row.cost_microusd or rates is None or not rates.cache_read:
         return 0.0
     return row.cost_microusd / (saved * float(rates.cache_read) * 1_000_000)

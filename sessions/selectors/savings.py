@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -17,7 +16,8 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Sum
 
-import pricing
+from pricing import Rates
+from pricing.custom import CustomPrice, rates_at
 from sessions.models import AgentSession, Compaction, MemoryExtraction, Turn, UsageRollup
 
 #: SQL conditions: compaction `c` by contextapp changed prompts of session `s`. A fork has copies of its
@@ -58,11 +58,14 @@ class SessionSavings:
     microusd: int
 
 
-def session_savings(ids: Sequence[UUID]) -> Mapping[UUID, SessionSavings]:
-    """Return the savings of those sessions that were compacted. Three queries."""
+def session_savings(ids: Sequence[UUID], *, prices: Sequence[CustomPrice]) -> Mapping[UUID, SessionSavings]:
+    """Return the savings of those sessions of a project that were compacted. Three queries.
+
+    `prices` are the project's custom prices.
+    """
     if not ids:
         return {}
-    costs = _costs(ids)
+    costs = _costs(ids, prices)
     sums = UsageRollup.objects.filter(session_id__in=ids, hidden_tokens__gt=0).values("session_id")
     return {
         row["session_id"]: SessionSavings(
@@ -72,21 +75,25 @@ def session_savings(ids: Sequence[UUID]) -> Mapping[UUID, SessionSavings]:
     }
 
 
-def _costs(ids: Sequence[UUID]) -> Mapping[UUID, int]:
+def _costs(ids: Sequence[UUID], prices: Sequence[CustomPrice]) -> Mapping[UUID, int]:
     """Return the costs that are deducted from the savings, in micro-dollars."""
     with connection.cursor() as cursor:
         cursor.execute(_COSTS, [list(ids)])
         spent = dict(cursor.fetchall())
-    recached = recaching_costs(key="s.id", condition="s.id = ANY(%(ids)s)", parameters={"ids": list(ids)})
+    recached = recaching_costs(
+        key="s.id", condition="s.id = ANY(%(ids)s)", parameters={"ids": list(ids)}, prices=prices
+    )
     return {id: spent.get(id, 0) + recached.get(id, 0) for id in ids}
 
 
-def recaching_costs(*, key: str, condition: str, parameters: Mapping[str, Any]) -> Mapping[Any, int]:
+def recaching_costs(
+    *, key: str, condition: str, parameters: Mapping[str, Any], prices: Sequence[CustomPrice]
+) -> Mapping[Any, int]:
     """Return the extra cost of the tokens that compactions re-cached, in micro-dollars by `key`. One query.
 
-    The next call wrote them to the cache instead of reading them from it, at the public prices of its day.
-    `key` and `condition` are SQL and may refer to the compaction `c`, its session `s` and the next call,
-    `following`.
+    The next call wrote them to the cache instead of reading them from it, at the custom (`prices`) or public
+    prices of its day. `key` and `condition` are SQL and may refer to the compaction `c`, its session `s` and
+    the next call, `following`.
     """
     sql = f"""
         SELECT {key}, following.model, date_trunc('day', following.at, 'UTC'), sum({_RECACHED})
@@ -105,13 +112,12 @@ def recaching_costs(*, key: str, condition: str, parameters: Mapping[str, Any]) 
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         for group, model, day, tokens in cursor.fetchall():
-            costs[group] += _recaching_cost(model, tokens or 0, day)
+            costs[group] += _recaching_cost(rates_at(prices, model, day), int(tokens or 0))
     return costs
 
 
-def _recaching_cost(model: str, tokens: float, day: datetime) -> int:
-    table = pricing.rates(model, day)
-    if not table:
+def _recaching_cost(rates: Rates | None, tokens: int) -> int:
+    if rates is None:
         return 0
-    difference = max(table[0].cache_write - table[0].cache_read, Decimal(0))
-    return int(difference * int(tokens) * 1_000_000)
+    difference = max(rates.cache_write - rates.cache_read, Decimal(0))
+    return int(difference * tokens * 1_000_000)

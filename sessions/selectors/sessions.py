@@ -14,6 +14,7 @@ from accounts.models import Project
 from sessions.models import AgentSession, SavedView, Star
 from sessions.models.session import TELEMETRY
 from sessions.selectors.comments import comment_counts
+from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, page_after, sessions_filtered
 from sessions.selectors.savings import SessionSavings, session_savings
 from sessions.selectors.session_tree import Descendants, descendants_sum
@@ -68,7 +69,8 @@ def sessions_list(
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
     descendants, comments = descendants_sum(project_id=project.pk, roots=ids), comment_counts(ids)
-    savings = session_savings([session.pk for session in page if session.compaction_count])
+    compacted = [session.pk for session in page if session.compaction_count]
+    savings = session_savings(compacted, prices=custom_prices(project))
     return SessionsPage(
         rows=[
             SessionRow(

@@ -13,13 +13,14 @@ import pytest
 from django.http import QueryDict
 from django.urls import reverse
 
+import pricing
 from sessions.models import AgentSession, Compaction
 from sessions.pages.trends.parameters import presets
 from sessions.selectors.days import Span
 from sessions.selectors.trends.projection import month_project
 from sessions.selectors.trends.sums import GROUPS, TrendQuery
 from sessions.selectors.usage import usage_sums
-from sessions.services.spending.rollups import input_rates, rollups_fill
+from sessions.services.spending.rollups import rollups_fill
 from tests.markup import one_line
 from tests.plugins.reused import reused
 from tests.trends.turns import session_make, turn_make, turns_add
@@ -273,7 +274,8 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     response = viewer_client.get(address(), MARCH)
     assert "Memory extraction cost" in response.content.decode()
     savings = response.context["savings"]
-    cached, uncached = input_rates("claude-sonnet-4-5", NOON.replace(hour=0))
+    [rates, *_] = pricing.rates("claude-sonnet-4-5", NOON)
+    cached, uncached = rates.cache_read, rates.uncached
     assert savings.rebilled == 0  # no call has read the shorter prompts yet
     session.last_active_at, session.compaction_count = NOON + timedelta(hours=1), 4
     session.save(update_fields=["last_active_at", "compaction_count"])

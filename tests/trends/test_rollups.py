@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import pricing
 from accounts.models import Project
 from compaction.messages import Usage
 from sessions.models import RollupCursor, Turn, UsageRollup
 from sessions.selectors.days import Span
 from sessions.selectors.trends.sums import TrendQuery, trend_total
 from sessions.services.sessions.lifecycle import session_delete
-from sessions.services.spending.rollups import input_rates, rollups_fill, rollups_invalidate
+from sessions.services.spending.rollups import rollups_fill, rollups_invalidate
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.plugins.examples import examples
 from tests.trends.turns import session_make, turn_make, turns_add
@@ -195,7 +196,8 @@ def test_removed_tokens_are_priced_as_cached_if_the_call_read_from_the_cache(pro
         ],
     )
     rollups_fill()
-    cached, uncached = input_rates("claude-sonnet-4-5", START.replace(hour=0))
+    [rates, *_] = pricing.rates("claude-sonnet-4-5", START)
+    cached, uncached = rates.cache_read, rates.uncached
     rows = {row.model: row for row in UsageRollup.objects.all()}
     # The provider counts twice as many tokens as the estimate.
     assert rows["claude-sonnet-4-5"].hidden_tokens == 2 * 200_000
@@ -203,3 +205,27 @@ def test_removed_tokens_are_priced_as_cached_if_the_call_read_from_the_cache(pro
     assert rows["claude-sonnet-4-5"].saved_microusd == expected
     assert Decimal("0.1") * uncached == cached
     assert (rows["made-up"].hidden_tokens, rows["made-up"].saved_microusd) == (200_000, 0)
+
+
+def test_removed_tokens_are_priced_at_custom_prices(project):
+    price = {"model": "made-up", "first": "2026-03-01", "last": "2026-03-28", "uncached": 2_000_000}
+    project.custom_prices = [{**price, "cache_read": 500_000, "cache_write": 2_000_000, "output": 8_000_000}]
+    project.save()
+    session = session_make(project, "s")
+    shrunk = {
+        "prompt_estimate": 101_000,
+        "prompt_served": 1_000,
+        "prompt_reported": 1_000,
+        "model": "made-up",
+    }
+    turns_add(
+        session,
+        [
+            turn_make(session, 0, START, cache_read_tokens=1_000, **shrunk),
+            turn_make(session, 1, START, cache_read_tokens=0, **shrunk),
+            turn_make(session, 2, START + timedelta(days=1), **shrunk),
+        ],
+    )
+    rollups_fill()
+    # 100,000 tokens at $0.50 and at $2 per million. On the next day, the model has no price.
+    assert sum(row.saved_microusd for row in UsageRollup.objects.all()) == 50_000 + 200_000

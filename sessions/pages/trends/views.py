@@ -155,7 +155,7 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         "rows": rows,
         "more_rows": groups.count - len(rows),
         "unlisted_previous": unlisted_previous if is_complete else 0,
-        "savings": savings_of(project_id=project.pk, query=query, sums=total),
+        "savings": savings_of(project=project, query=query, sums=total),
         "top": top_sessions(project_id=project.pk, query=query) if parameters.group != "session" else [],
         "filters": _filters(project, parameters),
         "presets": _presets(parameters, begin),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
-import pricing
+from pricing import Rates
 from pricing.cost_change import CostChange, ModelUsage, PeriodUsage, cost_change
-from pricing.custom import CustomPrice
+from pricing.custom import CustomPrice, rates_at
 from sessions.models import CallHistogram
 from sessions.selectors.trends.histograms import histogram_rows
 from sessions.selectors.trends.sums import TrendQuery, trend_models
@@ -61,7 +60,7 @@ def _usage(project_id: UUID, custom: Sequence[CustomPrice], query: TrendQuery) -
             cache_write=each.sums.cache_write_tokens,
             output=each.sums.output_tokens,
             cost_microusd=each.sums.cost_microusd,
-            rates=_rates(custom, each.model, start),
+            rates=_rates(rates_at(custom, each.model, start)),
         )
         for each in models
         if each.is_priced
@@ -76,16 +75,5 @@ def _usage(project_id: UUID, custom: Sequence[CustomPrice], query: TrendQuery) -
     return PeriodUsage(calls=calls, models=used), max(turns - calls, 0)
 
 
-def _rates(
-    custom: Sequence[CustomPrice], model: str, at: datetime
-) -> tuple[Decimal, Decimal, Decimal, Decimal] | None:
-    """Return the model's custom or public prices by kind of token at this time, or None."""
-    day = at.astimezone(UTC).date()
-    for price in custom:
-        if price.applies_to(model, day):
-            kinds = (price.uncached, price.cache_read, price.cache_write, price.output)
-            uncached, cache_read, cache_write, output = map(Decimal, kinds)
-            return uncached, cache_read, cache_write, output
-    if not (table := pricing.rates(model, at)):
-        return None
-    return table[0].uncached, table[0].cache_read, table[0].cache_write, table[0].output
+def _rates(rates: Rates | None) -> tuple[Decimal, Decimal, Decimal, Decimal] | None:
+    return (rates.uncached, rates.cache_read, rates.cache_write, rates.output) if rates else None

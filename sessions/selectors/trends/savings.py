@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
-from uuid import UUID
 
 from django.db import connection
 
+from accounts.models import Project
 from sessions.models import AgentSession, Compaction, MemoryExtraction
+from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.savings import OWN, recaching_costs
 from sessions.selectors.trends.sums import Sums, TrendQuery, filter_conditions, query_parameters
 
@@ -57,9 +58,9 @@ class _Compactions(NamedTuple):
     extraction_microusd: int | None
 
 
-def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
+def savings_of(*, project: Project, query: TrendQuery, sums: Sums) -> Savings:
     """Return the savings of a period with known `sums`. Two queries."""
-    parameters = query_parameters(project_id, query)
+    parameters = query_parameters(project.pk, query)
     with connection.cursor() as cursor:
         cursor.execute(_sql(query), parameters)
         [row] = cursor.fetchall()
@@ -74,6 +75,7 @@ def savings_of(*, project_id: UUID, query: TrendQuery, sums: Sums) -> Savings:
             {filter_conditions(query, model="following.model")}
         """,
         parameters=parameters,
+        prices=custom_prices(project),
     )
     return Savings(
         gross=sums.saved_microusd,

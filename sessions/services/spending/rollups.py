@@ -6,15 +6,13 @@ turns, such as the import of a rewritten log, calls `rollups_invalidate`; the se
 from its start. All sums are integers, so they equal those of the turns exactly.
 
 Savings are estimated: tokens that edits kept out of a prompt would have been part of its cached start. They
-are priced as cached tokens if the call read from the cache, else as uncached tokens.
+are priced as cached tokens if the call read from the cache, else as uncached tokens, at the custom or public
+prices of the call's time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from decimal import Decimal
-from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 from uuid import UUID
@@ -24,7 +22,7 @@ from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Coalesce, Least
 from django.utils import timezone
 
-import pricing
+from pricing.custom import CustomPrice, rates_at
 from sessions.models import (
     AgentSession,
     CallHistogram,
@@ -33,6 +31,7 @@ from sessions.models import (
     TurnStretch,
     UsageRollup,
 )
+from sessions.selectors.custom_prices import project_prices
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.turn_stretches import LONG, stretches_compute
 
@@ -90,7 +89,9 @@ def _fill_batch(found: QuerySet[AgentSession]) -> int:
         # This statement sees all turns that the first one has counted.
         cursor.execute(_SUMS, {"ids": ids, "firsts": firsts, "ends": ends})
         names = [column.name for column in cursor.description]
-        sums = [_with_savings(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        prices = project_prices({row["project_id"] for row in rows})
+        sums = [_with_savings(row, prices.get(row["project_id"], ())) for row in rows]
         if sums:
             parameters = {name: [row[name] for row in sums] for name in _COLUMNS}
             cursor.execute(_ADD, parameters)
@@ -121,20 +122,12 @@ def _missing_turns(found: QuerySet[AgentSession]) -> Sequence[tuple[UUID, int, i
     return list(rows.filter(turn_count__gt=F("first")).values_list("pk", "first", "end")[:_SESSIONS])
 
 
-def _with_savings(sums: dict[str, Any]) -> dict[str, Any]:
+def _with_savings(sums: dict[str, Any], prices: Sequence[CustomPrice]) -> dict[str, Any]:
     """Return the sums with the number of hidden tokens and what they would have cost."""
-    day = sums["at"].replace(hour=0, minute=0, second=0, microsecond=0)
-    cached_rate, uncached_rate = input_rates(sums["model"], day)
+    rates = rates_at(prices, sums["model"], sums["at"])
     cached, uncached = sums["hidden_cached"], sums["hidden_uncached"]
-    saved = int((cached_rate * cached + uncached_rate * uncached) * 1_000_000)
+    saved = int((rates.cache_read * cached + rates.uncached * uncached) * 1_000_000) if rates else 0
     return {**sums, "hidden_tokens": cached + uncached, "saved_microusd": max(saved, 0)}
-
-
-@lru_cache(4096)
-def input_rates(model: str, day: datetime) -> tuple[Decimal, Decimal]:
-    """Return the price of one cached and one uncached input token in dollars, 0 if the model has no price."""
-    table = pricing.rates(model, day)
-    return (table[0].cache_read, table[0].uncached) if table else (Decimal(0), Decimal(0))
 
 
 #: Hidden tokens in the provider's tokens: the difference of the estimates, scaled by the ratio of the
