@@ -6,8 +6,8 @@ decimal point, an email address, a URL. Plain words do not count, because their 
 class `Session` from the word "Session".
 
 A path also mentions its file name, and a qualified name its last part, because people and models shorten them
-this way. Line numbers in the margin of a file listing are not mentions. Neither is text that looks like a
-handle: a prompt must not present a handle from an output as a genuine one.
+this way. Line numbers in the margin of a listing, ranges of lines, durations and closing tags are not mentions.
+Neither is text that looks like a handle: a prompt must not present a handle from an output as a genuine one.
 
 For speed, texts are split into runs of characters in C, and each distinct run is classified once per process
 (`compaction.run_names`). `compaction.text_names` keeps the results.
@@ -39,7 +39,8 @@ class Kind(StrEnum):
 
 
 _RUN_BYTES = bytes(c if c >= 128 or chr(c).isalnum() or chr(c) in "_@~./:-" else 32 for c in range(256))
-_MARGIN = re.compile(r"\n *+[0-9]++(?:→|\t|:(?=\s))")  # begins with a literal, so the search is fast
+_MARGIN = re.compile(r"\n *+L?[0-9]++(?:→|\t|[:-](?=\s))")  # begins with a literal, so the search is fast
+_CLOSING_TAG = re.compile(r"</(?=[\w:.-]+>)")
 _ESCAPE = re.compile(r"\\[nrt]")
 
 #: Endings that distinguish a file name from an attribute: `pool.py` is a file, `pool.size` is not.
@@ -131,6 +132,8 @@ def _plain(text: str) -> str:
     text = "\n" + text
     if _MARGIN.search(text, 0, _MARGIN_WINDOW + 1):
         text = _MARGIN.sub("\n", text)
+    if "</" in text:
+        text = _CLOSING_TAG.sub("<", text)
     return _ESCAPE.sub(" ", text) if "\\" in text else text
 
 

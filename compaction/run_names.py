@@ -16,6 +16,9 @@ from compaction.marks import MARKS
 HANDLE = re.compile(r"\bh_[a-z0-9]{10}\b")
 EMAIL = re.compile(r"[\w.-]+@[\w-]+(?:\.[\w-]+)+")
 NUMBER = re.compile(r"-?(?:\d{3,}|\d+\.\d+)")
+#: A duration (`14ms`, `3.540s`), the end of an ANSI sequence (`39m`), an address of sed (`660p`), a range of
+#: lines (`113-119`), or a number with a word (`24-bit`, or `180-func` in a context line of grep).
+_MEASURE = re.compile(r"\d+(?:\.\d+)?(?:[mnu]?s|[mp])|\d+-[A-Za-z]+|\d{1,3}-\d{1,3}")
 
 #: Maximum length of a name. Longer runs are data (base64, minified code).
 MAX_LENGTH = 200
@@ -39,7 +42,7 @@ class RunNames(dict[bytes, tuple[str, ...]]):
             names: tuple[str, ...] = ()
         elif run.isalnum():
             word = run.decode()
-            names = (word,) if len(word) > 2 and _is_shaped_run(word) else ()
+            names = (word,) if len(word) > 2 and _is_shaped_run(word) and not _MEASURE.fullmatch(word) else ()
         else:
             names = self._names_of_text(run.decode())
         if len(self) >= _MAX_RUNS:
@@ -104,8 +107,11 @@ def _bare_names(name: str) -> tuple[str, ...]:
     name = name.lstrip("@~")
     if len(name) < 3:
         return ()
-    if not name[0].isalpha() and NUMBER.fullmatch(name):
-        return (name,)
+    if not name[0].isalpha():
+        if NUMBER.fullmatch(name):
+            return (name,)
+        if _MEASURE.fullmatch(name):
+            return ()
     if "." in name:
         return _dotted_names(name)
     return (name,) if _is_shaped(name) or name.count("-") >= 2 else ()

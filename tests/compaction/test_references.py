@@ -43,6 +43,9 @@ from compaction.text_names import argument_names, counted_names, message_referen
         ("see https://example.org/a/b?x=1#y.", {"https://example.org/a/b"}),
         ("commit a1b2c3d4, flight HAT045, v1.2.3", {"a1b2c3d4", "HAT045", "v1.2.3"}),
         ("costs 450 or 3.5, not 12", {"450", "3.5"}),
+        ("--- PASS: Test_one (3.540s) 14ms \x1b[39m, sed -n 650,660p, lines 113-119", {"Test_one", "650"}),
+        ("a 24-bit color, 2026-11-26, 555-1234", {"2026-11-26", "555-1234"}),
+        ("<tool_use_error>no</tool_use_error>, cat </etc/hosts", {"tool_use_error", "/etc/hosts"}),
         ("Hello, this is e.g. a plain sentence: i.e. no IDs or URLs...", set()),
         ("“über_maß”→baz_q", {"über_maß", "baz_q"}),
         ("first\\nsecond_one\\tthird_one", {"second_one", "third_one"}),
@@ -59,6 +62,8 @@ def test_identifiers_in_a_text_are_found(text: str, expected: set[str]) -> None:
 def test_line_numbers_in_the_margin_are_not_mentions() -> None:
     assert references("   119→def evict_all():\n   120→    return 4096\n") == {"evict_all", "4096"}
     assert references("Result of cat -n:\n   119\tevict_all\n   120\tx\n") == {"evict_all"}
+    assert references("119:\tevict_all\n120-\tx\n121-func put_all()") == {"evict_all", "put_all"}
+    assert references("File: a.py\nL119: evict_all\nL120:   x\n") == {"a.py", "evict_all"}
 
 
 def test_long_runs_are_data_and_are_skipped_fast() -> None:
