@@ -14,6 +14,7 @@ from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import Message, ToolCall
 from compaction.recap.handles import Handled
+from compaction.shortening import shortened
 from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.tools import action_of
 from compaction.view import Entry, View
@@ -174,7 +175,7 @@ def _subject(call: ToolCall | None) -> str:
     if action.path:
         return action.path
     command = " ".join(action.command.split()) or action.label
-    return f"`{command[:_MAX_COMMAND]}`" if command else call.name
+    return f"`{shortened(command, _MAX_COMMAND)}`" if command else call.name
 
 
 def removable_components(view: View, context: Context) -> tuple[str, ...]:

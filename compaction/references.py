@@ -6,8 +6,9 @@ decimal point, an email address, a URL. Plain words do not count, because their 
 class `Session` from the word "Session".
 
 A path also mentions its file name, and a qualified name its last part, because people and models shorten them
-this way. Line numbers in the margin of a listing, ranges of lines, durations and closing tags are not mentions.
-Neither is text that looks like a handle: a prompt must not present a handle from an output as a genuine one.
+this way. Line numbers in the margin of a listing, ranges of lines, durations and closing tags do not count.
+Text that looks like a handle does not either: a prompt must not present a handle from an output as a genuine
+one.
 
 For speed, texts are split into runs of characters in C, and each distinct run is classified once per process
 (`compaction.run_names`). `compaction.text_names` keeps the results.

@@ -10,6 +10,7 @@ import re
 from collections import deque
 from itertools import islice
 
+from compaction.failures import reports_failure
 from compaction.jsontext import loads_fast
 from compaction.messages import JSON, Message, ToolResult
 from compaction.outcomes import is_error
@@ -25,6 +26,13 @@ _ADDED = re.compile(
     r"<|\[?Command (?:finished|exited) with |\(no output\)|Shell cwd was reset to |\[Jupyter current working "
     r"|\[Python Interpreter: |(?:Exit Code|Process Group PGID|Background PIDs|Signal|Stderr): "
     r"|[\w ]+: \((?:none|empty|root)\)$|\w+@[\w.-]+:\S* ?[#$]$"
+    r"|(?:\[[\w:.-]+\] )?(?:\$ |Finished in |Done in )|Waiting for the debugger to disconnect"
+)
+#: Lines that only report that something failed, as the status does.
+_BARE_FAILURE = re.compile(
+    r"FAIL(?:\s+\S+\s+(?:\S+|\[build failed\]))?$|exit status \d+$"
+    r"|(?:\[[\w:.-]+\] )?ERROR task failed$|mise ERROR |make(?:\[\d+\])?: \*\*\* "
+    r"|npm (?:ERR!|error) (?:code|path|command|A complete log)\b"
 )
 #: The end of a command that only limits or redirects its output.
 _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
@@ -97,11 +105,13 @@ def _subject(command: str) -> str:
 
 def _key_line(text: str, failed: bool) -> str:
     """Return the most informative line of an output: the last error line of a failure, or the last line."""
-    last = ""
+    last = bare = ""
     for line in map(str.strip, reversed(text[-_WINDOW:].splitlines())):
         if not _LETTERS.search(line) or _ADDED.match(line) or contains_handle(line):
             continue
         last = last or line
-        if not failed or _ERROR_LINE.search(line):
+        if failed and _BARE_FAILURE.match(line):
+            bare = bare or line
+        elif not failed or _ERROR_LINE.search(line) or reports_failure(line):
             return shortened(line, _MAX_LINE)
-    return shortened(last, _MAX_LINE)
+    return shortened(bare or last, _MAX_LINE)

@@ -43,6 +43,24 @@ def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, tex
     assert recap.facts[-1].notes == (outcome,)
 
 
+@pytest.mark.parametrize(
+    ("text", "failed", "outcome"),
+    [
+        (
+            "--- FAIL: TestPool (0.1s)\n    pool_test.go:9: no\nFAIL\nFAIL\tx.io/pool\t0.2s\nFAIL",
+            True,
+            "--- FAIL: TestPool (0.1s)",
+        ),
+        ("pool.go:9:2: undefined: evict\n[lint] ERROR task failed", True, "pool.go:9:2: undefined: evict"),
+        ("FAIL", True, "FAIL"),
+        ("0 issues.\nFinished in 2.66s", False, "0 issues."),
+    ],
+)
+def test_the_outcome_is_the_line_that_says_most(text: str, failed: bool, outcome: str) -> None:
+    recap = recap_of(worked_session().calls("Bash", text, is_error=failed, command="make test"))
+    assert recap.facts[-1].notes == (f'{"failed" if failed else "ok"} t7 "{outcome}"',)
+
+
 def test_searches_and_listings_that_succeed_are_left_out() -> None:
     transcript = worked_session().calls("Bash", "pool.py", is_error=False, command="cd src && ls -la")
     transcript.calls("Bash", "3", is_error=False, command="grep -E 'a|b > c' x 2>/dev/null | sort | wc -l")
