@@ -38,6 +38,19 @@ _UNDECIDED = re.compile(
     r"|(?:actually, )?i think i (?:found|see)\b",
     re.IGNORECASE,
 )
+#: Sentences that announce a decision or a cause without naming it.
+_EMPTY = re.compile(
+    r"(?:(?:so|now|but|and|hmm|okay|good|great|actually|i think)[,!.]? )*(?:"
+    r"(?:the|this|that) (?:\w+ )?(?:issue|problem|cause|reason|fix|bug) (?:is|was)(?: still| now| more)? "
+    r"(?:clear|simple|obvious|straightforward|complete|done|there|here|different|sound|fundamental)(?: now)?"
+    r"|(?:that|this)(?:'s not| is not| isn't) (?:it|the (?:issue|problem|cause))(?: either)?"
+    r"|(?:this|that) confirms the (?:root cause|issue|problem)"
+    r"|found the (?:actual |root )?(?:bug|issue|problem|cause)"
+    r"|i'll (?:make|add|change|use|keep) (?:the|these|those|this|that|them|it)(?: changes?| fix| tests?)?"
+    r")[.!]*",
+    re.IGNORECASE,
+)
+_TURN = re.compile(r"^t\d+: ")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
 
@@ -119,11 +132,11 @@ class Contents:
                 break
             latest = position
             for sentence in reversed(_decisions(text)):
-                key = f"t{turn}: {sentence}"
-                if key not in newest:
-                    newest[key] = item = Item(text=key, sources=(position,))
+                if sentence not in newest:
+                    newest[sentence] = item = Item(text=f"t{turn}: {sentence}", sources=(position,))
                     cap_tokens -= counter.count(item.render()) + 1
-        return {**self.decisions, **dict(reversed(newest.items()))}.values()
+        earlier = (item for text, item in self.decisions.items() if _TURN.sub("", text) not in newest)
+        return [*earlier, *reversed(newest.values())]
 
     def _observe_request(self, text: str, message: Message) -> None:
         words = " ".join(own_words(text).split())
@@ -237,5 +250,6 @@ def _decides(sentence: str) -> bool:
         _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE
         and _DECISION.search(sentence) is not None
         and not _UNDECIDED.match(sentence)
+        and not _EMPTY.fullmatch(sentence)
         and not sentence.endswith(("?", ":"))
     )

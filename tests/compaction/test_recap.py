@@ -49,6 +49,19 @@ def test_questions_plans_and_fragments_are_not_decisions() -> None:
     assert recap_of(talk.says("Maybe the issue is that the cache is stale.")).decisions == ()
 
 
+def test_a_decision_is_listed_once_and_only_if_it_says_something() -> None:
+    cause = "The issue is that evict_idle ignores max_age."
+    transcript = worked_session().says(cause).says("The issue is clear now!").says("Found the actual bug!")
+    first = recap_of(transcript, cap=2_000)
+    again = Transcript().says("So that's not the issue either.").says(cause).says("I'll make the changes.")
+    decisions = [
+        item.text.partition(": ")[2] for item in recap_of(again, cap=2_000, previous=first).decisions
+    ]
+    assert decisions.count(cause) == 1
+    assert not any("clear" in text or "actual" in text or "either" in text for text in decisions)
+    assert not any("make the changes" in text for text in decisions)
+
+
 def test_text_that_the_agent_inserted_is_not_a_request() -> None:
     reminder = "<system-reminder>\nThe file pool.py was changed.\n</system-reminder>"
     output = "<local-command-stdout>Goodbye!</local-command-stdout>"
