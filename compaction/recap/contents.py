@@ -12,6 +12,7 @@ import re2
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.recap.commands import outcome_of
+from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
@@ -73,6 +74,7 @@ class Contents:
     names: NameTally = field(default_factory=NameTally)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
+    _used_tools: bool = False  #: before the messages that are observed
     _open: list[str] = field(default_factory=list)  #: the keys of open requests
     _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
@@ -83,6 +85,8 @@ class Contents:
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         self._open = [item.text for item in previous.open_items if item.status is Status.OPEN]
+        has_commands = any(item.text.startswith("`") for item in previous.facts)
+        self._used_tools = has_commands or previous.handles_left_out > 0 or bool(handles_of(previous))
         self.names.fold(
             [*previous.reserve, *chain.from_iterable(item.mentions for item in previous.entities)]
         )
@@ -94,7 +98,7 @@ class Contents:
     @property
     def is_prose(self) -> bool:
         """Whether no tools were used."""
-        return not self._calls and not self.files
+        return not (self._calls or self.files or self._used_tools)
 
     def observe(self, message: Message) -> None:
         """Add one evicted message. Messages must be added in chronological order."""

@@ -25,6 +25,8 @@ _COMMITMENT = re.compile(
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"^(?:\d+[.)]|[-*#>]+)\s*")
+#: A numbered line of a file or a search result.
+_LISTED = re.compile(r"\d+(?::(?!\d)|→)")
 #: Tokens added to the length of a sentence, so that short ones with one name do not come first.
 _SHORT = 12
 _LENGTH_MIN, _LENGTH_MAX = 12, 320
@@ -38,10 +40,11 @@ def facts(text: str) -> frozenset[str]:
 def statements(text: str) -> Iterator[str]:
     """Yield the sentences of a text that carry a fact or a commitment, clipped, each as one line."""
     for sentence in _SENTENCE_END.split(text):
-        line = _LIST_MARK.sub("", " ".join(sentence.split()))
+        line = _LIST_MARK.sub("", " ".join(sentence.replace("**", "").split()))
         if (
             len(line) >= _LENGTH_MIN
             and not line.endswith(":")
+            and not _LISTED.match(line)
             and (_FACT.search(line) or _COMMITMENT.search(line))
         ):
             yield shortened(line, _LENGTH_MAX)

@@ -246,6 +246,21 @@ def test_the_next_recap_keeps_the_statements_of_a_conversation() -> None:
     assert "Lisbon" in after.render()
 
 
+def test_names_of_tools_are_kept_while_the_user_and_the_agent_only_talk() -> None:
+    looked_up = Transcript().user("My booking?").calls("get_user", '{"id": "mia_kim_7287"}', user="Mia")
+    before = recap_of(looked_up, cap=300)
+    after = recap_of(conversation(), cap=300, previous=before)
+    assert "mia_kim_7287" in after.render()
+    assert "`get_user Mia`" in after.render()
+
+
+def test_statements_contain_no_emphasis_headings_or_listings() -> None:
+    talk = (
+        Transcript().user("**Flight:** HAT045 on May 17").says("**Payment Method Needed:**\n12: return 4096")
+    )
+    assert [item.text for item in recap_of(talk).facts] == ["user t0: Flight: HAT045 on May 17"]
+
+
 def test_statements_are_only_kept_without_tools() -> None:
     talk = worked_session().user("The deadline is May 21.").says("I will be done by Friday.")
     assert not any("Friday" in item.text for item in recap_of(talk).facts)
