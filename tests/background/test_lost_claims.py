@@ -1,4 +1,4 @@
-"""The cost of every summary is recorded, also of those that are not used."""
+"""The cost of every summary is recorded, also of those that are not used. Secrets in summaries are not."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction
 from sessions.selectors import summarizers
+from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.services.compactions import background
 from sessions.services.compactions.background import (
     CompactionJob,
@@ -103,6 +104,23 @@ def test_a_summary_that_could_not_be_applied_is_paid_for(
     assert len(provider.requests) == 2
     assert (pending.state, pending.cost_microusd) == (Compaction.State.DONE, 2 * paid)
     assert paid
+
+
+def test_a_secret_in_a_summary_is_stored_nowhere(pending: Compaction, provider: FakeProvider) -> None:
+    made_up = "sk-ant-api03-" + "A1b2C3d4E5" * 9 + "AA"
+    facts = [
+        {"text": text, "sources": []}
+        for text in (f"The key is {made_up}", "Log in with mysql -u root -pcorrecthorse")
+    ]
+    provider.script(behaviours.summary(facts=facts))
+    compaction_run(compaction_id=pending.pk)
+    pending.refresh_from_db()
+    assert pending.record["summary_used"]
+    stored = recap_newest(pending)
+    assert stored
+    assert "correcthorse" not in recap_value(stored).render()
+    assert made_up not in str(pending.record)
+    assert "[redacted:" in str(pending.record["summary"]["dropped_identifiers"])
 
 
 def test_a_session_may_be_deleted_while_the_model_writes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pricing
@@ -14,6 +14,8 @@ from compaction.messages import Usage, usage_sum
 from compaction.recap import Recap
 from compaction.recap.spans import Evicted
 from compaction.recap.summary import SummaryResult
+from redaction import redact
+from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import OFF, summarizer, summarizer_missing, summarizer_model
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ def summary_attempt(
                 "summary": _usage_json(model.model, error.calls, error.requests),
             },
         )
+    result = _redacted(result, project)
     usage = _usage_json(result.model, result.calls, result.requests)
     return SummaryAttempt(
         evicted=evicted,
@@ -78,6 +81,15 @@ def summary_attempt(
         cost_microusd=pricing.calls_cost(result.model, result.calls),
         notes={"summary": usage | {"dropped_identifiers": list(result.dropped_identifiers)}},
     )
+
+
+def _redacted(result: SummaryResult, project: Project) -> SummaryResult:
+    """Redact the secrets that the model made up, or that messages of before a custom pattern contain."""
+    written = {"recap": result.recap.to_json(), "dropped": list(result.dropped_identifiers)}
+    clean, _ = redact(written, redaction=redaction_of(project))
+    if clean is written:
+        return result
+    return replace(result, recap=Recap.from_json(clean["recap"]), dropped_identifiers=tuple(clean["dropped"]))
 
 
 def _usage_json(model: str, calls: Sequence[Usage], requests: int) -> dict[str, Any]:
