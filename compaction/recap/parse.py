@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from compaction.recap.values import Item, Mention, Recap, Status
+from compaction.recap.handles import handles_of
+from compaction.recap.values import Group, Item, Mention, Recap, Status
 from compaction.references import references
 
 #: Beginnings of the generated lines around a recap, which are not part of the user's text.
@@ -15,10 +17,23 @@ _MEMORY = "[Working memory]"
 _HEADING = re.compile(r"#+\s*(.+?):?\s*")
 _ITEM = re.compile(r"[-*•]\s+(?:\[(open|done|superseded)\]\s+)?(.+)", re.IGNORECASE)
 
-#: Matches a line with the names of a file, which continues the previous line.
-_CONTINUED = re.compile(r"\n[ \t]+(?=\w+:)")
+#: A line that continues an item, such as those with the handles and names of a file.
+_CONTINUED = re.compile(r"[ \t]+(\w+): *(.*)")
+_COMMAND = re.compile(r"(`.+?`): ((?:ok|failed) t\d+\b.*)")
+_HANDLES = "handles"
+_LABELS = frozenset({_HANDLES, *map(str, Group)})
+_LEFT_OUT = re.compile(r"\d+ older handles? (?:is|are) not listed: .*")
 
 _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line of the user's text, its section, and the handles and names of the lines that continue it."""
+
+    section: str
+    text: str
+    groups: dict[str, list[str]] = field(default_factory=dict)
 
 
 def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
@@ -26,15 +41,18 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
 
     Each line is an item of the section whose title precedes it, or a fact without a title. Items count as
     mentioned at `position`, the last message that the recap replaces, so that the next recap ranks them as
-    new.
+    new. Lines with the handles and names of an entity keep what `previous` knows about them.
     """
     sections: dict[str, list[Item]] = {_DECISIONS: [], _ENTITIES: [], _FACTS: [], _OPEN: []}
     lines = list(_lines(text))
-    for section, line in lines:
-        sections[section].append(_item(line, section, position))
-    names = references("\n".join(line for _, line in lines))
+    known = {mention.name: mention for item in previous.entities for mention in item.mentions}
+    handles = {handled.handle for handled in handles_of(previous)}
+    for line in lines:
+        sections[line.section].append(_item(line, position, known, handles))
+    names = references("\n".join(line.text for line in lines))
     named = {name: Mention(name=name, last=position, own=position, own_count=1) for name in names}
     kept = tuple(mention for mention in previous.reserve if mention.name not in named)
+    has_left_out = any(map(_LEFT_OUT.fullmatch, text.splitlines()))
     return Recap(
         first_turn=previous.first_turn,
         last_turn=previous.last_turn,
@@ -43,35 +61,59 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
         facts=tuple(sections[_FACTS]),
         open_items=tuple(sections[_OPEN]),
         reserve=(*named.values(), *kept),
+        handles_left_out=previous.handles_left_out if has_left_out else 0,
     )
 
 
-def _lines(text: str) -> Iterator[tuple[str, str]]:
+def _lines(text: str) -> Iterator[_Line]:
     """Yield the user's lines, each with its section."""
-    section = _FACTS
-    for line in map(str.strip, _CONTINUED.sub("; ", text).splitlines()):
+    section, latest = _FACTS, None
+    for raw in text.splitlines():
+        line = raw.strip()
         if line == _MEMORY:
-            return
+            break
+        continued = _CONTINUED.fullmatch(raw) if latest else None
+        if continued and latest:
+            label = continued[1]
+            if latest.section == _ENTITIES and label in _LABELS:
+                latest.groups.setdefault(label, []).extend(continued[2].split())
+            else:
+                latest.text += f"; {line}"
+            continue
         heading = _HEADING.fullmatch(line)
         title = heading[1].lower() if heading else ""
         if title in (_DECISIONS, _ENTITIES, _FACTS, _OPEN):
             section = title
-        elif line and not line.startswith(_FRAME):
-            yield section, line
+            if latest:
+                yield latest
+            latest = None
+        elif line and not line.startswith(_FRAME) and not _LEFT_OUT.fullmatch(line):
+            if latest:
+                yield latest
+            latest = _Line(section, line)
+    if latest:
+        yield latest
 
 
-def _item(line: str, section: str, position: int) -> Item:
-    found = _ITEM.fullmatch(line)
-    status, text = (found[1], found[2]) if found else (None, line)
+def _item(line: _Line, position: int, known: Mapping[str, Mention], handles: Collection[str]) -> Item:
+    found = _ITEM.fullmatch(line.text)
+    status, text = (found[1], found[2]) if found else (None, line.text)
     text = " ".join(text.split())
     notes: tuple[str, ...] = ()
-    if section == _ENTITIES and ": " in text:
+    if line.section == _ENTITIES and ": " in text:
         # Notes identify an entity as a file for the next recap.
         text, _, note = text.partition(": ")
         notes = (note,)
+    elif line.section == _FACTS and (command := _COMMAND.fullmatch(text)):
+        # The next run of the command replaces this one.
+        text, notes = command[1], (command[2],)
+    written = Mention(name="", last=position, own=position, own_count=1)
+    names = dict.fromkeys(name for group in Group for name in line.groups.get(group, ()))
     return Item(
         text=text,
         notes=notes,
+        mentions=tuple(known.get(name, written._replace(name=name)) for name in names),
+        handles=tuple(handle for handle in line.groups.get(_HANDLES, ()) if handle in handles),
         status=Status(status.lower()) if status else None,
         sources=(position,),
     )

@@ -68,6 +68,26 @@ def test_a_rendered_recap_parses_to_an_equal_one() -> None:
     assert read(recap.render()) == recap
 
 
+def test_an_edited_recap_keeps_handles_names_and_commands() -> None:
+    pool = Item(
+        text="src/pool.py",
+        notes=("read t3",),
+        mentions=(Mention("evict_idle", 5, 5, 2), Mention("seen_name", 4)),
+        handles=("h_abcdefghi1", "h_abcdefghi2"),
+        sources=(5,),
+    )
+    failed = Item(text="`pytest -q`", notes=('failed t4 "no: it is closed"',), status=Status.OPEN)
+    before = Recap(first_turn=0, last_turn=9, entities=(pool,), facts=(failed,), handles_left_out=3)
+    text = before.render().replace(" h_abcdefghi2", " h_madeupone1").replace("read t3", "the pool")
+    edited = recap_parse(text, previous=before, position=40)
+    assert [(item.text, item.notes, item.handles) for item in edited.entities] == [
+        ("src/pool.py", ("the pool",), ("h_abcdefghi1",))
+    ]
+    assert edited.entities[0].mentions == pool.mentions
+    assert [(item.text, item.notes) for item in edited.facts] == [(failed.text, failed.notes)]
+    assert (edited.open_items, edited.handles_left_out) == ((), 3)
+
+
 @given(st.text(max_size=200))
 def test_any_text_can_be_parsed_and_rendered(text: str) -> None:
     recap = read(text)
