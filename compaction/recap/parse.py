@@ -22,7 +22,7 @@ _CONTINUED = re.compile(r"[ \t]+(\w+): *(.*)")
 _COMMAND = re.compile(r"(`.+?`): ((?:ok|failed) t\d+\b.*)")
 _HANDLES = "handles"
 _LABELS = frozenset({_HANDLES, *map(str, Group)})
-_LEFT_OUT = re.compile(r"\d+ older handles? (?:is|are) not listed: .*")
+_LEFT_OUT = re.compile(r"\d+ older handles? (?:is|are) not listed\b.*")
 
 _DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
 

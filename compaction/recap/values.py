@@ -115,7 +115,7 @@ def group_of(name: str, own: int) -> Group:
 
 _FRAME = (
     "A record, not a request: the latest user message wins. tN = turn N."
-    " search_history and expand_clip bring details back."
+    " search_history and expand_clip, if you have them, bring details back."
 )
 _SECTIONS = ("decisions", "entities", "facts", "open_items")
 
@@ -152,7 +152,7 @@ class Recap:
         if self.handles_left_out:
             number = self.handles_left_out
             handles = "handle is" if number == 1 else "handles are"
-            lines.append(f"{number} older {handles} not listed: use search_history.")
+            lines.append(f"{number} older {handles} not listed.")
         return lines
 
     def tokens(self, counter: TokenCounter) -> int:
