@@ -52,6 +52,7 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 _TURN = re.compile(r"^t\d+: ")
+_REQUEST = re.compile(r"user t\d+: ")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
 
@@ -84,7 +85,9 @@ class Contents:
         self.commands.update((item.text, item) for item in previous.facts)
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
-        self._open = [item.text for item in previous.open_items if item.status is Status.OPEN]
+        # An answer completes requests, but not what a model or a person listed as open.
+        is_open = (item.text for item in previous.open_items if item.status is Status.OPEN)
+        self._open = list(filter(_REQUEST.match, is_open))
         has_commands = any(item.text.startswith("`") for item in previous.facts)
         self._used_tools = has_commands or previous.handles_left_out > 0 or bool(handles_of(previous))
         self.names.fold(

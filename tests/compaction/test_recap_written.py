@@ -10,6 +10,7 @@ from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.messages import Message, Role, Text
 from compaction.recap import Item, Mention, Recap, Status, extract
 from compaction.recap.parse import recap_parse
+from tests.compaction.recaps import Transcript, recap_of
 
 BEFORE = Recap(first_turn=2, last_turn=9, reserve=(Mention(name="kept_name", last=3),))
 TEXT = """[Recap of turns 2 to 9, no longer shown. A record.]
@@ -96,6 +97,13 @@ def test_any_text_can_be_parsed_and_rendered(text: str) -> None:
     assert [len(items) for items in again.sections().values()] == [
         len(items) for items in recap.sections().values()
     ]
+
+
+def test_an_answer_does_not_close_an_item_that_a_user_wrote() -> None:
+    talk = Transcript().user("And the mail?").says("It is sent.")
+    items = {item.text: item.status for item in recap_of(talk, previous=read(TEXT)).open_items}
+    assert items["the tariff of 2027"] is Status.OPEN
+    assert items["user t0: And the mail?"] is Status.DONE
 
 
 @pytest.mark.slow
