@@ -1,23 +1,31 @@
-"""The client with the real server, and with one that fails on demand."""
+"""Both clients with the real server, and with one that fails on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from contextapp_client import ContextApp, Session
 
+from tests.client.both import Connect
 from tests.client.flaky import FlakyServer
 
 
-@pytest.fixture
-def app(served_url: str, api_key: str) -> Iterator[ContextApp]:
-    with ContextApp(served_url, api_key) as app:
-        yield app
+@pytest.fixture(params=["sync", "async"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
+    """Create clients: of the synchronous and of the asynchronous kind."""
+    connect = Connect(request.param)
+    yield connect
+    connect.stop()
 
 
 @pytest.fixture
-def session(app: ContextApp) -> Session:
+def app(connect: Connect, served_url: str, api_key: str) -> Any:
+    return connect(served_url, api_key)
+
+
+@pytest.fixture
+def session(app: Any) -> Any:
     """A session in Anthropic's format with a small budget and no turns."""
     return app.session(
         create={"model": "claude-sonnet-5-5", "agent": "tests", "budget": {"input_tokens": 4000}}

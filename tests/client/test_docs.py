@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import contextapp_client
@@ -18,19 +19,22 @@ def test_the_code_runs(
     monkeypatch.setenv("CONTEXTAPP_URL", served_url)
     monkeypatch.setenv("CONTEXTAPP_API_KEY", api_key)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none-is-needed")
-    with ScriptedModel([Reply("A test is missing; the build asks for it.")]) as model:
+    replies = [Reply("A test is missing; the build asks for it.")] * 4
+    # In a separate thread, because Playwright runs an event loop in the thread of the tests.
+    with ScriptedModel(replies) as model, ThreadPoolExecutor(1) as thread:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
         names: dict[str, object] = {}
         for block in re.findall(r"^```python\n(.*?)^```", _TEXT, re.DOTALL | re.MULTILINE):
-            exec(block, names)
+            thread.submit(exec, block, names).result()
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("1 ")
+    assert "[[0, 1], [0, 1], [0, 1]]" in said
     assert said[-2:] == ["working memory is at revision 3 False", "stale_turn"]
 
 
 @pytest.mark.parametrize("kind", [contextapp_client.ContextApp, contextapp_client.Session])
 def test_every_call_is_documented(kind: type) -> None:
-    calls = [call for call, value in vars(kind).items() if callable(value) and not call.startswith("_")]
+    calls = [call for call in dir(kind) if callable(getattr(kind, call)) and not call.startswith("_")]
     assert calls
     assert [call for call in calls if f".{call}(" not in _TEXT] == []
 

@@ -30,27 +30,37 @@ COMPLETION: dict[str, Any] = {
 }
 
 
+def read(messages: Any) -> payloads.Pushed:
+    """Return the result of `payloads.read`, which pauses after many messages."""
+    steps = payloads.read(messages)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
 def sent(value: object) -> Any:
     return json.loads(payloads.encode(value))
 
 
 def test_a_message_is_unchanged() -> None:
     message = {"role": "user", "content": "hi"}
-    assert payloads.read([message]) == payloads.Pushed(messages=[message])
+    assert read([message]) == payloads.Pushed(messages=[message])
 
 
 @pytest.mark.slow
 def test_a_response_object_of_anthropic_becomes_its_message() -> None:
     from anthropic.types import Message
 
-    pushed = payloads.read([Message.model_validate(RESPONSE)])
+    pushed = read([Message.model_validate(RESPONSE)])
     assert sent(pushed.messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
     assert sent(pushed.reported) == {"usage": RESPONSE["usage"], "model": "claude-sonnet-5-5"}
 
 
 def test_a_response_as_json_becomes_its_message() -> None:
-    assert sent(payloads.read([RESPONSE]).messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
-    pushed = payloads.read([COMPLETION])
+    assert sent(read([RESPONSE]).messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
+    pushed = read([COMPLETION])
     assert pushed.messages == [{"role": "assistant", "content": "Hi."}]
     assert pushed.reported == {"usage": COMPLETION["usage"], "model": "gpt-5"}
 
@@ -63,10 +73,10 @@ def test_a_response_of_the_responses_api_becomes_its_items() -> None:
     usage = {"input_tokens": 10, "output_tokens": 2}
     requested = [{"type": "compaction", "compact_threshold": 50_000}]
     response = {"object": "response", "model": "gpt-5", "output": output, "usage": usage}
-    pushed = payloads.read([{**response, "context_management": requested}])
+    pushed = read([{**response, "context_management": requested}])
     reported = {"usage": usage, "model": "gpt-5"}
     assert pushed == payloads.Pushed(messages=[*output], reported=reported)
-    assert payloads.read(output) == payloads.Pushed(messages=[*output])
+    assert read(output) == payloads.Pushed(messages=[*output])
 
 
 @pytest.mark.slow
@@ -78,7 +88,7 @@ def test_content_blocks_and_usage_objects() -> None:
         ToolUseBlock(type="tool_use", id="toolu_1", name="read_file", input={"path": "a.py"}),
     ]
     message = {"role": "assistant", "content": blocks}
-    assert sent(payloads.read([message]).messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
+    assert sent(read([message]).messages) == [{"role": "assistant", "content": RESPONSE["content"]}]
     assert sent(Usage(input_tokens=3, output_tokens=4)) == {"input_tokens": 3, "output_tokens": 4}
 
 
@@ -110,7 +120,7 @@ def test_values_that_the_sdk_of_openai_parsed_are_not_sent() -> None:
         }
     )
     for given in (completion, completion.choices[0].message, response):
-        messages = sent(payloads.read([given]).messages)
+        messages = sent(read([given]).messages)
         assert "parsed" not in json.dumps(messages)
         assert "{}" in json.dumps(messages)
     assert len(messages) == 2
@@ -119,4 +129,4 @@ def test_values_that_the_sdk_of_openai_parsed_are_not_sent() -> None:
 @pytest.mark.parametrize("messages", [{"role": "user", "content": "hi"}, "hi"])
 def test_a_message_that_is_not_in_a_list_is_rejected(messages: Any) -> None:
     with pytest.raises(TypeError, match="list of messages"):
-        payloads.read(messages)
+        read(messages)

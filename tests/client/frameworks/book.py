@@ -2,9 +2,11 @@
 
 import os
 
-from contextapp_client import ContextApp
+from contextapp_client import AsyncContextApp, ContextApp
 
-app = ContextApp(os.environ["CONTEXTAPP_URL"], os.environ["CONTEXTAPP_KEY"], retries=0)
+SERVER = os.environ["CONTEXTAPP_URL"], os.environ["CONTEXTAPP_KEY"]
+app = ContextApp(*SERVER, retries=0)
+async_app = AsyncContextApp(*SERVER, retries=0)
 SESSION_ID = os.environ["SESSION"]
 MODEL = os.environ["MODEL"]
 IS_CLAUDE = MODEL.startswith("claude")

@@ -1,21 +1,34 @@
-"""An agent of LangChain."""
+"""An agent of LangChain, with the asynchronous client."""
 
+import asyncio
 from typing import Any
 
-from book import INSTRUCTIONS, IS_CLAUDE, MODEL, NEW, QUESTION, SESSION_ID, app, read_page
+from book import INSTRUCTIONS, IS_CLAUDE, MODEL, NEW, QUESTION, SESSION_ID, app, async_app, read_page
 from contextapp_client.adapters.langchain import ContextAppMiddleware
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 
+INPUT = {"messages": [("user", QUESTION)]}
+LIMIT = {"recursion_limit": 100}
+
+
+def agent(model: Any, session: Any) -> Any:
+    middleware = [ContextAppMiddleware(session)]
+    return create_agent(model, [read_page], system_prompt=INSTRUCTIONS, middleware=middleware)
+
 
 def run(model: Any) -> None:
-    """Print the last message of an agent with this model."""
-    middleware = ContextAppMiddleware(app.session(SESSION_ID, create=NEW))
-    agent = create_agent(model, [read_page], system_prompt=INSTRUCTIONS, middleware=[middleware])
-    done = agent.invoke({"messages": [("user", QUESTION)]}, {"recursion_limit": 100})
+    """Print the last message of an agent with this model, with the synchronous client."""
+    done = agent(model, app.session(SESSION_ID, create=NEW)).invoke(INPUT, LIMIT)
+    print(done["messages"][-1].text)
+
+
+async def run_async(model: Any) -> None:
+    session = await async_app.session(SESSION_ID, create=NEW)
+    done = await agent(model, session).ainvoke(INPUT, LIMIT)
     print(done["messages"][-1].text)
 
 
 if __name__ == "__main__":
-    run(ChatAnthropic(model=MODEL) if IS_CLAUDE else ChatOpenAI(model=MODEL))
+    asyncio.run(run_async(ChatAnthropic(model=MODEL) if IS_CLAUDE else ChatOpenAI(model=MODEL)))

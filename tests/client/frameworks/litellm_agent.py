@@ -1,14 +1,14 @@
-"""A loop around LiteLLM."""
+"""A loop around LiteLLM, with the asynchronous client."""
 
 import asyncio
 import json
 
 import litellm
-from book import INSTRUCTIONS, MODEL, NEW, PROVIDER, QUESTION, SESSION_ID, TOOL, app, read_page
+from book import INSTRUCTIONS, MODEL, NEW, PROVIDER, QUESTION, SESSION_ID, TOOL, async_app, read_page
 from contextapp_client.adapters.litellm import ContextAppCallback
 
 litellm.suppress_debug_info = True  # written to the output
-litellm.callbacks = [ContextAppCallback(app, create=NEW)]
+litellm.callbacks = [ContextAppCallback(async_app, create=NEW)]
 
 
 async def run() -> str:

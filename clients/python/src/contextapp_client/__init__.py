@@ -1,12 +1,13 @@
 """Python client of contextapp, the session store and context compactor for LLM agents."""
 
-from contextapp_client.client import ContextApp
+from contextapp_client.client import AsyncContextApp, ContextApp
 from contextapp_client.errors import (
     ApiError,
     Conflict,
     ConnectionFailed,
     ContextAppError,
     InvalidRequest,
+    InvalidSignature,
     NotAllowed,
     NotAuthenticated,
     NotFound,
@@ -17,16 +18,20 @@ from contextapp_client.errors import (
     UnexpectedResponse,
 )
 from contextapp_client.prompt import Prompt
-from contextapp_client.session import Session
+from contextapp_client.session import AsyncSession, Session
 from contextapp_client.types import NewSession
+from contextapp_client.webhooks import verify_webhook
 
 __all__ = [
     "ApiError",
+    "AsyncContextApp",
+    "AsyncSession",
     "Conflict",
     "ConnectionFailed",
     "ContextApp",
     "ContextAppError",
     "InvalidRequest",
+    "InvalidSignature",
     "NewSession",
     "NotAllowed",
     "NotAuthenticated",
@@ -38,4 +43,5 @@ __all__ = [
     "Session",
     "Unavailable",
     "UnexpectedResponse",
+    "verify_webhook",
 ]

@@ -1,64 +1,47 @@
-"""The client: access to one server with one API key."""
+"""The clients: access to one server with one API key."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from types import TracebackType
-from typing import Literal, Self, cast
+from typing import Any, Generic, Literal, Self, TypeVar
 from uuid import uuid4
 
+import httpx2
+
 from contextapp_client import payloads, types
-from contextapp_client.paging import pages
-from contextapp_client.session import Session
-from contextapp_client.transport import Transport
+from contextapp_client.calls import AsyncCaller, Pages, SyncCaller, call, pages
+from contextapp_client.project import ProjectCalls
+from contextapp_client.session import AsyncSession, Session
+from contextapp_client.steps import Steps
+from contextapp_client.transport import AsyncTransport, SyncTransport
 
-#: Seconds before the first and, at most, before later requests for the state of an import.
-_FIRST_POLL, _LAST_POLL = 0.25, 4.0
+S = TypeVar("S", Session, AsyncSession)
 
 
-class ContextApp:
-    """A client of a contextapp server. Thread-safe.
+class AppCalls(ProjectCalls, Generic[S]):
+    """The calls of `ContextApp` and `AsyncContextApp`."""
 
-    `base_url` is the URL of the server, with or without `/api/v1`. `timeout` is in seconds and applies to
-    each attempt. `retries` is the maximum number of retries. Requests that are safe to repeat are retried
-    after lost connections, rate limits and temporary server errors, with exponential backoff or after the
-    time given in `Retry-After`.
-    """
-
-    def __init__(self, base_url: str, api_key: str, *, timeout: float = 30, retries: int = 4) -> None:
-        self._transport = Transport(base_url, api_key, timeout=timeout, retries=retries)
+    _session_type: type[S]
 
     @property
     def base_url(self) -> str:
-        return self._transport.base_url
+        return self.transport.base_url
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the pooled connections."""
-        self._transport.close()
-
-    def session(self, id: str | None = None, *, create: types.NewSession | None = None) -> Session:
+    @call
+    def session(self, id: str | None = None, *, create: types.NewSession | None = None) -> Steps[S]:
         """Return the session with this id.
 
         With `create`, or without an id, the session is created if it does not exist. An existing session is
         not changed.
         """
-        if create is None and id is not None:
-            return Session(self._transport, id)
         name = id or uuid4().hex
-        body = {**(create or {}), "id": name, "if_exists": "return"}
-        self._transport.call("POST", "sessions", body=body, repeatable=True)
-        return Session(self._transport, name)
+        if create is not None or id is None:
+            body = {**(create or {}), "id": name, "if_exists": "return"}
+            yield from self.transport.call("POST", "sessions", body=body, repeatable=True)
+        return self._session_type(self.transport, name)
 
+    @pages
     def sessions(
         self,
         *,
@@ -70,7 +53,7 @@ class ContextApp:
         active_from: datetime | None = None,
         active_to: datetime | None = None,
         min_peak_tokens: int | None = None,
-    ) -> Iterator[types.SessionInfo]:
+    ) -> Pages[types.SessionInfo]:
         """Iterate over the sessions that match all filters, most recently active first.
 
         The words of `q` must all occur in the title, external id, agent, model or tags. `metadata` is a
@@ -86,20 +69,24 @@ class ContextApp:
             "active_to": active_to and active_to.isoformat(),
             "min_peak_tokens": min_peak_tokens,
         }
-        return pages(self._transport, "sessions", query=query)
+        return Pages(self.transport, ("sessions",), query)
 
-    def search(self, q: str) -> Iterator[types.SearchResult]:
+    @pages
+    def search(self, q: str) -> Pages[types.SearchResult]:
         """Iterate over the 200 best matches for `q` in the messages of all sessions."""
-        return pages(self._transport, "search", query={"q": q})
+        return Pages(self.transport, ("search",), {"q": q})
 
-    def tools(self, format: types.Format = "anthropic") -> list[types.JsonObject]:
+    @call
+    def tools(self, format: types.Format = "anthropic") -> Steps[list[types.JsonObject]]:
         """Return the definitions of contextapp's tools for the agent's model.
 
         Add them to your own tools, and run the model's calls to them with `Session.call_tool`.
         """
-        response = self._transport.call("GET", "tools", query={"format": format})
-        return cast(list[types.JsonObject], response.json()["tools"])
+        found = yield from self.transport.json("GET", "tools", query={"format": format})
+        tools: list[types.JsonObject] = found["tools"]
+        return tools
 
+    @call
     def usage(
         self,
         *,
@@ -107,7 +94,7 @@ class ContextApp:
         since: date | None = None,
         until: date | None = None,
         time_zone: str | None = None,
-    ) -> types.Usage:
+    ) -> Steps[types.Usage]:
         """Return tokens and cost (in micro-dollars) of the project.
 
         `since` and `until` are inclusive. Defaults to the last 30 days, grouped by day.
@@ -118,8 +105,9 @@ class ContextApp:
             "to": until and until.isoformat(),
             "time_zone": time_zone,
         }
-        return cast(types.Usage, self._transport.call("GET", "usage", query=query).json())
+        return self.transport.json("GET", "usage", query=query)
 
+    @call
     def compact(
         self,
         params: Mapping[str, object],
@@ -130,7 +118,7 @@ class ContextApp:
         window: types.MessageWindow | None = None,
         format: types.Format | None = None,
         force: bool = False,
-    ) -> types.CompactedPrompt:
+    ) -> Steps[types.CompactedPrompt]:
         """Compact messages that you keep, without a session. Nothing is stored, and no model is called.
 
         `params` contains `messages` and optionally `system` and `tools`, or `input` and `instructions` of
@@ -150,43 +138,100 @@ class ContextApp:
             **{name: value for name, value in fields.items() if value is not None},
         }
         body["force"] = force
-        response = self._transport.call("POST", "prompts", "compact", body=body, repeatable=True)
-        return cast(types.CompactedPrompt, response.json())
+        return self.transport.json("POST", "prompts", "compact", body=body, repeatable=True)
 
+    @call
     def validate(
         self, params: Mapping[str, object], *, format: types.Format = "anthropic", model: str | None = None
-    ) -> list[types.Violation]:
+    ) -> Steps[list[types.Violation]]:
         """Return the provider rules that a prompt violates, an empty list if it is valid.
 
         `params` are as in `compact`. Nothing is stored.
         """
         body = {**payloads.prompt_fields(params), "format": format, **({"model": model} if model else {})}
-        response = self._transport.call("POST", "prompts", "validate", body=body, repeatable=True)
-        return cast(list[types.Violation], response.json()["violations"])
+        found = yield from self.transport.json("POST", "prompts", "validate", body=body, repeatable=True)
+        violations: list[types.Violation] = found["violations"]
+        return violations
 
-    def import_log(
-        self, data: bytes, *, name: str, format: str | None = None, wait: bool = True
-    ) -> types.Import:
-        """Import an uncompressed log of an agent. Importing it again adds only what is new.
 
-        `name` is its file name; sessions whose log contains no id are named after it. With `wait`, return
-        when the import has ended. Otherwise, pass its `id` to `import_get`. Requires the scope `read` too.
-        """
-        query = {"name": name, "format": format}
-        response = self._transport.call("POST", "imports", query=query, data=data, repeatable=True)
-        found = cast(types.Import, response.json())
-        pause = _FIRST_POLL
-        while wait and found["state"] in ("pending", "running"):
-            time.sleep(pause)
-            pause = min(2 * pause, _LAST_POLL)
-            found = self.import_get(found["id"])
-        return found
+class ContextApp(SyncCaller, AppCalls[Session]):
+    """A client of a contextapp server. Thread-safe.
 
-    def import_get(self, id: str) -> types.Import:
-        """Return the state and progress of an import."""
-        return cast(types.Import, self._transport.call("GET", "imports", id).json())
+    `base_url` is the URL of the server, with or without `/api/v1`. `timeout` is in seconds and applies to
+    each attempt. `retries` is the maximum number of retries. Requests that are safe to repeat are retried
+    after lost connections, rate limits and temporary server errors, with exponential backoff or after the
+    time given in `Retry-After`. More than `max_connections` requests at the same time wait for each other.
+    `http_client` sends the requests instead of a connection pool of this client, for example through a proxy.
+    The client does not close it.
+    """
 
-    def import_cancel(self, id: str) -> types.Import:
-        """End an import. Sessions that were imported before stay."""
-        body = {"state": "cancelled"}
-        return cast(types.Import, self._transport.call("PATCH", "imports", id, body=body).json())
+    transport: SyncTransport
+    _session_type = Session
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = 30,
+        retries: int = 4,
+        max_connections: int = 50,
+        http_client: httpx2.Client | None = None,
+    ) -> None:
+        self.transport = SyncTransport(
+            base_url,
+            api_key,
+            timeout=timeout,
+            retries=retries,
+            max_connections=max_connections,
+            http_client=http_client,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        self.transport.close()
+
+
+class AsyncContextApp(AsyncCaller, AppCalls[AsyncSession]):
+    """A `ContextApp` whose calls are awaited, for asyncio. The lists are asynchronous iterators.
+
+    Calls may run at the same time. A call that is cancelled closes its connection.
+    """
+
+    transport: AsyncTransport
+    _session_type = AsyncSession
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = 30,
+        retries: int = 4,
+        max_connections: int = 50,
+        http_client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        self.transport = AsyncTransport(
+            base_url,
+            api_key,
+            timeout=timeout,
+            retries=retries,
+            max_connections=max_connections,
+            http_client=http_client,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the pooled connections."""
+        await self.transport.close()

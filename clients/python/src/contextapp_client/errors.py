@@ -3,6 +3,7 @@
 ContextAppError
 ├── ConnectionFailed     no response after all retries
 ├── UnexpectedResponse   the response is not from contextapp, for example a proxy's error page, or incomplete
+├── InvalidSignature     a webhook's request was not signed with the secret, or is too old
 └── ApiError             contextapp returned an error; `code` is stable, `message` is for humans
     ├── InvalidRequest   400, 408, 413, 415, 422, 428  the request is invalid; `param` names the field
     ├── NotAuthenticated 401                           no valid API key
@@ -18,7 +19,9 @@ ContextAppError
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
 
@@ -27,7 +30,7 @@ class ContextAppError(Exception):
 
 
 class ConnectionFailed(ContextAppError):
-    """No response. A push may have been stored: pushing again with the same idempotency key is safe."""
+    """No response. A push may have been stored: pushing the same messages again is safe (`Session.push`)."""
 
 
 class UnexpectedResponse(ContextAppError):
@@ -36,6 +39,10 @@ class UnexpectedResponse(ContextAppError):
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+class InvalidSignature(ContextAppError):
+    """A request to a webhook's URL that contextapp did not send, or that is too old."""
 
 
 class ApiError(ContextAppError):
@@ -112,7 +119,7 @@ def error_from_response(status: int, data: bytes, headers: Mapping[str, str]) ->
             error["code"],
             error["message"],
             param=error.get("param"),
-            retry_after=_seconds(headers.get("Retry-After")),
+            retry_after=seconds_until_retry(headers),
         )
     except (ValueError, KeyError, TypeError):
         start = data[:200].decode(errors="replace")
@@ -120,5 +127,11 @@ def error_from_response(status: int, data: bytes, headers: Mapping[str, str]) ->
         return UnexpectedResponse(message, status=status)
 
 
-def _seconds(text: str | None) -> float | None:
-    return float(text) if text and text.isdigit() else None
+def seconds_until_retry(headers: Mapping[str, str]) -> float | None:
+    """Return the value of `Retry-After`, in seconds or as a date, or None."""
+    text = headers.get("Retry-After", "")
+    try:
+        seconds = float(text) if text.isdigit() else parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+        return None
+    return max(0.0, seconds)

@@ -7,9 +7,15 @@ without the parsed values that the SDKs add to responses, which the providers re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from contextapp_client.steps import Pause, Steps
+
+#: Bytes of JSON, and number of converted messages, between two pauses: a few milliseconds.
+_PAUSE_AFTER = 256 * 1024
+_PAUSE_AFTER_MESSAGES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +37,27 @@ def encode(value: object) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
+def encode_body(body: Mapping[str, object]) -> Steps[bytes]:
+    """Encode a JSON object. Long lists are encoded with pauses, so that they do not block an event loop."""
+    fields: list[bytes] = []
+    for name, value in body.items():
+        encoded = (yield from _encode_list(value)) if isinstance(value, list) else encode(value)
+        fields.append(encode(str(name)) + b":" + encoded)
+    return b"{" + b",".join(fields) + b"}"
+
+
+def _encode_list(values: Sequence[object]) -> Steps[bytes]:
+    items: list[bytes] = []
+    size = 0
+    for value in values:
+        items.append(encode(value))
+        size += len(items[-1])
+        if size > _PAUSE_AFTER:
+            size = 0
+            yield Pause(0)
+    return b"[" + b",".join(items) + b"]"
+
+
 def plain(value: object) -> Any:
     """Return the JSON value of an SDK object. Raises `TypeError` for unsupported objects."""
     dump = getattr(value, "model_dump", None)
@@ -46,7 +73,7 @@ def plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} is neither a JSON value nor an object of a provider's SDK")
 
 
-def read(messages: Iterable[object]) -> Pushed:
+def read(messages: Iterable[object]) -> Steps[Pushed]:
     """Convert messages to the provider's format.
 
     Response objects are reduced to their message; the last one determines what is reported.
@@ -55,13 +82,15 @@ def read(messages: Iterable[object]) -> Pushed:
     reported: dict[str, object] = {}
     if isinstance(messages, str | bytes | Mapping):
         raise TypeError("`messages` must be a list of messages")
-    for item in messages:
+    for number, item in enumerate(messages, 1):
         value = item if isinstance(item, Mapping) else _without_parsed(plain(item))
         found = _messages_of(value)
         if found is not None:
             names = _ANTHROPIC_REPORTED if value.get("type") == "message" else _REPORTED
             reported = {name: value[name] for name in names if value.get(name) is not None}
         converted += [value] if found is None else found
+        if number % _PAUSE_AFTER_MESSAGES == 0:
+            yield Pause(0)
     return Pushed(messages=converted, reported=reported)
 
 

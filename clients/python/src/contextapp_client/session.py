@@ -2,49 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 from uuid import uuid4
 
 from contextapp_client import payloads, types
-from contextapp_client.paging import pages
+from contextapp_client.calls import AsyncCaller, Pages, SyncCaller, call, pages
+from contextapp_client.compactions import CompactionCalls
+from contextapp_client.memory import MemoryCalls
 from contextapp_client.prompt import Prompt
-from contextapp_client.transport import Response, Transport
+from contextapp_client.steps import Response, Steps, parse
+from contextapp_client.transport import AsyncTransport, BaseTransport, SyncTransport
 
 #: Maximum number of prompts cached by ETag, one per combination of parameters.
 _MAX_CACHED = 8
 
 
-class Session:
-    """A session, identified by its `id` or your own `external_id`. Creating this object sends no request.
+class SessionCalls(CompactionCalls, MemoryCalls):
+    """The calls of `Session` and `AsyncSession`."""
 
-    All methods raise the exceptions of `contextapp_client.errors`. Not thread-safe.
-    """
-
-    def __init__(self, transport: Transport, id: str) -> None:
+    def __init__(self, transport: BaseTransport, id: str) -> None:
         self.id = id
         self.transport = transport
         self.was_found = False  # whether a call to `sync` has succeeded
         self._cached: dict[tuple[object, ...], tuple[str, bytes]] = {}
+        self._unfinished: tuple[bytes, str] | None = None  # body and key of a push without a result
 
     def __repr__(self) -> str:
-        return f"Session({self.id!r})"
+        return f"{type(self).__name__}({self.id!r})"
 
-    def info(self) -> types.SessionInfo:
+    @call
+    def info(self) -> Steps[types.SessionInfo]:
         """Return the session with its counters."""
-        return cast(types.SessionInfo, self._call("GET").json())
+        return self._json("GET")
 
-    def change_policy(self, policy: str | types.JsonObject) -> types.SessionInfo:
+    @call
+    def change_policy(self, policy: str | types.JsonObject) -> Steps[types.SessionInfo]:
         """Replace the session's policy from the next compaction on.
 
         `policy` is the name of a preset, or an object with `preset` and the settings that differ from it.
         """
-        return cast(types.SessionInfo, self._call("PATCH", body={"policy": policy}, repeatable=True).json())
+        return self._json("PATCH", body={"policy": policy}, repeatable=True)
 
-    def change_tags(self, tags: Sequence[str]) -> types.SessionInfo:
+    @call
+    def change_tags(self, tags: Sequence[str]) -> Steps[types.SessionInfo]:
         """Replace the session's tags."""
-        return cast(types.SessionInfo, self._call("PATCH", body={"tags": list(tags)}, repeatable=True).json())
+        return self._json("PATCH", body={"tags": list(tags)}, repeatable=True)
 
+    @call
+    def change_title(self, title: str) -> Steps[types.SessionInfo]:
+        """Replace the session's title."""
+        return self._json("PATCH", body={"title": title}, repeatable=True)
+
+    @call
     def push(
         self,
         messages: Iterable[object],
@@ -56,7 +66,7 @@ class Session:
         tools: Iterable[object] | None = None,
         expected_turn: int | None = None,
         idempotency_key: str | None = None,
-    ) -> types.PushResult:
+    ) -> Steps[types.PushResult]:
         """Push a turn: usually the model's response and the results of its tool calls.
 
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
@@ -65,10 +75,11 @@ class Session:
         is the index that this turn must get: raises `Conflict` with code `stale_turn` if another writer
         pushed first. `latency` is how long the call took, as you measured it.
 
-        Each push has an idempotency key, so a retry after a lost connection is not stored twice. Pass your
-        own key to be safe across restarts of your program.
+        Each push has an idempotency key, so a retry after a lost connection is not stored twice. After a push
+        that failed or was cancelled, the next push of the same turn with this object has the same key, and
+        is not stored twice either. Pass your own key to be safe across restarts of your program.
         """
-        body = _push_body(
+        body = yield from _push_body(
             messages,
             usage=usage,
             latency=latency,
@@ -77,15 +88,29 @@ class Session:
             tools=tools,
             expected_turn=expected_turn,
         )
-        response = self._call(
-            "POST",
-            "turns",
-            body=body,
-            headers={"Idempotency-Key": idempotency_key or uuid4().hex},
-            repeatable=True,
-        )
-        return cast(types.PushResult, response.json())
+        data = yield from payloads.encode_body(body)
+        unfinished, self._unfinished = self._unfinished, None
+        if idempotency_key is not None:
+            key = idempotency_key
+        elif unfinished is not None and unfinished[0] == data:
+            key = unfinished[1]
+        else:
+            key = uuid4().hex
+        try:
+            response = yield from self._call(
+                "POST",
+                "turns",
+                data=data,
+                headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+                repeatable=True,
+            )
+            result: types.PushResult = yield from response.parsed()
+        except BaseException:  # also if the task is cancelled
+            self._unfinished = data, key
+            raise
+        return result
 
+    @call
     def sync(
         self,
         messages: Iterable[object],
@@ -97,7 +122,7 @@ class Session:
         tools: Iterable[object] | None = None,
         compacted: bool | None = None,
         format: types.Format | None = None,
-    ) -> Prompt:
+    ) -> Steps[Prompt]:
         """Send the whole history, instead of pushing new messages, and return the prompt for the next call.
 
         `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
@@ -107,7 +132,7 @@ class Session:
         replaced messages with a summary. `format` is that of the returned prompt and defaults to the
         session's. Repeating a call has no effect.
         """
-        body = _push_body(
+        body = yield from _push_body(
             messages,
             usage=usage,
             latency=latency,
@@ -116,16 +141,18 @@ class Session:
             tools=tools,
             compacted=compacted,
         )
-        response = self._call("POST", "reconcile", body=body, query={"format": format}, repeatable=True)
+        response = yield from self._call(
+            "POST", "reconcile", body=body, query={"format": format}, repeatable=True
+        )
         self.was_found = True
-        return Prompt.read(response.data)
+        return (yield from parse(Prompt.read, response.data))
 
-    def turns(self, *, last: int | None = None) -> Iterator[types.Turn]:
+    @pages
+    def turns(self, *, last: int | None = None) -> Pages[types.Turn]:
         """Iterate over turns with their messages, oldest first; with `last`, only the newest (1 to 200)."""
-        if last is None:
-            return pages(self.transport, "sessions", self.id, "turns")
-        return iter(self._call("GET", "turns", query={"last": last}).json()["data"])
+        return self._pages("turns", last=last)
 
+    @call
     def prompt(
         self,
         *,
@@ -133,7 +160,7 @@ class Session:
         at_turn: int | None = None,
         memory: Literal["latest"] | None = None,
         manifest: bool = False,
-    ) -> Prompt:
+    ) -> Steps[Prompt]:
         """Fetch the prompt for the next model call, or the prompt after the turn `at_turn`.
 
         `format` defaults to the session's. `memory="latest"` includes the current working memory instead of
@@ -148,140 +175,41 @@ class Session:
         }
         key = tuple(query.values())
         etag, body = self._cached.get(key, ("", b""))
-        response = self._call("GET", "prompt", query=query, headers={"If-None-Match": etag} if etag else None)
-        if response.status == 304:
-            return Prompt.read(body)
-        self._keep(key, response)
-        return Prompt.read(response.data)
+        headers = {"If-None-Match": etag} if etag else None
+        response = yield from self._call("GET", "prompt", query=query, headers=headers)
+        if response.status != 304:
+            self._keep(key, response)
+            body = response.data
+        return (yield from parse(Prompt.read, body))
 
-    def compact(
-        self,
-        *,
-        instructions: str | None = None,
-        policy: str | Mapping[str, object] | None = None,
-        preview: bool = False,
-    ) -> types.CompactionRecord:
-        """Compact the session now. With `preview`, return what a compaction would do without applying it."""
-        fields = {"instructions": instructions, "policy": policy, "preview": preview or None}
-        body = {name: value for name, value in fields.items() if value is not None}
-        return cast(
-            types.CompactionRecord, self._call("POST", "compact", body=body, repeatable=preview).json()
-        )
-
-    def compactions(self) -> Iterator[types.CompactionRecord]:
-        """Iterate over the compactions, newest first."""
-        return pages(self.transport, "sessions", self.id, "compactions")
-
-    def record_summary(self, prompt: Prompt, response: Mapping[str, object]) -> types.CompactionRecord:
-        """Record the summary that the provider wrote for `prompt.summary_request`.
-
-        `response` is its response as a dict: `message.to_dict()` with Anthropic's SDK.
-        """
-        if prompt.summary_request is None:
-            raise ValueError("the prompt has no `summary_request`")
-        names = ("content", "stop_reason", "model", "usage")
-        body = {name: response[name] for name in names if response.get(name) is not None}
-        body["before"] = prompt.summary_request["before"]
-        return cast(types.CompactionRecord, self._call("POST", "compactions", body=body).json())
-
-    def revert(self, number: int) -> types.CompactionRecord:
-        """Revert a compaction: remove its edits from the prompt. Its record is kept."""
-        response = self._call("POST", "compactions", str(number), "revert")
-        return cast(types.CompactionRecord, response.json())
-
-    def pin(self, position: int) -> None:
-        """Keep a message and the rest of its tool group unchanged in later compactions."""
-        self._call("PUT", "messages", str(position), "pin", repeatable=True)
-
-    def unpin(self, position: int) -> None:
-        """Let later compactions shorten or remove a pinned message."""
-        self._call("DELETE", "messages", str(position), "pin")
-
-    def memory(self) -> types.Memory:
-        """Return the current working memory; revision 0 is empty."""
-        return cast(types.Memory, self._call("GET", "memory").json())
-
-    def patch_memory(
-        self,
-        changes: Mapping[str, object],
-        *,
-        revision: int | None = None,
-        author: Literal["model", "harness", "person"] | None = None,
-        reason: str | None = None,
-    ) -> types.Memory:
-        """Replace fields of the working memory; None clears a field.
-
-        With `revision`, raises `Conflict` with code `precondition_failed` if that is no longer the latest
-        revision.
-        """
-        response = self._call(
-            "PATCH",
-            "memory",
-            body=changes,
-            query={"author": author, "reason": reason},
-            headers={"If-Match": "*" if revision is None else f'"{revision}"'},
-            # Repeating the same change has no effect, but with a revision the second attempt would fail.
-            repeatable=revision is None,
-        )
-        return cast(types.Memory, response.json())
-
-    def memory_offers(self) -> list[types.Fact]:
-        """Return accepted facts of other sessions that are not in the working memory yet."""
-        return cast(list[types.Fact], self._call("GET", "memory", "offers").json()["data"])
-
-    def take_offers(self, facts: Sequence[str] | None = None) -> types.Memory:
-        """Import offered facts into the working memory by id. Defaults to all of them."""
-        body = {} if facts is None else {"facts": list(facts)}
-        return cast(types.Memory, self._call("POST", "memory", "offers", body=body).json())
-
-    def memory_revisions(self) -> Iterator[types.Memory]:
-        """Iterate over all revisions of the working memory, newest first."""
-        return pages(self.transport, "sessions", self.id, "memory", "revisions")
-
-    def memory_diff(self, *, first: int | None = None, last: int | None = None) -> types.JsonObject:
-        """Return the changes between two revisions, and whether the memory churns.
-
-        Defaults to the changes of the latest revision.
-        """
-        response = self._call("GET", "memory", "diff", query={"from": first, "to": last})
-        return cast(types.JsonObject, response.json())
-
-    def expand(
-        self,
-        handle: str,
-        *,
-        offset: int | None = None,
-        limit: int | None = None,
-        unit: Literal["lines", "characters"] | None = None,
-        grep: str | None = None,
-        context: int | None = None,
-    ) -> types.Content:
-        """Return content that was removed from the prompt, by its handle.
-
-        Returns all of it, `limit` lines (or characters) starting at `offset`, or the lines that match the
-        regular expression `grep` with `context` lines around each.
-        """
-        query = {"offset": offset, "limit": limit, "unit": unit, "grep": grep, "context": context}
-        return cast(types.Content, self._call("GET", "blobs", handle, query=query).json())
-
-    def search(self, q: str) -> Iterator[types.SearchResult]:
+    @pages
+    def search(self, q: str) -> Pages[types.SearchResult]:
         """Iterate over the 200 best matches for `q`, including messages removed from the prompt."""
-        return pages(self.transport, "sessions", self.id, "search", query={"q": q})
+        return self._pages("search", q=q)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> types.ToolResult:
+    @pages
+    def comments(self) -> Pages[types.Comment]:
+        """Iterate over the comments that members wrote on turns, oldest first."""
+        return self._pages("comments")
+
+    @call
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | str) -> Steps[types.ToolResult]:
         """Run one of contextapp's tools with Anthropic's `input` or OpenAI's `arguments`.
 
         Mistakes of the model do not raise: the result has `is_error` and a message for the model.
         """
-        body = {"name": name, "arguments": arguments}
-        return cast(types.ToolResult, self._call("POST", "tool_calls", body=body).json())
+        return self._json("POST", "tool_calls", body={"name": name, "arguments": arguments})
 
-    def delete(self) -> None:
+    @call
+    def export(self) -> Steps[bytes]:
+        """Return the session as JSON Lines, which `import_log` can import into another project."""
+        response = yield from self._call("GET", "export")
+        return response.data
+
+    @call
+    def delete(self) -> Steps[None]:
         """Permanently delete the session. Requires the `admin` scope."""
-        self._call("DELETE")
-
-    def _call(self, method: str, *path: str, **options: Any) -> Response:
-        return self.transport.call(method, "sessions", self.id, *path, **options)
+        yield from self._call("DELETE")
 
     def _keep(self, key: tuple[object, ...], response: Response) -> None:
         if etag := response.headers.get("ETag"):
@@ -291,8 +219,29 @@ class Session:
             self._cached[key] = (etag, response.data)
 
 
-def _push_body(messages: Iterable[object], **given: object) -> dict[str, object]:
+class Session(SyncCaller, SessionCalls):
+    """A session, identified by its `id` or your own `external_id`. Creating this object sends no request.
+
+    All methods raise the exceptions of `contextapp_client.errors`. Not thread-safe.
+    """
+
+    transport: SyncTransport
+
+
+class AsyncSession(AsyncCaller, SessionCalls):
+    """A `Session` whose calls are awaited. The lists are asynchronous iterators.
+
+    Do not push several turns of one session at the same time: their order would be undefined.
+    """
+
+    transport: AsyncTransport
+
+
+AnySession = Session | AsyncSession
+
+
+def _push_body(messages: Iterable[object], **given: object) -> Steps[dict[str, object]]:
     """Return the body with the messages and what their response reports; given fields take precedence."""
-    pushed = payloads.read(messages)
+    pushed = yield from payloads.read(messages)
     fields = {name: value for name, value in given.items() if value is not None}
     return {"messages": pushed.messages, **pushed.reported, **fields}

@@ -2,62 +2,58 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
+import random
+import ssl
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-import urllib3
-from urllib3.util import Retry, Timeout
+import httpx2
 
-from contextapp_client.errors import ConnectionFailed, UnexpectedResponse, error_from_response
-from contextapp_client.payloads import encode
+from contextapp_client.errors import (
+    ConnectionFailed,
+    UnexpectedResponse,
+    error_from_response,
+    seconds_until_retry,
+)
+from contextapp_client.payloads import encode_body
+from contextapp_client.steps import Pause, Request, Response, Step, Steps, Work
+
+T = TypeVar("T")
 
 #: Statuses that are retried, after `Retry-After` if the response has it.
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})
-
 #: Methods that are idempotent in this API.
 _IDEMPOTENT = frozenset({"GET", "HEAD", "DELETE"})
+#: Exceptions after which the server has not received the request.
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+#: Seconds before the first retry, at most before later ones, and at most for a `Retry-After`.
+_FIRST_DELAY, _LAST_DELAY, _LAST_RETRY_AFTER = 0.2, 10.0, 120.0
+#: Seconds for which an unused connection is kept. Longer than most calls of a model.
+_KEEPALIVE = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """A response with a status below 400."""
+class BaseTransport:
+    """Requests to one server with one API key, as steps."""
 
-    status: int
-    headers: Mapping[str, str]
-    data: bytes
-
-    def json(self) -> Any:
-        """Parse the body. Raises `UnexpectedResponse`."""
-        try:
-            return json.loads(self.data)
-        except ValueError:
-            raise UnexpectedResponse(f"the response with status {self.status} is not JSON") from None
-
-
-class Transport:
-    """Requests to one server with one API key. Thread-safe. May be used in forks of the process."""
-
-    def __init__(self, base_url: str, api_key: str, *, timeout: float, retries: int) -> None:
+    def __init__(
+        self, base_url: str, api_key: str, *, timeout: float, retries: int, max_connections: int
+    ) -> None:
         if not api_key:
             raise ValueError("`api_key` is empty. Is the environment variable of the key set?")
         self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
         self._headers = {"Authorization": f"Bearer {api_key.strip()}", "Accept-Encoding": "gzip"}
-        self._retry = Retry(
-            total=retries,
-            allowed_methods=_IDEMPOTENT,
-            status_forcelist=_RETRIED_STATUSES,
-            backoff_factor=0.2,
-            backoff_max=10,
-            backoff_jitter=0.1,
-            retry_after_max=120,
-            raise_on_status=False,
-        )
-        self._timeout = Timeout(connect=min(timeout, 5.0), read=timeout)
-        self._open_pool()
+        self._retries = retries
+        self._timeout = httpx2.Timeout(timeout, connect=min(timeout, 5.0), pool=None)
+        self._max_connections = max_connections
+
+    def json(self, method: str, *path: str, **options: Any) -> Steps[Any]:
+        """Send a request with the options of `call`, and return the parsed body of the response."""
+        response = yield from self.call(method, *path, **options)
+        return (yield from response.parsed())
 
     def call(
         self,
@@ -68,62 +64,191 @@ class Transport:
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
-    ) -> Response:
+    ) -> Steps[Response]:
         """Send a request to a path under `/api/v1/`.
 
-        `body` is sent as JSON, `data` unchanged. None values in `query` are omitted. Set `repeatable` if the
-        request is safe to repeat even though its method is not idempotent. Raises the exceptions of `errors`.
+        `body` is sent as JSON, `data` unchanged, as JSON if `headers` say so. None values in `query` are
+        omitted. Set `repeatable` if the request is safe to repeat even though its method is not idempotent.
+        Raises the exceptions of `errors`.
         """
-        sent = {**self._headers, **(headers or {})}
+        content_type = {}
         if body is not None:
-            sent["Content-Type"], data = "application/json", encode(body)
+            data = yield from encode_body(body)
+            content_type = {"Content-Type": "application/json"}
         elif data is not None:
-            sent["Content-Type"] = "application/octet-stream"
-        try:
-            response = self._own_pool().request(
-                method,
-                self._url(path, query),
-                body=data,
-                headers=sent,
-                retries=self._retry.new(allowed_methods=None) if repeatable else self._retry,
-                redirect=False,
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise ConnectionFailed(f"{method} {self.base_url}: {error}") from error
-        if response.status == 404 and method == "DELETE" and _is_repeated(response):
+            content_type = {"Content-Type": "application/octet-stream"}
+        sent = {**self._headers, **content_type, **(headers or {})}
+        request = Request(method=method, url=self._url(path, query), headers=sent, data=data)
+        return (yield from self._attempts(request, repeatable=repeatable or method in _IDEMPOTENT))
+
+    def _attempts(self, request: Request, *, repeatable: bool) -> Steps[Response]:
+        """Send a request until there is a response that is not retried."""
+        name = f"{request.method} {self.base_url}"
+        was_lost = False  # whether the server may have carried out an attempt without a response
+        for attempt in range(self._retries + 1):
+            is_last = attempt == self._retries
+            delay = min(_LAST_DELAY, _FIRST_DELAY * 2**attempt) * random.uniform(0.5, 1)  # noqa: S311
+            try:
+                response: Response = yield request
+            except (httpx2.RequestError, httpx2.InvalidURL) as error:
+                was_sent = not isinstance(error, _NOT_SENT)
+                is_permanent = isinstance(error, httpx2.UnsupportedProtocol | httpx2.InvalidURL)
+                if is_last or is_permanent or (was_sent and not repeatable):
+                    raise ConnectionFailed(f"{name}: {str(error) or type(error).__name__}") from error
+                was_lost = was_lost or was_sent
+            else:
+                if is_last or not repeatable or response.status not in _RETRIED_STATUSES:
+                    break
+                given = seconds_until_retry(response.headers)
+                if given is not None:  # not earlier, and not at the same time as all other clients
+                    delay = min(given, _LAST_RETRY_AFTER) * random.uniform(1, 1.1)  # noqa: S311
+            yield Pause(delay)
+        if response.status == 404 and request.method == "DELETE" and was_lost:
             return Response(status=204, headers=response.headers, data=b"")
         if response.status >= 400:
             raise error_from_response(response.status, response.data, response.headers)
         if 300 <= response.status != 304:
             location = response.headers.get("Location")
-            raise UnexpectedResponse(
-                f"{method} {self.base_url} is redirected to {location}: change `base_url`"
-            )
-        return Response(status=response.status, headers=response.headers, data=response.data)
-
-    def close(self) -> None:
-        """Close the pooled connections."""
-        self._own_pool().clear()
-
-    def _open_pool(self) -> None:
-        self._pool = urllib3.PoolManager(maxsize=16, timeout=self._timeout, retries=self._retry)
-        self._process = os.getpid()
-
-    def _own_pool(self) -> urllib3.PoolManager:
-        """Return the pool of this process.
-
-        A fork shares the sockets of its parent, so each would read responses to requests of the other.
-        """
-        if self._process != os.getpid():
-            self._open_pool()
-        return self._pool
+            raise UnexpectedResponse(f"{name} is redirected to {location}: change `base_url`")
+        return response
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, object] | None) -> str:
         segments = "".join(f"{quote(segment, safe='')}/" for segment in path)
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return f"{self.base_url}/api/v1/{segments}" + (f"?{urlencode(given)}" if given else "")
 
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        """Return the arguments of `httpx2` for an attempt."""
+        return {
+            "method": request.method,
+            "url": request.url,
+            "headers": request.headers,
+            "content": request.data,
+            "timeout": self._timeout,
+            "follow_redirects": False,
+        }
 
-def _is_repeated(response: urllib3.BaseHTTPResponse) -> bool:
-    """Return whether an earlier attempt was sent whose response was lost."""
-    return response.retries is not None and any(each.error for each in response.retries.history)
+    def _pool_options(self) -> dict[str, Any]:
+        """Return the arguments of `httpx2` for a connection pool."""
+        is_secure = self.base_url.startswith("https:")
+        return {
+            # Loading the certificates of the authorities takes longer than many requests.
+            "verify": ssl.create_default_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            "limits": httpx2.Limits(
+                max_connections=self._max_connections,
+                max_keepalive_connections=self._max_connections,
+                keepalive_expiry=_KEEPALIVE,
+            ),
+            "trust_env": False,
+        }
+
+
+class SyncTransport(BaseTransport):
+    """Carries out steps. Thread-safe. May be used in forks of the process."""
+
+    def __init__(self, *server: str, http_client: httpx2.Client | None, **options: Any) -> None:
+        super().__init__(*server, **options)
+        self._given = http_client
+        self._opened: tuple[int, httpx2.Client] | None = None
+
+    def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps of a call, and return its result."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = self._result(step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            returned: T = end.value
+            return returned
+        finally:
+            steps.close()
+
+    def _result(self, step: Step) -> Any:
+        match step:
+            case Request():
+                return _response(self._pool().request(**self._arguments(step)))
+            case Pause(seconds):
+                return time.sleep(seconds) if seconds else None
+            case Work(function):
+                return function()
+
+    def _pool(self) -> httpx2.Client:
+        """Return the connection pool of this process.
+
+        A fork shares the sockets of its parent, so each would read responses to requests of the other.
+        """
+        if self._given is not None:
+            return self._given
+        process = os.getpid()
+        if self._opened is None or self._opened[0] != process:
+            self._opened = process, httpx2.Client(**self._pool_options())
+        return self._opened[1]
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        opened, self._opened = self._opened, None
+        if opened is not None and opened[0] == os.getpid():
+            opened[1].close()
+
+
+class AsyncTransport(BaseTransport):
+    """Carries out steps without blocking the event loop. May be used in several event loops in succession."""
+
+    def __init__(self, *server: str, http_client: httpx2.AsyncClient | None, **options: Any) -> None:
+        super().__init__(*server, **options)
+        self._given = http_client
+        self._opened: tuple[object, httpx2.AsyncClient] | None = None
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps of a call, and return its result."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await self._result(step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            returned: T = end.value
+            return returned
+        finally:
+            steps.close()  # so that a call that was cancelled has ended before its caller continues
+
+    async def _result(self, step: Step) -> Any:
+        match step:
+            case Request():
+                return _response(await self._pool().request(**self._arguments(step)))
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+            case Work(function):
+                return await asyncio.to_thread(function)
+
+    def _pool(self) -> httpx2.AsyncClient:
+        """Return the connection pool of this process and event loop, in which its connections live."""
+        if self._given is not None:
+            return self._given
+        place = _place()
+        if self._opened is None or self._opened[0] != place:
+            self._opened = place, httpx2.AsyncClient(**self._pool_options())
+        return self._opened[1]
+
+    async def close(self) -> None:
+        """Close the pooled connections. Those of another event loop have ended with it."""
+        opened, self._opened = self._opened, None
+        if opened is not None and opened[0] == _place():
+            await opened[1].aclose()
+
+
+def _place() -> tuple[int, asyncio.AbstractEventLoop]:
+    return os.getpid(), asyncio.get_running_loop()
+
+
+def _response(received: httpx2.Response) -> Response:
+    return Response(status=received.status_code, headers=received.headers, data=received.content)

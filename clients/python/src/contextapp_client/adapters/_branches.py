@@ -7,44 +7,52 @@ from __future__ import annotations
 
 from typing import Any
 
-from contextapp_client.paging import pages
-from contextapp_client.session import Session
+from contextapp_client.calls import Pages
+from contextapp_client.session import AnySession, SessionCalls
+from contextapp_client.steps import Steps
 
 
-def latest(session: Session) -> Session:
+def latest(session: AnySession) -> Steps[AnySession]:
     """Return the session in which the conversation of `session` continued most recently."""
-    found = _branches(session, session.info()["id"])
-    return Session(session.transport, found[0]["id"]) if found else session
+    info = yield from SessionCalls.info(session)
+    found = yield from _branches(session, info["id"])
+    return _with_id(session, found[0]["id"]) if found else session
 
 
-def mark(session: Session, branch_id: str) -> None:
+def mark(session: AnySession, branch_id: str) -> Steps[None]:
     """Record that the conversation of `session` continues in the session `branch_id`."""
-    tag = _tag(session.info()["id"])
-    branch = Session(session.transport, branch_id)
-    tags = branch.info()["tags"]
+    info = yield from SessionCalls.info(session)
+    tag = _tag(info["id"])
+    branch = _with_id(session, branch_id)
+    tags = (yield from SessionCalls.info(branch))["tags"]
     if tag not in tags:
-        branch.change_tags([*tags, tag])
+        yield from SessionCalls.change_tags(branch, [*tags, tag])
 
 
-def restart(session: Session) -> Session:
+def restart(session: AnySession) -> Steps[AnySession]:
     """Delete the conversation with its branches, and return a new session with the same id and settings."""
-    info: dict[str, Any] = dict(session.info())
-    for branch in _branches(session, info["id"]):
+    info: dict[str, Any] = dict((yield from SessionCalls.info(session)))
+    for branch in (yield from _branches(session, info["id"])):
         if branch["id"] != info["id"]:
-            Session(session.transport, branch["id"]).delete()
-    session.delete()
+            yield from SessionCalls.delete(_with_id(session, branch["id"]))
+    yield from SessionCalls.delete(session)
     names = ("model", "format", "agent", "title", "metadata", "policy", "parent")
     body = {name: info[name] for name in names if info.get(name)}
     body |= {"id": info["external_id"], "if_exists": "return"}
     body["tags"] = [tag for tag in info["tags"] if tag != _tag(info["id"])]
     body["budget"] = {"input_tokens": info["prompt"]["budget"]}
-    session.transport.call("POST", "sessions", body=body, repeatable=True)
-    return Session(session.transport, info["external_id"])
+    yield from session.transport.call("POST", "sessions", body=body, repeatable=True)
+    return _with_id(session, info["external_id"])
 
 
-def _branches(session: Session, id: str) -> list[Any]:
+def _branches(session: AnySession, id: str) -> Steps[list[Any]]:
     """Return the marked sessions, most recently active first."""
-    return list(pages(session.transport, "sessions", query={"tag": _tag(id)}))
+    found: Pages[Any] = Pages(session.transport, ("sessions",), {"tag": _tag(id)})
+    return found.items()
+
+
+def _with_id(session: AnySession, id: str) -> AnySession:
+    return type(session)(session.transport, id)
 
 
 def _tag(id: str) -> str:

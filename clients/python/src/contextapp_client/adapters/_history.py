@@ -20,7 +20,10 @@ from contextapp_client.errors import (
     Unavailable,
     UnexpectedResponse,
 )
-from contextapp_client.session import Session
+from contextapp_client.prompt import Prompt
+from contextapp_client.session import AnySession, SessionCalls
+from contextapp_client.steps import Steps, Work
+from contextapp_client.transport import AsyncTransport, BaseTransport, SyncTransport
 from contextapp_client.types import Format
 
 _logger = logging.getLogger("contextapp_client")
@@ -42,41 +45,48 @@ class Codec(Generic[T]):
     decode: Callable[[Sequence[Message]], Sequence[T]]
 
 
+#: A session, or the steps that create it.
+Opened = AnySession | Callable[[], Steps[AnySession]]
+
+
 def compact(
-    session: Session | Callable[[], Session],
+    session: Opened,
     items: Sequence[T],
     codec: Codec[T],
     *,
-    reconciled: Callable[[str], None] | None = None,
+    reconciled: Callable[[str], Steps[None] | None] | None = None,
     **fields: Any,
-) -> list[T]:
+) -> Steps[list[T]]:
     """Store the whole history `items`, and return the items that the model should see.
 
-    `session` may be a function that creates it. `reconciled` receives the id of the session that contains
-    the history, which may be a fork. `fields` are passed to `Session.sync`. Items that contextapp
+    `reconciled` receives the id of the session that contains the history, which may be a fork, and may return
+    more steps. `fields` are passed to `Session.sync`. Items that contextapp
     left unchanged are returned unmodified, with everything that messages do not contain. While contextapp
     does not respond, if the history is too large for it, or if `session` was deleted after an earlier call,
     returns all items and logs a warning. Raises the other exceptions of `contextapp_client.errors`.
     """
-    encoded = [codec.encode(item) for item in items]
+    encoded: list[Sequence[Message]] = yield Work(lambda: [codec.encode(item) for item in items])
     messages = [message for group in encoded for message in group]
     if not messages:
         return list(items)
     try:
-        opened = session if isinstance(session, Session) else session()
-        prompt = opened.sync(messages, format=codec.format, **fields)
+        opened = session if isinstance(session, SessionCalls) else (yield from session())
+        prompt: Prompt = yield from SessionCalls.sync(opened, messages, format=codec.format, **fields)
         if reconciled is not None and prompt.reconciled is not None:
-            reconciled(prompt.reconciled["session"])
+            more = reconciled(prompt.reconciled["session"])
+            if more is not None:
+                yield from more
     except ContextAppError as error:
         if (reason := _passing(error, session)) is None:
             raise
         _logger.warning("%s, so the model receives the whole history: %s", reason, error)
         return list(items)
     shown = prompt.params["input" if codec.format == "openai-responses" else "messages"]
-    return _restore(items, encoded, shown, codec)
+    restored: list[T] = yield Work(lambda: _restore(items, encoded, shown, codec))
+    return restored
 
 
-def _passing(error: ContextAppError, session: Session | Callable[[], Session]) -> str | None:
+def _passing(error: ContextAppError, session: Opened) -> str | None:
     """Return why the agent must continue without contextapp, or None if its program or settings are wrong."""
     match error:
         case ConnectionFailed() | RateLimited() | ServerError() | Unavailable():
@@ -85,16 +95,23 @@ def _passing(error: ContextAppError, session: Session | Callable[[], Session]) -
             return "contextapp did not respond"
         case InvalidRequest(status=413):
             return "the history is too large"
-        case NotFound() if isinstance(session, Session) and session.was_found:
+        case NotFound() if isinstance(session, SessionCalls) and session.was_found:
             return "the session was deleted"
     return None
 
 
-async def compact_async(
-    session: Session | Callable[[], Session], items: Sequence[T], codec: Codec[T], **fields: Any
-) -> list[T]:
-    """Run `compact` in a thread."""
-    return await asyncio.to_thread(lambda: compact(session, items, codec, **fields))
+async def run(transport: BaseTransport, steps: Steps[T]) -> T:
+    """Carry out steps without blocking the event loop: those of the synchronous client in a thread."""
+    if isinstance(transport, AsyncTransport):
+        return await transport.run(steps)
+    return await asyncio.to_thread(run_blocking, transport, steps)
+
+
+def run_blocking(transport: BaseTransport, steps: Steps[T]) -> T:
+    """Carry out steps of the synchronous client."""
+    if not isinstance(transport, SyncTransport):
+        raise TypeError("a session of `AsyncContextApp` requires the asynchronous methods of the framework")
+    return transport.run(steps)
 
 
 def usage_report(

@@ -7,7 +7,6 @@ The agent's state keeps the whole history.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -21,8 +20,16 @@ from langchain_core.messages import (
 )
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from contextapp_client.adapters._history import Codec, Message, compact, usage_report
-from contextapp_client.session import Session
+from contextapp_client.adapters._history import (
+    Codec,
+    Message,
+    compact,
+    run,
+    run_blocking,
+    usage_report,
+)
+from contextapp_client.session import AnySession
+from contextapp_client.steps import Steps
 
 #: Types of content that OpenAI's messages have. Others depend on the provider.
 _CONTENT = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
@@ -96,7 +103,7 @@ class ContextAppMiddleware(AgentMiddleware):
     messages with the changes of the others.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AnySession) -> None:
         super().__init__()
         self.session = session
         self._summary = ""  # the text of the last stored summary
@@ -104,30 +111,30 @@ class ContextAppMiddleware(AgentMiddleware):
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse:
-        return handler(self._compacted(request))
+        shown = run_blocking(self.session.transport, self._shown(request))
+        return handler(request.override(messages=shown))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse:
-        return await handler(await asyncio.to_thread(self._compacted, request))
+        shown = await run(self.session.transport, self._shown(request))
+        return await handler(request.override(messages=shown))
 
     def after_agent(self, state: AgentState, runtime: Any) -> None:
-        self._store(state["messages"])
+        run_blocking(self.session.transport, self._store(state["messages"]))
 
     async def aafter_agent(self, state: AgentState, runtime: Any) -> None:
-        await asyncio.to_thread(self._store, state["messages"])
+        await run(self.session.transport, self._store(state["messages"]))
 
-    def _compacted(self, request: ModelRequest) -> ModelRequest:
+    def _shown(self, request: ModelRequest) -> Steps[list[AnyMessage]]:
         system = request.system_message
-        return request.override(
-            messages=self._store(
-                request.messages,
-                system=system.text if system else None,
-                tools=[_tool(tool) for tool in request.tools] or None,
-            )
+        return self._store(
+            request.messages,
+            system=system.text if system else None,
+            tools=[_tool(tool) for tool in request.tools] or None,
         )
 
-    def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> list[AnyMessage]:
+    def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> Steps[list[AnyMessage]]:
         summary = next((message.text for message in messages if _is_summary(message)), "")
         if summary not in ("", self._summary):
             fields["compacted"] = True

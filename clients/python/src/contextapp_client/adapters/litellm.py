@@ -17,10 +17,11 @@ from typing import Any
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.utils import ModelResponse
 
-from contextapp_client.adapters._history import Codec, Message, compact
-from contextapp_client.client import ContextApp
+from contextapp_client.adapters._history import Codec, Message, compact, run
+from contextapp_client.client import AppCalls, AsyncContextApp, ContextApp
 from contextapp_client.errors import NotFound
-from contextapp_client.session import Session
+from contextapp_client.session import AnySession
+from contextapp_client.steps import Steps
 from contextapp_client.types import NewSession
 
 #: Maximum number of pending calls whose history is kept.
@@ -77,12 +78,12 @@ class ContextAppCallback(CustomLogger):
     `litellm.completion`.
     """
 
-    def __init__(self, app: ContextApp, *, create: NewSession | None = None) -> None:
+    def __init__(self, app: ContextApp | AsyncContextApp, *, create: NewSession | None = None) -> None:
         super().__init__()
         self._app = app
         self._create: NewSession = create or {}
         self._pending: dict[str, _Pending] = {}
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, AnySession] = {}
 
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, Any], call_type: object
@@ -96,7 +97,7 @@ class ContextAppCallback(CustomLogger):
         while len(self._pending) > _MAX_PENDING:
             del self._pending[next(iter(self._pending))]
         tools = kwargs.get("tools")
-        messages = await asyncio.to_thread(self._store, session_id, history, tools=tools)
+        messages = await run(self._app.transport, self._store(session_id, history, tools=tools))
         return kwargs | {"messages": messages}
 
     async def _previous_stored(self, session_id: str, history: Sequence[Message]) -> None:
@@ -135,7 +136,8 @@ class ContextAppCallback(CustomLogger):
         answer = response["choices"][0]["message"]
         report = {"usage": response.get("usage"), "model": response.get("model")}
         try:
-            await asyncio.to_thread(self._store, call.session_id, [*call.history, answer], **report)
+            steps = self._store(call.session_id, [*call.history, answer], **report)
+            await run(self._app.transport, steps)
         finally:
             self._pending.pop(call_id, None)
             call.done.set()
@@ -145,18 +147,20 @@ class ContextAppCallback(CustomLogger):
     ) -> None:
         self._pending.pop(kwargs["litellm_call_id"], None)
 
-    def _store(self, session_id: str, history: Sequence[Message], **fields: Any) -> list[Message]:
+    def _store(self, session_id: str, history: Sequence[Message], **fields: Any) -> Steps[list[Message]]:
         try:
-            return compact(lambda: self._session(session_id), history, _CODEC, **fields)
+            return (yield from compact(lambda: self._session(session_id), history, _CODEC, **fields))
         except NotFound:  # deleted since, for example by the project's retention
             self._sessions.pop(session_id, None)
-            return compact(lambda: self._session(session_id), history, _CODEC, **fields)
+            return (yield from compact(lambda: self._session(session_id), history, _CODEC, **fields))
 
-    def _session(self, session_id: str) -> Session:
+    def _session(self, session_id: str) -> Steps[AnySession]:
         if session_id not in self._sessions:
             while len(self._sessions) >= _MAX_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
-            self._sessions[session_id] = self._app.session(session_id, create=self._create)
+            self._sessions[session_id] = yield from AppCalls.session(
+                self._app, session_id, create=self._create
+            )
         return self._sessions[session_id]
 
 

@@ -6,7 +6,6 @@ await Runner.run(agent, "Why does the build fail?", **memory.run_arguments())
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -17,8 +16,9 @@ from agents.memory import SessionABC
 from agents.run import CallModelData, ModelInputData
 
 from contextapp_client.adapters import _branches
-from contextapp_client.adapters._history import Codec, compact_async
-from contextapp_client.session import Session
+from contextapp_client.adapters._history import Codec, compact, run
+from contextapp_client.session import AnySession, SessionCalls
+from contextapp_client.steps import Steps
 
 _CODEC: Codec[Any] = Codec(format="openai-responses", encode=lambda item: [dict(item)], decode=list)
 
@@ -31,7 +31,7 @@ class ContextAppSession(SessionABC):
     processes find.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AnySession) -> None:
         self.session_id = session.id
         self._session = session
         self._items: list[Any] | None = None
@@ -53,7 +53,7 @@ class ContextAppSession(SessionABC):
 
     async def add_items(self, items: list[Any]) -> None:
         self._items = [*await self._history(), *items]
-        await compact_async(self._session, self._items, _CODEC, reconciled=self._stored_in, **self._report)
+        await self._store(self._items, reconciled=self._stored_in, **self._report)
 
     async def pop_item(self) -> Any | None:
         history = await self._history()
@@ -61,26 +61,32 @@ class ContextAppSession(SessionABC):
 
     async def clear_session(self) -> None:
         """Replace the session by an empty one. Requires an API key with the `admin` scope."""
-        self._session = await asyncio.to_thread(_branches.restart, self._session)
+        self._session = await run(self._session.transport, _branches.restart(self._session))
         self._items = []
         self._branch = ""
         self._report.clear()
 
     async def _history(self) -> list[Any]:
         if self._items is None:
-            self._items = await asyncio.to_thread(self._stored)
+            self._items = await run(self._session.transport, self._stored())
         return self._items
 
-    def _stored(self) -> list[Any]:
-        branch = _branches.latest(self._session)
-        return [message for turn in branch.turns() for message in turn["messages"]]
+    async def _store(self, items: list[Any], **fields: Any) -> list[Any]:
+        steps = compact(self._session, items, _CODEC, **fields)
+        return await run(self._session.transport, steps)
 
-    def _stored_in(self, branch: str) -> None:
+    def _stored(self) -> Steps[list[Any]]:
+        branch = yield from _branches.latest(self._session)
+        turns = yield from SessionCalls.turns(branch).items()
+        return [message for turn in turns for message in turn["messages"]]
+
+    def _stored_in(self, branch: str) -> Steps[None]:
         """Mark the session that contains the history if the history left the one that contained it before."""
         if not self._branch:
-            self._branch = _branches.latest(self._session).info()["id"]
+            latest = yield from _branches.latest(self._session)
+            self._branch = (yield from SessionCalls.info(latest))["id"]
         if branch != self._branch:
-            _branches.mark(self._session, branch)
+            yield from _branches.mark(self._session, branch)
             self._branch = branch
 
     def _filter(self, following: Any) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
@@ -96,7 +102,7 @@ class ContextAppSession(SessionABC):
     async def _compacted(self, data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
         fields = self._report | {"system": given.instructions}
-        shown = await compact_async(self._session, given.input, _CODEC, **fields)
+        shown = await self._store(given.input, **fields)
         return ModelInputData(input=shown, instructions=given.instructions)
 
 

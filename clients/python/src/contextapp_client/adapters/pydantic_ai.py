@@ -32,8 +32,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestContext
 
-from contextapp_client.adapters._history import Codec, Message, compact_async, usage_report
-from contextapp_client.session import Session
+from contextapp_client.adapters._history import Codec, Message, compact, run, usage_report
+from contextapp_client.session import AnySession
 
 
 @dataclass
@@ -43,7 +43,7 @@ class ContextAppHistory(AbstractCapability[Any]):
     After the run, the final response is stored as well.
     """
 
-    session: Session
+    session: AnySession
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -67,7 +67,8 @@ class ContextAppHistory(AbstractCapability[Any]):
 
     async def _store(self, messages: Sequence[ModelMessage], **fields: Any) -> list[ModelMessage]:
         codec = Codec(format="openai", encode=_encode, decode=_Decoder(messages).decode)
-        return await compact_async(self.session, messages, codec, **_report(messages), **fields)
+        steps = compact(self.session, messages, codec, **_report(messages), **fields)
+        return await run(self.session.transport, steps)
 
 
 def _system(messages: Sequence[ModelMessage]) -> str | None:

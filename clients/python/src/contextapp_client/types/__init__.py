@@ -2,7 +2,7 @@
 
 from contextapp_client.types.common import BilledTokens, Format, JsonObject, Positions, PromptSize, Redacted
 from contextapp_client.types.imports import Import, ImportedSession, ImportProgress
-from contextapp_client.types.memory import Fact, Memory, MemoryFields, MemoryItem
+from contextapp_client.types.memory import Fact, Memory, MemoryFields, MemoryItem, NewFact
 from contextapp_client.types.prompts import (
     CompactedPrompt,
     CompactionRecord,
@@ -12,6 +12,7 @@ from contextapp_client.types.prompts import (
 )
 from contextapp_client.types.sessions import (
     Calibration,
+    Comment,
     Content,
     FoundSession,
     Latency,
@@ -27,13 +28,16 @@ from contextapp_client.types.sessions import (
     Turn,
 )
 from contextapp_client.types.usage import Usage, UsageRow
+from contextapp_client.types.webhooks import Delivery, Webhook, WebhookEvent, WebhookFormat
 
 __all__ = [
     "BilledTokens",
     "Calibration",
+    "Comment",
     "CompactedPrompt",
     "CompactionRecord",
     "Content",
+    "Delivery",
     "Fact",
     "Format",
     "FoundSession",
@@ -48,6 +52,7 @@ __all__ = [
     "MemoryFields",
     "MemoryItem",
     "MessageWindow",
+    "NewFact",
     "NewSession",
     "OutputSpike",
     "Positions",
@@ -63,4 +68,7 @@ __all__ = [
     "Usage",
     "UsageRow",
     "Violation",
+    "Webhook",
+    "WebhookEvent",
+    "WebhookFormat",
 ]

@@ -32,6 +32,13 @@ class MemoryItem(TypedDict):
     stale: str | None
 
 
+class NewFact(TypedDict):
+    """An item of working memory to propose: its field, and its text exactly as in the memory."""
+
+    field: str
+    text: str
+
+
 class Fact(TypedDict):
     """A fact shared between sessions. `seen_in` is the number of sessions whose memory contained it."""
 

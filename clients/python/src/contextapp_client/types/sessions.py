@@ -144,6 +144,17 @@ class Turn(TypedDict):
     output_spike: int | None
 
 
+class Comment(TypedDict):
+    """A member's comment on a turn. `author` is None if the account was deleted."""
+
+    id: int
+    turn: int
+    author: str | None
+    text: str
+    created_at: str
+    edited_at: str | None
+
+
 class ToolResult(TypedDict):
     """The result of an agent tool, to be returned to the model."""
 
