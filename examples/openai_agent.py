@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import urllib3
+import httpx2
 from contextapp_client import ContextApp, NewSession, Session
 
 from toolbox import Toolbox, arguments
@@ -63,15 +63,14 @@ class Agent:
     def call_model(self) -> dict[str, Any]:
         """Call the model with the prompt from contextapp."""
         base = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1").rstrip("/")
-        reply = urllib3.request(
-            "POST",
+        reply = httpx2.post(
             f"{base}/chat/completions",
             json={"model": self.name, **self.session.prompt().params},
             headers={"Authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
             timeout=120,
         )
-        if reply.status != 200:
-            sys.exit(f"The model server returned status {reply.status}: {reply.data[:500]!r}")
+        if reply.status_code != 200:
+            sys.exit(f"The model server returned status {reply.status_code}: {reply.text[:500]!r}")
         response: dict[str, Any] = reply.json()
         return response
 

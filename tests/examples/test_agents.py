@@ -1,4 +1,4 @@
-"""Both example agents run with a model that plays a short script."""
+"""The example agents run with a model that plays a short script."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contextapp_client import ContextApp
+from contextapp_client import AsyncContextApp, ContextApp
 from scripted_model import Call, Reply, Request, ScriptedModel, Step
+
+from tests.asynchronous import run as asynchronous_run
 
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET = 4_000
@@ -67,6 +70,36 @@ def test_an_agent_works_within_its_budget(
     assert info["prompt"]["tokens"] <= BUDGET < info["prompt"]["raw_tokens"]
     assert all(turn["usage"] for turn in turns[1:])
     assert info["cost_microusd"] > 0
+
+
+@pytest.mark.slow
+def test_agents_work_at_the_same_time(
+    app: ContextApp, served_url: str, api_key: str, project_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import async_agents
+
+    def reply(request: Request) -> Reply:
+        messages = request.body["messages"]
+        if len(messages) > 1:
+            return Reply(f"I am done with {messages[0]['content']}.")
+        arguments = {"op": "add", "field": "task", "item": messages[0]["content"]}
+        note = Call("update_working_memory", {"operations": [arguments]})
+        return Reply("I look.", (Call("read_file", {"path": "README.md"}), note))
+
+    async def work(tasks: list[str]) -> list[str]:
+        async with AsyncContextApp(served_url, api_key) as client:
+            agents = async_agents.Agents(client, project_folder, model="claude-sonnet-5-5")
+            return await agents.run(tasks)
+
+    tasks = [f"task {number}" for number in range(5)]
+    with ScriptedModel(repeat(reply)) as model:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
+        assert asynchronous_run(work(tasks)) == [f"I am done with {task}." for task in tasks]
+    found = {info["title"]: app.session(info["id"]) for info in app.sessions(agent="async-example")}
+    assert sorted(found) == tasks
+    for task, session in found.items():
+        assert session.memory()["memory"]["task"] == task
+        assert len(list(session.turns())) == 3
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "openai"])
