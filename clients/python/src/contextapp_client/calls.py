@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from types import MethodType
@@ -45,7 +46,7 @@ class Call(Generic[Description, Blocking, Awaited]):
     """A method with two forms. The class of the object determines which of them is called."""
 
     def __init__(self, description: Any, blocking: Any, awaited: Any) -> None:
-        self._functions = [description, *(functools.wraps(description)(form) for form in (blocking, awaited))]
+        self._functions = [description, blocking, awaited]
         self.__doc__ = description.__doc__
 
     @overload
@@ -64,6 +65,16 @@ class Call(Generic[Description, Blocking, Awaited]):
         return function if caller is None else MethodType(function, caller)
 
 
+def _form(description: Any, form: Any, returns: str) -> Any:
+    """Return a form of a call with the name, documentation and signature of its description."""
+    functools.update_wrapper(form, description)
+    signature = inspect.signature(description)
+    described = str(signature.return_annotation)  # Steps[T] or Pages[T]
+    result = returns.format(described[described.index("[") + 1 : -1])
+    form.__signature__ = signature.replace(return_annotation=result)
+    return form
+
+
 def call(
     description: Callable[Concatenate[Any, P], Steps[T]],
 ) -> Call[Callable[Concatenate[Any, P], Steps[T]], Callable[P, T], Callable[P, Coroutine[Any, Any, T]]]:
@@ -75,7 +86,7 @@ def call(
     async def awaited(caller: Any, *args: Any, **kwargs: Any) -> Any:
         return await caller.transport.run(description(caller, *args, **kwargs))
 
-    return Call(description, blocking, awaited)
+    return Call(description, _form(description, blocking, "{}"), _form(description, awaited, "{}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +134,8 @@ def pages(
             if not (cursor := page.get("next_cursor")):
                 return
 
-    return Call(description, blocking, awaited)
+    return Call(
+        description,
+        _form(description, blocking, "Iterator[{}]"),
+        _form(description, awaited, "AsyncIterator[{}]"),
+    )

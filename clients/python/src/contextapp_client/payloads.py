@@ -7,7 +7,7 @@ without the parsed values that the SDKs add to responses, which the providers re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,23 +39,22 @@ def encode(value: object) -> bytes:
 
 def encode_body(body: Mapping[str, object]) -> Steps[bytes]:
     """Encode a JSON object. Long lists are encoded with pauses, so that they do not block an event loop."""
-    fields: list[bytes] = []
-    for name, value in body.items():
-        encoded = (yield from _encode_list(value)) if isinstance(value, list) else encode(value)
-        fields.append(encode(str(name)) + b":" + encoded)
-    return b"{" + b",".join(fields) + b"}"
-
-
-def _encode_list(values: Sequence[object]) -> Steps[bytes]:
-    items: list[bytes] = []
+    parts: list[bytes] = []
     size = 0
-    for value in values:
-        items.append(encode(value))
-        size += len(items[-1])
-        if size > _PAUSE_AFTER:
-            size = 0
-            yield Pause(0)
-    return b"[" + b",".join(items) + b"]"
+    for name, value in body.items():
+        parts += [b",", encode(str(name)), b":"]
+        if not isinstance(value, list):
+            parts.append(encode(value))
+            continue
+        parts.append(b"[")
+        for index, item in enumerate(value):
+            parts += [b"," if index else b"", encode(item)]
+            size += len(parts[-1])
+            if size > _PAUSE_AFTER:
+                size = 0
+                yield Pause(0)
+        parts.append(b"]")
+    return b"".join([b"{", *parts[1:], b"}"])  # one copy of all the text
 
 
 def plain(value: object) -> Any:

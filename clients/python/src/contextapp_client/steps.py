@@ -15,7 +15,7 @@ from contextapp_client.errors import UnexpectedResponse
 
 T = TypeVar("T")
 
-#: Bytes from which a response is parsed in a thread, because parsing takes milliseconds.
+#: Bytes from which the asynchronous client sends a request in parts, and parses a response in a thread.
 LARGE = 256 * 1024
 
 

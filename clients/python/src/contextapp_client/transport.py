@@ -7,7 +7,7 @@ import os
 import random
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -20,7 +20,7 @@ from contextapp_client.errors import (
     seconds_until_retry,
 )
 from contextapp_client.payloads import encode_body
-from contextapp_client.steps import Pause, Request, Response, Step, Steps, Work
+from contextapp_client.steps import LARGE, Pause, Request, Response, Step, Steps, Work
 
 T = TypeVar("T")
 
@@ -221,6 +221,14 @@ class AsyncTransport(BaseTransport):
         finally:
             steps.close()  # so that a call that was cancelled has ended before its caller continues
 
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        arguments = super()._arguments(request)
+        if request.data is not None and len(request.data) > LARGE:
+            # If it was sent at once, copying it to the socket would block the event loop.
+            length = {"Content-Length": str(len(request.data))}
+            arguments |= {"content": _parts(request.data), "headers": {**request.headers, **length}}
+        return arguments
+
     async def _result(self, step: Step) -> Any:
         match step:
             case Request():
@@ -248,6 +256,11 @@ class AsyncTransport(BaseTransport):
 
 def _place() -> tuple[int, asyncio.AbstractEventLoop]:
     return os.getpid(), asyncio.get_running_loop()
+
+
+async def _parts(data: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), LARGE):
+        yield data[start : start + LARGE]
 
 
 def _response(received: httpx2.Response) -> Response:
