@@ -1,20 +1,41 @@
-"""`manage.py prepare` recognizes a database that it cannot use."""
+"""`manage.py prepare` recognizes a database that it cannot use, before it changes anything."""
 
 from __future__ import annotations
 
 import pytest
 from django.core.management import CommandError
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from contextapp.management.commands.prepare import check_tables
 
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(params=["migrated", "before the migrations"])
+def database(request: pytest.FixtureRequest) -> None:
+    """The database of this version, and one to which its last migration has not been applied yet."""
+    if request.param == "before the migrations":
+        execute("DROP TABLE agent_sessions_historypoint")
+        MigrationRecorder(connection).record_unapplied("agent_sessions", "0004_history_point")
+    check_tables()
+
+
+def execute(sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize("change", ["DROP COLUMN calibration_factor", "ADD COLUMN earlier int"])
 def test_the_tables_of_an_earlier_version_are_reported(change: str) -> None:
-    check_tables()
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE agent_sessions_turn {change}")
+    execute(f"ALTER TABLE agent_sessions_turn {change}")
     with pytest.raises(CommandError, match="are those of an earlier version"):
+        check_tables()
+
+
+def test_a_migration_of_another_version_is_reported() -> None:
+    """The message does not call a newer database old, because users would delete it."""
+    MigrationRecorder(connection).record_applied("agent_sessions", "0999_later")
+    with pytest.raises(CommandError, match=r"agent_sessions\.0999_later\)\. Start that version"):
         check_tables()

@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
+from django.db.migrations.loader import MigrationLoader
 from kombu.exceptions import OperationalError as BrokerError
 
 from accounts.services.bootstrap import bootstrap
@@ -32,8 +32,8 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         check_database()
         check_broker()
-        call_command("migrate", interactive=False, verbosity=0)
         check_tables()
+        call_command("migrate", interactive=False, verbosity=0)
         write_keys()
         # Counters start at zero. The files of earlier processes would accumulate.
         for file in Path(settings.CONTEXTAPP_METRICS_FOLDER).glob("*.db"):
@@ -69,13 +69,28 @@ def check_broker() -> None:
 
 
 def check_tables() -> None:
-    """Raise an error if the tables are those of an earlier version. Its migrations were squashed."""
+    """Raise an error if the tables differ from those that the applied migrations create.
+
+    This runs before the migrations, which would change the database so that the other version fails, too.
+    """
+    name = settings.DATABASES["default"]["NAME"]
+    loader = MigrationLoader(connection, ignore_no_migrations=True)
+    if not loader.applied_migrations:
+        return
+    if unknown := loader.applied_migrations.keys() - loader.disk_migrations.keys():
+        raise CommandError(
+            f"The database {name} was used by another version, whose migrations this version does not have "
+            f"({'.'.join(min(unknown))}). Start that version, or a newer one. Databases created before "
+            "November 24, 2026 cannot be migrated: delete the data folder or the database, start again and "
+            "import your logs."
+        )
     with connection.cursor() as cursor:
         cursor.execute(_COLUMNS)
         existing = set(cursor.fetchall())
+    state = loader.project_state(list(loader.applied_migrations))
     expected = {
         (model._meta.db_table, str(field.column))
-        for model in apps.get_models(include_auto_created=True)
+        for model in state.apps.get_models(include_auto_created=True)
         for field in model._meta.local_concrete_fields
     }
     tables = {table for table, _ in expected}
@@ -83,9 +98,8 @@ def check_tables() -> None:
     if other:
         table, column = min(other)
         raise CommandError(
-            f"The tables of the database {settings.DATABASES['default']['NAME']} are those of an earlier "
-            f"version, which cannot be migrated ({table}.{column}). Delete the data folder or the "
-            "database, start again and import your logs."
+            f"The tables of the database {name} are those of an earlier version, which cannot be migrated "
+            f"({table}.{column}). Delete the data folder or the database, start again and import your logs."
         )
 
 
