@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="agentsession",
             name="omitted_count",
-            field=models.IntegerField(default=0),
+            field=models.IntegerField(default=0, db_default=0),
         ),
         migrations.AddIndex(
             model_name="message",

@@ -110,7 +110,7 @@ class AgentSession(models.Model):
     # Counts the changes of the prompt other than pushes: compactions and reverts. Part of the ETag.
     edits_revision = models.IntegerField(default=0)
     # Messages that the client sent only once (`Message.omitted_from`). Prompts do not contain them.
-    omitted_count = models.IntegerField(default=0)
+    omitted_count = models.IntegerField(default=0, db_default=0)
 
     last_prompt_tokens = models.IntegerField(default=0)
     peak_prompt_tokens = models.IntegerField(default=0)
