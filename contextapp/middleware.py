@@ -17,8 +17,9 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 
-#: Paths of requests that programs send: the REST API, the MCP server and telemetry.
-API = re.compile(r"/api/v1/|/mcp(?:/|$)|/otel/")
+#: Paths of requests that programs send: the REST API, the MCP server, telemetry, health checks and metrics.
+#: Health checks and Prometheus address a container by its name or address, which is not an allowed host.
+API = re.compile(r"/api/v1/|/mcp(?:/|$)|/otel/|/(?:healthz|readyz|metrics)$")
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 

@@ -166,7 +166,7 @@ def environ_of(scope: Any) -> Environ:
         "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
         "SERVER_NAME": server,
         "SERVER_PORT": port,
-        "REMOTE_ADDR": scope.client.rpartition(":")[0],
+        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
         "REQUEST_METHOD": scope.method,
         "PATH_INFO": scope.path.encode("utf-8", "replace").decode("latin-1"),
         "QUERY_STRING": scope.query_string,

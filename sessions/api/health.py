@@ -7,6 +7,7 @@ from threading import Lock
 
 import psycopg
 from celery import current_app
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
@@ -51,6 +52,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:
+    if not settings.CONTEXTAPP_METRICS_TOKEN:
+        # A page of another site, whose name resolves to this machine, must not read them.
+        request.get_host()
     return may_read_metrics(
         authorization=request.META.get("HTTP_AUTHORIZATION", "").encode(),
         client=request.META.get("REMOTE_ADDR", ""),

@@ -16,6 +16,7 @@ def may_read_metrics(*, authorization: bytes, client: str, is_forwarded: bool) -
     if token := settings.CONTEXTAPP_METRICS_TOKEN:
         return hmac.compare_digest(authorization, f"Bearer {token}".encode())
     try:
-        return not is_forwarded and ip_address(client).is_loopback
+        address = ip_address(client)
+        return not is_forwarded and (getattr(address, "ipv4_mapped", None) or address).is_loopback
     except ValueError:
         return False

@@ -142,8 +142,10 @@ class TestMetrics:
 
     @pytest.mark.slow
     def test_without_a_token_only_local_requests_are_allowed(self, client: Client) -> None:
-        assert client.get("/metrics").status_code == 200
+        for local in ("127.0.0.1", "::1", "::ffff:127.0.0.1"):
+            assert client.get("/metrics", REMOTE_ADDR=local).status_code == 200
         assert client.get("/metrics", REMOTE_ADDR="10.0.0.7").status_code == 403
+        assert client.get("/metrics", headers={"host": "other.example"}).status_code == 400
         assert client.get("/metrics", headers={"x-forwarded-for": "10.0.0.7"}).status_code == 403
 
     @pytest.mark.slow
@@ -151,7 +153,13 @@ class TestMetrics:
         settings.CONTEXTAPP_METRICS_TOKEN = "letmein"
         assert client.get("/metrics").status_code == 403
         sent = {"authorization": "Bearer letmein"}
-        assert client.get("/metrics", headers=sent, REMOTE_ADDR="10.0.0.7").status_code == 200
+        by_address = sent | {"host": "10.0.0.5:8000"}
+        assert client.get("/metrics", headers=by_address, REMOTE_ADDR="10.0.0.7").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_checks_may_address_a_container_by_its_address(client: Client, path: str) -> None:
+    assert client.get(path, headers={"host": "10.0.0.5:8000"}).json()["status"] in {"ok", "unavailable"}
 
 
 def _steps(client: Client) -> dict[str, float]:

@@ -172,6 +172,21 @@ def served(*requests: tuple[Scope, Connection], **options: Any) -> list[tuple[in
     return [(connection.status, connection.content) for _, connection in requests]
 
 
+@pytest.mark.parametrize(
+    ("client", "address"), [("10.0.0.7:2", "10.0.0.7"), ("[2001:db8::7]:2", "2001:db8::7")]
+)
+def test_the_address_of_the_client(client: str, address: str) -> None:
+    def respond(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return [environ["REMOTE_ADDR"].encode()]
+
+    scope, connection = Scope(content_length="0"), Connection(ends=True)
+    scope.client = client
+    application = Application(respond, threads=1, bodies=Bodies(limit=1_000))
+    run(application.__rsgi__(scope, connection))
+    assert connection.content.decode() == address
+
+
 def error_code(content: bytes) -> str:
     return str(json.loads(content)["error"]["code"])
 
