@@ -20,7 +20,7 @@ def blob_storage() -> dict[str, Any]:
     if kind == "s3":
         options = {
             "bucket_name": env.text("CONTEXTAPP_BLOB_BUCKET"),
-            "endpoint_url": env.text("CONTEXTAPP_BLOB_ENDPOINT") or None,
+            "endpoint_url": env.web_url("CONTEXTAPP_BLOB_ENDPOINT") or None,
             "file_overwrite": True,
             "querystring_auth": False,
         }

@@ -13,6 +13,7 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,9 +73,28 @@ def choice(name: str, options: tuple[str, ...], default: str = "") -> str:
 def url(name: str, default: str, *, schemes: tuple[str, ...], example: str) -> str:
     """Return a URL. The error message does not contain an invalid URL, which may include a password."""
     value = text(name, default)
-    if value.partition("://")[0] not in schemes:
-        raise InvalidVariable(f"{name} is invalid: expected a URL such as {example}.")
+    if value and not _is_url(value, schemes):
+        raise InvalidVariable(
+            f"{name} is invalid: expected a URL such as {example}, with special characters in names and "
+            "passwords percent-encoded."
+        )
     return value
+
+
+def web_url(name: str, default: str = "") -> str:
+    """Return the URL of a web server, without a slash at its end."""
+    return url(name, default, schemes=("https", "http"), example="https://host.example.com").rstrip("/")
+
+
+def _is_url(value: str, schemes: tuple[str, ...]) -> bool:
+    """Return whether `value` has one of the schemes and no user name or password that contains a slash."""
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_known = value.partition("://")[0] in schemes
+    return is_known and "@" not in f"{parts.path}{parts.query}{parts.fragment}"
 
 
 def home() -> Path:

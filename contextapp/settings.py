@@ -158,7 +158,7 @@ CONTEXTAPP_DEFAULT_BUDGET = env.integer("CONTEXTAPP_DEFAULT_BUDGET", 100_000, mi
 CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
 
 #: The URL of the dashboard, for links in messages and emails, which are otherwise left out.
-CONTEXTAPP_PUBLIC_URL = env.text("CONTEXTAPP_PUBLIC_URL").rstrip("/")
+CONTEXTAPP_PUBLIC_URL = env.web_url("CONTEXTAPP_PUBLIC_URL")
 #: The URL of the dashboard on this machine.
 CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.integer('CONTEXTAPP_PORT', 8000)}"
 
@@ -166,13 +166,13 @@ CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.integer('CONTEXTAPP_PORT', 8000)}
 
 #: The providers' URLs. Projects can override them.
 CONTEXTAPP_GATEWAY_UPSTREAMS = {
-    "anthropic": env.text("CONTEXTAPP_GATEWAY_ANTHROPIC_URL", "https://api.anthropic.com"),
-    "openai": env.text("CONTEXTAPP_GATEWAY_OPENAI_URL", "https://api.openai.com"),
+    "anthropic": env.web_url("CONTEXTAPP_GATEWAY_ANTHROPIC_URL", "https://api.anthropic.com"),
+    "openai": env.web_url("CONTEXTAPP_GATEWAY_OPENAI_URL", "https://api.openai.com"),
 }
 #: Projects may set http and private addresses as providers: only if every project is trusted.
 CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = env.flag("CONTEXTAPP_GATEWAY_ALLOW_PRIVATE")
 #: The URL at which agents reach the gateway, shown on the page Connect. Defaults to a URL with the port.
-CONTEXTAPP_GATEWAY_PUBLIC_URL = env.text("CONTEXTAPP_GATEWAY_PUBLIC_URL").rstrip("/")
+CONTEXTAPP_GATEWAY_PUBLIC_URL = env.web_url("CONTEXTAPP_GATEWAY_PUBLIC_URL")
 CONTEXTAPP_GATEWAY_PORT = env.integer("CONTEXTAPP_GATEWAY_PORT", env.integer("CONTEXTAPP_PORT", 8000) + 1)
 #: Maximum size of a request in bytes. Anthropic's limit is 32 MB.
 CONTEXTAPP_GATEWAY_MAX_BODY_BYTES = env.integer("CONTEXTAPP_GATEWAY_MAX_BODY_BYTES", 64 * 1024 * 1024)
@@ -194,7 +194,7 @@ CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = env.flag("CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE")
 # -- Summaries by a model -----------------------------------------------------------------------
 
 CONTEXTAPP_ANTHROPIC_API_KEY = env.text("CONTEXTAPP_ANTHROPIC_API_KEY") or env.text("ANTHROPIC_API_KEY")
-CONTEXTAPP_ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL") or None
+CONTEXTAPP_ANTHROPIC_BASE_URL = env.web_url("ANTHROPIC_BASE_URL") or None
 #: The summarizer model of projects that set none: "" for an inexpensive model, "off" for none.
 CONTEXTAPP_SUMMARIZER_MODEL = env.text("CONTEXTAPP_SUMMARIZER_MODEL")
 #: Seconds for one request, for all requests of a summary, and before the first retry.

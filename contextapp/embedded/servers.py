@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import time
@@ -99,15 +100,20 @@ def check_port(host: str, port: int, *, variable: str = "CONTEXTAPP_PORT", patie
     shutting down.
     """
     deadline = time.monotonic() + patience
-    while (reason := bind_error(host, port)) is not None:
+    while (error := bind_error(host, port)) is not None:
         if time.monotonic() > deadline:
-            raise StartError(
-                f"Port {port} of {host} cannot be used: {reason}. Set {variable} to another port."
+            is_address = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+            advice = (
+                "Set CONTEXTAPP_HOST to an address of this machine"
+                if is_address
+                else f"Set {variable} to another port"
             )
+            reason = (error.strerror or str(error)).lower()
+            raise StartError(f"Port {port} of {host} cannot be used: {reason}. {advice}.")
         time.sleep(0.1)
 
 
-def bind_error(host: str, port: int) -> str | None:
+def bind_error(host: str, port: int) -> OSError | None:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
@@ -115,5 +121,5 @@ def bind_error(host: str, port: int) -> str | None:
             probe.bind(address)
             probe.listen()
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return error
     return None

@@ -15,7 +15,8 @@ import pytest
 from contextapp import env
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = {"text", "integer", "seconds", "flag", "items", "origins", "choice", "url"}
+READERS = {"text", "integer", "seconds", "flag", "items", "origins", "choice", "url", "web_url"}
+ENCODED = "with special characters in names and passwords percent-encoded"
 #: Read by libraries or by the tests themselves.
 READ_ELSEWHERE = {
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "PROMETHEUS_MULTIPROC_DIR"),
@@ -56,7 +57,7 @@ def test_a_valid_variable_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             lambda: env.url("X", "", schemes=("https",), example="https://host"),
             "//user:hidden@host",
-            "X is invalid: expected a URL such as https://host.",
+            f"X is invalid: expected a URL such as https://host, {ENCODED}.",
         ),
     ],
 )
@@ -67,6 +68,26 @@ def test_an_invalid_variable_is_named(
     with pytest.raises(env.InvalidVariable) as raised:
         read()
     assert raised.value.code == f"contextapp: {message}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["db://user:hid/den@host/name", "db://user:hid#den@host/name", "db://user@host:port/name", "db:/host"],
+)
+def test_an_invalid_url_is_not_shown(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may contain a password."""
+    monkeypatch.setenv("X", value)
+    with pytest.raises(env.InvalidVariable, match="percent-encoded") as raised:
+        env.url("X", "", schemes=("db",), example="db://host")
+    assert "host/name" not in str(raised.value.code)
+    assert "den" not in str(raised.value.code)
+
+
+def test_a_url_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.web_url("UNSET") == ""
+    for value in ("https://host/path", "http://user:p%40s%2Fs@[::1]:8000"):
+        monkeypatch.setenv("X", f"{value}/")
+        assert env.web_url("X") == value
 
 
 @pytest.mark.processes

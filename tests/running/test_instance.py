@@ -168,6 +168,18 @@ def test_it_reports_an_invalid_port(tmp_path):
     assert_exits_with(instance, "CONTEXTAPP_PORT is 'http': expected a whole number from 1 to 65535")
 
 
+def test_the_gateway_does_not_share_the_port_of_the_web_server(tmp_path):
+    port = str(free_port())
+    urls = {"CONTEXTAPP_PORT": port, "CONTEXTAPP_GATEWAY_PORT": port}
+    instance = Instance(tmp_path / "home", tmp_path / "out", **urls)
+    assert_exits_with(instance, "CONTEXTAPP_GATEWAY_PORT must be another port than CONTEXTAPP_PORT")
+
+
+def test_it_reports_an_unknown_host(tmp_path):
+    instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_HOST="host.invalid")
+    assert_exits_with(instance, "Set CONTEXTAPP_HOST to an address of this machine")
+
+
 def test_it_reports_an_invalid_niceness(tmp_path):
     instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_WORKER_NICE="-5")
     assert_exits_with(instance, "CONTEXTAPP_WORKER_NICE is '-5': expected a whole number from 0 to 19")
