@@ -83,6 +83,8 @@ PAGE_MIDDLEWARE = [
 ROOT_URLCONF = "contextapp.urls"
 WSGI_APPLICATION = "contextapp.wsgi.application"
 
+# All templates have the tags and filters of these modules, so none needs `{% load %}`.
+tags = [f"sessions.pages.tags.{file.stem}" for file in (BASE_DIR / "sessions/pages/tags").glob("[!_]*.py")]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -94,10 +96,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "libraries": {
-                name: f"sessions.pages.tags.{name}"
-                for name in ("figures", "hints", "manual", "memory", "navigation", "terms", "texts", "trends")
-            },
+            "builtins": ["django.templatetags.static", "replay.templatetags.replay", *tags],
         },
     },
 ]
