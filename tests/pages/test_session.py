@@ -83,6 +83,7 @@ def test_indexes_have_no_thousands_separator(member_client, project):
     page = page_of(member_client, session).text
     assert 'id="turn-1029"' in page
     assert f"?before={1_030 - SHOWN}" in page
+    assert 'value="1020"' in page_of(member_client, session, turn=1020).text
 
 
 def test_a_turn_shows_size_growth_usage_and_cost(member_client, project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -96,6 +97,16 @@ def test_the_page_previews_the_deletion_before_saving(project, sessions, owner_c
     owner_client.post(address("settings_retention_off"))
     project.refresh_from_db()
     assert project.retention_days is None
+
+
+def test_a_long_period_can_be_confirmed(project, owner_client):
+    """The form contains the number without the thousands separator of the text."""
+    page = owner_client.post(address(), {"days": 1_200}).text
+    assert "<b>1,200 days</b>" in page
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="(\w+)">', page))
+    assert owner_client.post(address(), fields).status_code == 302
+    project.refresh_from_db()
+    assert project.retention_days == 1_200
 
 
 @pytest.mark.parametrize("days", ["", "0", "-1", "x", "99999999"])

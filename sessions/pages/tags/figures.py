@@ -30,9 +30,9 @@ def tokens(value: int | float | None) -> str:
 
 
 @register.filter
-def exact(value: int) -> str:
-    """Format a count with all digits: `12,412`."""
-    return f"{value:,}"
+def exact(value: int | None) -> str:
+    """Format a count with all digits: `12,412`. A missing one is ""."""
+    return "" if value is None else f"{value:,}"
 
 
 @register.filter
