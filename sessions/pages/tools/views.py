@@ -26,19 +26,36 @@ from sessions.selectors.tools.usage import (
     session_tools,
 )
 
-#: Labels of the sortable columns.
-_COLUMNS = {
-    "calls": "Calls",
-    "tokens": "Output tokens",
-    "average": "Average",
-    "largest": "Largest",
-    "errors": "Errors",
-    "repeats": "Repeated reads",
-    "cost": "Cost",
-}
-
 #: The periods of the project page in days.
 _PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "all": "All time"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Link):
+    """A sortable column: a link that sorts by it, its tooltip and its unit."""
+
+    meaning: str = ""
+    unit: str = ""
+
+
+#: The sortable columns by order: label, tooltip and unit.
+_COLUMNS = {
+    "calls": ("Calls", "", ""),
+    "tokens": ("Output tokens", "Tokens of all outputs, estimated, with their share", ""),
+    "average": ("Average", "Tokens of an average output", "tokens"),
+    "largest": ("Largest", "Tokens of the largest output", "tokens"),
+    "errors": ("Errors", "Outputs that report an error", ""),
+    "repeats": (
+        "Repeated reads",
+        "Outputs that show a file which the session had read before, with their tokens",
+        "",
+    ),
+    "cost": (
+        "Cost",
+        "Part of the calls’ input cost that outputs of this tool cause, in proportion to their tokens",
+        "",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +127,13 @@ def _order(request: HttpRequest) -> str:
     return order if order in ORDERS else "tokens"
 
 
-def _columns(order: str, kept: dict[str, str]) -> dict[str, Link]:
-    return {
-        name: Link(label=label, address=_address(kept, name), is_current=name == order)
-        for name, label in _COLUMNS.items()
-    }
+def _columns(order: str, kept: dict[str, str]) -> list[Column]:
+    return [
+        Column(
+            label=label, address=_address(kept, name), is_current=name == order, meaning=meaning, unit=unit
+        )
+        for name, (label, meaning, unit) in _COLUMNS.items()
+    ]
 
 
 def _address(query: dict[str, str], order: str) -> str:
