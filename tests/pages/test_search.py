@@ -188,14 +188,15 @@ def test_a_session_links_to_sessions_that_mention_its_files(member_client: Clien
         session_index(session_id=made.pk)
         return made
 
-    first = reading("one", "/repo/src/pool.py", "/repo/src/wire.py")
-    reading("two", "/elsewhere/pool.py", "/elsewhere/wire.py")
+    shared = ("pool.py", "wire.py", "c.py", "b.py", "a.py")
+    first = reading("one", *(f"/repo/src/{name}" for name in shared))
+    reading("two", *(f"/elsewhere/{name}" for name in shared))
     reading("three", "/repo/src/wire.py")
     reading("four", "/repo/src/other.py")
     text = member_client.get(reverse("session", args=[project.slug, first.pk])).content.decode()
     assert "2 related sessions" in text
     assert text.index("Session two") < text.index("Session three")
-    assert "pool.py, wire.py" in text
+    assert "a.py, b.py, c.py, pool.py and 1 more" in text  # the rarest first, then by name
     assert "Session four" not in text
 
 

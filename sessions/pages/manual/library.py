@@ -6,7 +6,7 @@ The files ship with the code, so a process reads each of them once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -50,14 +50,16 @@ class Chapter:
     pages: Sequence[tuple[str, str]]
 
 
-def page_names() -> frozenset[str]:
-    return frozenset(_files())
+def page_names() -> Set[str]:
+    """Return the names of all pages in alphabetical order."""
+    return _files().keys()
 
 
 @cache
 def _files() -> Mapping[str, Path]:
     root = Path(settings.BASE_DIR) / "docs"
-    return {str(file.relative_to(root).with_suffix("")): file for file in sorted(root.rglob("*.md"))}
+    files = {str(file.relative_to(root).with_suffix("")): file for file in root.rglob("*.md")}
+    return dict(sorted(files.items()))
 
 
 @cache
@@ -114,7 +116,7 @@ def headings_search(text: str, *, limit: int) -> list[Section]:
     words = [re.compile(rf"\b{re.escape(word)}", re.IGNORECASE) for word in text.split()]
     found = [
         section
-        for name in sorted(page_names())
+        for name in page_names()
         for section in page_load(name).sections
         if words and all(word.search(f"{section.title} {section.heading}") for word in words)
     ]

@@ -81,9 +81,12 @@ def related_sessions(*, session: AgentSession) -> list[RelatedSession]:
 
 
 def _files_of(session: AgentSession) -> list[str]:
-    """Return the names of the files that most parts of the session touch, without their folders."""
+    """Return the names of the files that most parts of the session touch, without their folders.
+
+    Equally frequent names are in alphabetical order.
+    """
     counted: Counter[str] = Counter()
     segments = SearchSegment.objects.filter(session=session, project_id=session.project_id)
     for files in segments.values_list("files", flat=True):
         counted.update({file.rpartition("/")[2] for file in files})
-    return [name for name, _ in counted.most_common(_FILES)]
+    return sorted(counted, key=lambda name: (-counted[name], name))[:_FILES]
