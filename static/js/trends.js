@@ -2,7 +2,7 @@
 
 import { bucketAxes, bucketLabel, bucketScales } from "./chart/buckets.js";
 import { cursorTip } from "./chart/cursor_tip.js";
-import { dollars, element, exact, resolved } from "./chart/format.js";
+import { dollars, element, exact, resolved, short } from "./chart/format.js";
 import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 import { wasKnown, zone } from "./zone.js";
@@ -12,14 +12,10 @@ const COLORS = [0, 1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`).co
 
 const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
 
-function short(value, unit) {
-  const size = unit === "tokens" ? value : value / 1e6;
-  const sign = unit === "tokens" ? "" : "$";
-  for (const [step, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (size >= step) return `${sign}${Number((size / step).toPrecision(3))}${name}`;
-  }
-  const cents = sign && size >= 0.01 && size < 1_000 && !Number.isInteger(size);
-  return sign + (cents ? size.toFixed(2) : Number(size.toPrecision(3)));
+function shortDollars(microusd) {
+  const size = microusd / 1e6;
+  const hasCents = size >= 0.01 && size < 1_000 && !Number.isInteger(size);
+  return `$${hasCents ? size.toFixed(2) : short(size)}`;
 }
 
 function tipPlugin(data, fills, hidden) {
@@ -117,7 +113,7 @@ function options(data, width, fills, [text, line], hidden) {
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
     scales: bucketScales(data, most),
-    axes: bucketAxes(data, text, line, data.unit === "tokens" ? "Tokens" : "US dollars", (value) => short(value, data.unit)),
+    axes: bucketAxes(data, text, line, ...(data.unit === "tokens" ? ["Tokens", short] : ["US dollars", shortDollars])),
     series: [{}, ...Array.from({ length: layers }, (_, index) => ({
       fill: fills[layers - 1 - index],
       stroke: fills[layers - 1 - index],

@@ -3,12 +3,12 @@
 const NUMBERS = new Intl.NumberFormat("en");
 export const exact = (tokens) => (tokens == null ? "–" : NUMBERS.format(tokens));
 
-export function short(tokens) {
-  if (tokens == null) return "";
-  for (const [step, unit] of [[1e6, "M"], [1e3, "k"]]) {
-    if (tokens >= step) return `${Number((tokens / step).toPrecision(3))}${unit}`;
+export function short(number) {
+  if (number == null) return "";
+  for (const [step, unit] of [[1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
+    if (number >= step) return `${Number((number / step).toPrecision(3))}${unit}`;
   }
-  return String(tokens);
+  return String(Number(number.toPrecision(3)));
 }
 
 export const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
