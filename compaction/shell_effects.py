@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+#: Without the spaces around it: matching those takes quadratic time.
+_SEPARATOR = re.compile(r"&&|\|\||;|\n")
 _STATE = re.compile(
     r"^(?:sudo\s+)?(?:"
     r"(?:python[\d.]*\s+-m\s+)?pip[\d.]*\s+(?:install|uninstall)\b|uv\s+(?:add|remove|sync|pip\s+install)\b"

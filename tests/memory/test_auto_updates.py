@@ -158,6 +158,17 @@ class TestAutomaticItems:
         session.ran("pytest tests/test_other.py", PYTEST_PASSES)
         assert len(session.memory.blockers) == 1
 
+    def test_a_selection_that_is_an_expensive_pattern_takes_little_time(self) -> None:
+        """A backtracking search would take years."""
+        session = Session().ran("pytest", f"FAILED t.py::test_{'a' * 60}! - x\n1 failed")
+        session.ran("pytest -k '(a+)+$'", PYTEST_PASSES)
+        assert len(session.memory.blockers) == 1
+
+    def test_a_redirection_separates_words(self) -> None:
+        run = run_of("pytest tests 2>&1 -q", PYTEST_PASSES, failed=False)
+        assert run is not None
+        assert run.command == "pytest tests -q"
+
     def test_a_failing_command_is_a_blocker_until_it_succeeds(self) -> None:
         session = Session().ran("go build ./...", "exit code: 1\npool.go:3: undefined: evict")
         assert session.memory.blockers == ("`go build ./...` fails: pool.go:3: undefined: evict",)
@@ -227,6 +238,16 @@ class TestItemsOfOthers:
         origin = session.notes.origin("blockers", session.memory.blockers[0])
         assert (origin.author, origin.via, origin.position) == (Author.HARNESS, Via.AUTO_UPDATE, 1)
         assert session.reason == "observed: blockers, state, task"
+
+    @pytest.mark.parametrize(
+        "text",
+        ["<a>" * 70_000, "make " + " " * 200_000 + "x", "cat <<a\n" * 20_000, "pytest >" + " " * 200_000],
+    )
+    def test_the_time_to_read_a_turn_is_linear(self, text: str) -> None:
+        """A backtracking pattern would take minutes."""
+        started = time.process_time()
+        Session().read(user(text)).ran(text, "").read(call("w", "Write", file_path="a.py", command=text))
+        assert time.process_time() - started < 10
 
     def test_a_turn_without_observations_changes_nothing(self) -> None:
         session = Session().read(user("x"))

@@ -15,16 +15,11 @@ _OLD, _NEW = ("old_string", "old_str", "oldText"), ("new_string", "new_str", "ne
 _WHOLE = ("content", "file_text", "contents", "text")
 _PATCH = ("patch", "input", "diff")
 
-_HEREDOC = re.compile(
-    r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<body>.*?)\n[ \t]*(?P=end)\s*(?:\n|$)", re.DOTALL
-)
+_HEREDOC = re.compile(r"<<-?[ \t]*['\"]?(\w+)")
 
 #: Maximum characters of a diff. The transcript contains all of it.
 MAX_CHARACTERS = 2_200
 _HEAD_SHARE = 0.6
-
-#: Longer commands are not searched for here-documents, because their marker may occur too often.
-_MAX_COMMAND = 40_000
 
 #: Longer texts are shown as a complete replacement, because a comparison by line takes quadratic time.
 _MAX_LINES = 1_500
@@ -59,10 +54,20 @@ def _lines(arguments: Mapping[str, Any], action: Action) -> list[str]:
 
 def _command_lines(command: str) -> list[str]:
     """Return the content that a here-document wrote, or the command that changed a file in place."""
-    found = _HEREDOC.search(command) if len(command) <= _MAX_COMMAND else None
-    if found is None:
-        return [f"$ {line}" for line in command.splitlines()]
-    return ["@@ written by the shell @@", *(f"+{line}" for line in found["body"].splitlines())]
+    if body := _heredoc(command.splitlines()):
+        return ["@@ written by the shell @@", *(f"+{line}" for line in body)]
+    return [f"$ {line}" for line in command.splitlines()]
+
+
+def _heredoc(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines of the first here-document that ends. Takes linear time."""
+    bare = [line.strip() for line in lines]
+    last = {line: number for number, line in enumerate(bare)}
+    for number, line in enumerate(lines):
+        for end in _HEREDOC.findall(line):
+            if last.get(end, 0) > number:
+                return lines[number + 1 : bare.index(end, number + 1)]
+    return ()
 
 
 def _pairs(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import re2
+
 from compaction.outcomes import exit_code
 
 _RUNNERS = {
@@ -28,8 +30,9 @@ _WITHOUT_TESTS = re.compile(r"--(?:version|help|collect-only|fixtures)\b|\s-h\b"
 _ASSIGNED = re.compile(
     r"^(?:(?:env|time|timeout(?:\s+-\S+)*\s+\d+\w?|sudo|uv run|poetry run|npx|[A-Za-z_]\w*=\S*)\s+)+"
 )
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
-_PIPED = re.compile(r"\s*(?:\d?>&\d|\d?>\s*\S+|\|.*)\s*", re.DOTALL)
+#: Without the spaces around them: matching those takes quadratic time.
+_SEPARATOR = re.compile(r"&&|\|\||;|\n")
+_PIPED = re.compile(r"\d?>&\d|\d?>\s*+\S+|\|.*", re.DOTALL)
 
 _FAILED = (
     re.compile(
@@ -132,7 +135,7 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
 def command_of(command: str) -> str | None:
     """Return the last part of a shell command that runs tests, without pipes and redirections."""
     for segment in reversed(_SEPARATOR.split(command)):
-        bare = " ".join(_PIPED.sub("", _ASSIGNED.sub("", segment.strip())).split())
+        bare = " ".join(_PIPED.sub(" ", _ASSIGNED.sub("", segment.strip())).split())
         if _runner_of(bare) and not _WITHOUT_TESTS.search(bare):
             return bare
     return None
@@ -161,7 +164,22 @@ def _is_target(word: str) -> bool:
 
 
 def _selects(selection: str, test: str) -> bool:
+    """Return whether a selection matches a test. The agent wrote it, so only RE2 limits the time it takes."""
     try:
-        return re.search(selection, test) is not None
-    except re.error:
+        return re2.search(_encoded(selection), _encoded(test), _SELECTION) is not None
+    except re2.error:
         return selection in test
+
+
+def _encoded(text: str) -> bytes:
+    """Return the text for RE2, which rejects lone surrogates."""
+    return text.encode("utf-8", "replace")
+
+
+def _selection_options() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+_SELECTION = _selection_options()

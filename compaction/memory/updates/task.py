@@ -18,7 +18,8 @@ _LONGEST_REQUEST = 8_000
 #: Minimum number of words of a message that requests other work.
 _MIN_WORDS = 4
 
-_TAGGED = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
+_OPENING_TAG = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>")
+_CLOSING_TAG = re.compile(r"</([\w-]+)>")
 #: Phrases that may precede the significant words.
 _COURTESY = (
     r"(?:(?:ok(?:ay)?|alright|all right|great|perfect|good|nice|cool|thanks|thank you|thx|excellent|awesome"
@@ -55,12 +56,25 @@ _REQUEST = re.compile(
 
 def task_of(text: str) -> str:
     """Return the first meaningful line of a request, or "" if there is none."""
-    lines = [" ".join(line.split()) for line in _TAGGED.sub("\n", text).splitlines()]
+    lines = [" ".join(line.split()) for line in _without_tagged(text).splitlines()]
     lines = [line for line in lines if line and not line.startswith("<")]
     if not lines:
         return ""
     line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
     return shortened(line, _LONGEST)
+
+
+def _without_tagged(text: str) -> str:
+    """Replace each tag and its content, such as `<context>…</context>`, by a line break in linear time."""
+    last = {closing[1]: closing.start() for closing in _CLOSING_TAG.finditer(text)}
+    kept: list[str] = []
+    end = 0
+    for opening in _OPENING_TAG.finditer(text):
+        if opening.start() >= end and last.get(opening[1], -1) >= opening.end():
+            kept.append(text[end : opening.start()])
+            closing = f"</{opening[1]}>"
+            end = text.index(closing, opening.end()) + len(closing)
+    return "\n".join([*kept, text[end:]])
 
 
 def replaces_task(text: str, *, is_finished: bool) -> bool:
