@@ -32,7 +32,7 @@ class NameTally:
     own_counts: Counter[str] = field(default_factory=Counter)
     _folded: int = -1  #: the newest position in the earlier recap
     _position: int = -1  #: of the message that was added last
-    _added: list[Collection[str]] = field(default_factory=list)  #: its names, by part
+    _added: Collection[str] = ()  #: its names; a set if it has several parts
     _uncounted: list[Collection[str]] = field(default_factory=list)  #: the names of messages, without repeats
     _own_uncounted: list[Collection[str]] = field(default_factory=list)
 
@@ -53,8 +53,15 @@ class NameTally:
         """Add the distinct names of a part of a message. Messages must be added in chronological order."""
         if position != self._position:
             self._position, self._added = position, self._counted(position)
-        self._uncounted.append(set(names).difference(*self._added) if self._added else names)
-        self._added.append(names)
+        if self._added:
+            added = self._added if isinstance(self._added, set) else set(self._added)
+            new = set(names) - added
+            added |= new
+            self._uncounted.append(new)
+            self._added = added
+        else:
+            self._uncounted.append(names)
+            self._added = names
         self.newest.update(dict.fromkeys(names, (position, len(names))))
         if is_own:
             self.own.update(dict.fromkeys(names, position))
@@ -66,11 +73,11 @@ class NameTally:
         self.own_counts.update(chain.from_iterable(self._own_uncounted))
         self._uncounted, self._own_uncounted = [], []
 
-    def _counted(self, position: int) -> list[Collection[str]]:
+    def _counted(self, position: int) -> Collection[str]:
         """Return the names for which the earlier recap has counted the message at this position."""
         if position > self._folded:
-            return []
-        return [[name for name, (last, _) in self.newest.items() if last == position]]
+            return ()
+        return {name for name, (last, _) in self.newest.items() if last == position}
 
     def mentions(self, names: Sequence[str]) -> Iterator[Mention]:
         """Return the figures of these names."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from compaction.recap import Item, Mention, Recap, Status, extract
 from compaction.references import references
 from compaction.text_names import message_references
+from tests.compaction.builders import parse
 from tests.compaction.recaps import COUNTER, Transcript, recap_of, worked_session
 
 
@@ -271,3 +273,14 @@ def test_a_long_word_is_searched_once() -> None:
     word = "x" * 500_000
     talk = Transcript().user("Compare them.").says(f"I mail ann@example.com. {word}").user(word)
     assert "ann@example.com" in recap_of(talk, cap=300).render()
+
+
+@pytest.mark.slow
+def test_the_names_of_a_message_with_many_parts_are_counted_in_linear_time() -> None:
+    """Comparing each part with all earlier ones would take quadratic time."""
+    text = [{"type": "text", "text": f"name_{n}"} for n in range(40_000)]
+    messages = parse([{"role": "user", "content": text}])
+    started = time.process_time()
+    recap = extract(messages, counter=COUNTER, cap_tokens=1_000)
+    assert time.process_time() - started < 8
+    assert max(mention.messages for mention in recap.reserve) == 1
