@@ -22,6 +22,11 @@ _HOP_BY_HOP = frozenset(
     }
 )  # fmt: skip
 _OURS = b"x-contextapp"
+#: Browsers share cookies between the provider's responses and the dashboard, which may have the same host.
+#: They would send its session cookie to the provider, whose URL a project can choose.
+_BROWSER_STATE = frozenset({b"cookie", b"set-cookie", b"clear-site-data"})
+#: A browser that opens a URL of the gateway must not run scripts of the provider as those of the dashboard.
+_NO_SCRIPTS = (b"content-security-policy", b"sandbox")
 _BETA = b"anthropic-beta"
 
 #: No read timeout: the agent has one, and its disconnect cancels the request.
@@ -62,14 +67,15 @@ def _trusted() -> ssl.SSLContext:
 
 def request_headers(headers: Headers, *, without: Iterable[bytes] = ()) -> list[tuple[bytes, bytes]]:
     """Return the request headers for the provider, in order."""
-    dropped = _HOP_BY_HOP | {b"host", b"content-length"} | set(without) | _named_by_connection(headers)
+    own = {b"host", b"content-length"} | _BROWSER_STATE
+    dropped = _HOP_BY_HOP | own | set(without) | _named_by_connection(headers)
     return [(name, value) for name, value in headers if _is_kept(name, dropped)]
 
 
 def response_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Return the response headers for the agent, in order."""
-    dropped = _HOP_BY_HOP | _named_by_connection(headers)
-    return [(name.lower(), value) for name, value in headers if _is_kept(name, dropped)]
+    dropped = _HOP_BY_HOP | _BROWSER_STATE | _named_by_connection(headers)
+    return [*((name.lower(), value) for name, value in headers if _is_kept(name, dropped)), _NO_SCRIPTS]
 
 
 def with_betas(headers: Headers, betas: Sequence[str]) -> list[tuple[bytes, bytes]]:

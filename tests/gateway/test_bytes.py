@@ -91,6 +91,23 @@ def test_headers_pass_but_for_those_of_the_connection_and_ours(
     assert api_key not in str(provider.received)
 
 
+def test_a_browser_shares_no_cookies_and_runs_no_scripts(
+    gateway: Running, provider: Provider, api_key: str
+) -> None:
+    """A member could open a link to the URL of another project's provider."""
+    html = [
+        (b"content-type", b"text/html"),
+        (b"set-cookie", b"sessionid=x"),
+        (b"clear-site-data", b'"cookies"'),
+    ]
+    provider.script = [Reply(headers=html, parts=[b"<script>fetch('/p/default/')</script>"])]
+    path = f"/k/{api_key}/anthropic/page"
+    response = gateway.call(path, None, {"cookie": "sessionid=secret; csrftoken=secret"}, method="GET")
+    assert "secret" not in str(provider.received)
+    assert response.headers.keys().isdisjoint({"set-cookie", "clear-site-data"})
+    assert response.headers["content-security-policy"] == "sandbox"
+
+
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 429, 500, 529])
 def test_errors_of_the_provider_pass_verbatim(
     gateway: Running, provider: Provider, api_key: str, status: int
