@@ -9,6 +9,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db.models.signals import post_delete
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEvent, Project
@@ -136,6 +137,27 @@ def test_nothing_of_a_deleted_project_remains(
     assert AuditEvent.objects.get(action="project.deleted").target == "alpha"
     assert stranger_api.get("sessions/s1/").json()["title"] == "kept"
     assert admin_api.get("sessions/").status_code == 401
+
+
+def test_what_a_running_request_adds_to_a_deleted_project_is_deleted_too(
+    admin_api: Api, stranger_api: Api, project: Project
+) -> None:
+    admin_api.post("sessions/", {"id": "s1"})
+    stranger_api.post("sessions/", {"id": "late"})
+    push(stranger_api, [request(GIANT)], session="late")
+
+    def add(**_: object) -> None:
+        AgentSession.objects.filter(external_id="late").update(project=project)
+        Blob.objects.update(project=project)
+
+    post_delete.connect(add, sender=AgentSession)
+    try:
+        call_command("delete_project", "alpha", "--yes", stdout=StringIO())
+    finally:
+        post_delete.disconnect(add, sender=AgentSession)
+    assert not Project.objects.filter(slug="alpha").exists()
+    assert not AgentSession.objects.exists()
+    assert not Blob.objects.exists()
 
 
 def test_content_used_by_other_sessions_is_kept(admin_api: Api) -> None:

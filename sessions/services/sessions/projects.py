@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+from contextlib import suppress
+
+from django.db import IntegrityError, transaction
 
 from accounts.actors import SYSTEM
 from accounts.models import ApiKey, Project
+from accounts.services.api_keys import api_key_revoke
 from accounts.services.audit import audit_record
-from sessions.models import AgentSession
+from sessions.models import AgentSession, ImportJob
+from sessions.services.imports.jobs import WrongState, import_job_cancel
 from sessions.services.sessions.lifecycle import session_delete
+
+#: Maximum number of attempts while requests that began before add rows.
+_ATTEMPTS = 10
 
 
 def project_delete(*, project: Project) -> None:
     """Delete a project with everything that belongs to it, including its audit log.
 
-    Its API keys are deleted first, so that nothing is added meanwhile. If it is interrupted, repeat it.
+    Its API keys are revoked and its imports canceled first, so that nothing else begins. If this is
+    interrupted, repeat it.
     """
-    ApiKey.objects.filter(project=project).delete()
+    for key in ApiKey.objects.filter(project=project):
+        api_key_revoke(key=key)
+    for job in ImportJob.objects.filter(project=project, state__in=ImportJob.OPEN):
+        with suppress(WrongState):
+            import_job_cancel(job=job)
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            _delete(project)
+            return
+        except IntegrityError:  # a request that was running has just added a row
+            if attempt == _ATTEMPTS:
+                raise
+
+
+def _delete(project: Project) -> None:
     for session in AgentSession.objects.filter(project=project).only("pk").iterator():
         session_delete(session=session)
     with transaction.atomic():
