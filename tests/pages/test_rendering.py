@@ -1,6 +1,7 @@
 """How the texts of a transcript are rendered."""
 
 import base64
+import time
 import tracemalloc
 
 import pytest
@@ -173,3 +174,9 @@ class TestPages:
         whole = member_client.get(reverse("session_text", args=[project.slug, session.pk, 2, 0])).text
         assert '<span class="hl-mi">1200</span>' in whole
         assert "x = 1200" in strip_tags(whole)
+
+
+def test_code_that_takes_long_to_highlight_is_displayed_without() -> None:
+    started = time.process_time()
+    assert code_html("(" * 19_000, "basemake") == "(" * 19_000
+    assert time.process_time() - started < 2

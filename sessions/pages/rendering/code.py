@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString
-from pygments import highlight
+from pygments import format
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import find_lexer_class_by_name, find_lexer_class_for_filename
@@ -19,6 +20,10 @@ from sessions.pages.text import visible
 
 #: Longer text is displayed without highlighting, which takes about 1 ms per 1,000 characters.
 MAX_LENGTH = 20_000
+
+#: CPU time in seconds after which text is displayed without highlighting: with many lexers, some texts take
+#: quadratic time.
+_MOST_SECONDS = 0.2
 
 #: A line number before each line, as agents' file tools print it: `    12→code`, `12\tcode`, ` 12  code`.
 _NUMBERED = re.compile(r"^( *(\d{1,9}))(?:→|\t| {2}|: |\| |$)(.*)$")
@@ -50,7 +55,12 @@ def code_html(text: str, language: str | None) -> SafeString:
     lexer = _lexer(language[:100]) if language and len(shown) <= MAX_LENGTH else None
     if lexer is None:
         return escape(shown)
-    html = highlight(shown, lexer, _FORMATTER)
+    tokens, end = [], time.thread_time() + _MOST_SECONDS
+    for token in lexer.get_tokens(shown):
+        tokens.append(token)
+        if time.thread_time() > end:
+            return escape(shown)
+    html = format(tokens, _FORMATTER)
     # Pygments adds a final line break.
     return SafeString(html if shown.endswith("\n") else html.removesuffix("\n"))
 
