@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from compaction.edits import Edit, Op
-from compaction.messages import Message, Part, Text, ToolCall, ToolResult
+from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 
 VERBATIM = "verbatim"
 
@@ -26,6 +27,27 @@ class Entry(NamedTuple):
     def is_generated(self) -> bool:
         """Whether the message was generated (a recap or marker) instead of pushed."""
         return self.rule != VERBATIM and self.message.source is None and self.message.format is None
+
+
+def before_answers(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Move system messages that precede a replacement to the next answer.
+
+    Anthropic accepts a system message after the first request only between a message of the user and an
+    answer, and no two in a row (rule A9).
+    """
+    leads, moved = True, list[Entry]()
+    placed: list[Entry] = []
+    for entry, following in zip_longest(entries, entries[1:]):
+        role = entry.message.role
+        leads = leads and role is Role.SYSTEM
+        if role is Role.SYSTEM and not leads and following is not None and following.is_generated:
+            moved.append(entry)
+            continue
+        if moved and role is Role.ASSISTANT and placed[-1].message.role is not Role.SYSTEM:
+            placed += moved
+            moved = []
+        placed.append(entry)
+    return [*placed, *moved]
 
 
 def edited_entry(message: Message, edits: Mapping[int | None, Edit] | None) -> Entry:

@@ -49,6 +49,17 @@ def head_end(messages: Sequence[Message]) -> int:
     return end
 
 
+def opening_of(view: View, head_end: int) -> frozenset[int]:
+    """Return the positions of the system messages directly after the head.
+
+    Claude Code lists the sub-agents and the skills of a session in a system message after the first request.
+    """
+    first = position = view.entries[head_end - 1].last + 1 if head_end else 0
+    while (place := view.places.get(position)) is not None and view.messages[place].role is Role.SYSTEM:
+        position += 1
+    return frozenset(range(first, position))
+
+
 def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layout:
     """Determine where the head ends and the tail begins."""
     messages = view.messages

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from compaction.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from compaction.edits import Edit, Op
-from compaction.entries import VERBATIM, Entry, PartEdits, edited_entry
+from compaction.entries import VERBATIM, Entry, PartEdits, before_answers, edited_entry
 from compaction.invariants.pairs import Pairs, matches, safe_cuts
 from compaction.messages import Message, Role, Text
 from compaction.provider_summary import ON_DEMAND, block_message
@@ -221,7 +221,7 @@ def _view(
         _unchanged(known, changed) if known else {},
     )
     return View(
-        entries=tuple(entries),
+        entries=tuple(before_answers(list(entries))),
         edits=tuple(current),
         all_components=components,
         transcript=messages,

@@ -21,8 +21,9 @@ def run(view: View, context: Context) -> StepResult:
     if view.tokens <= context.budget:
         return StepResult(view=view)
     head = [entry for entry in view.entries if entry.last <= context.head_last]
+    opening = [entry for entry in view.entries if entry.first in context.opening]
     result = StepResult(view=view)
-    for kept in (head, [entry for entry in head if entry.message.role is Role.SYSTEM]):
+    for kept in ([*head, *opening], head, [entry for entry in head if entry.message.role is Role.SYSTEM]):
         result = StepResult.of(view, (*result.edits, *_evict_all_but(kept, view, context)))
         if result.view.tokens <= context.budget:
             return result

@@ -26,8 +26,11 @@ from gateway.recording.record import call_record
 from gateway.recording.recorder import StoreUnavailable
 from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
+from sessions.selectors.past_prompts.outline import outline_at
+from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.services.compactions.revert import compaction_revert
 from sessions.services.reconcile.served import NotServable, Reason
+from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
 from tests.gateway.double import Provider, Received, Reply
@@ -158,6 +161,26 @@ def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
     for body in bodies:
         assert validate(body["messages"], "anthropic", capabilities=capabilities_of(MODEL)) == ()
         assert json.dumps(body).count("cache_control") <= 4
+
+
+@pytest.mark.slow
+def test_the_list_of_skills_after_the_first_request_stays(agent: Agent, provider: Provider) -> None:
+    skills = {"role": "system", "content": "These skills are available:\n- review: Reviews a change."}
+    agent.history = [{"role": "user", "content": "Read all the files."}, skills]
+    for number in range(8):
+        agent.say(text(" ".join(f"Line {number}.{line} is wrong." for line in range(300))))
+        agent.history.append({"role": "user", "content": "Go on."})
+    bodies = list(forwarded(provider))
+    assert "[Recap" in json.dumps(bodies[-1])
+    session = AgentSession.objects.get()
+    for turn, body in enumerate(bodies):
+        place = body["messages"].index(skills)
+        around = [message["role"] for message in body["messages"][place - 1 : place + 2]]
+        assert around in (["user", "system"], ["user", "system", "assistant"])  # Anthropic rejects others
+        outline = outline_at(session=session, index=turn)
+        assert outline is not None
+        seen = json.loads(json_bytes(past_prompt_json(session=session, outline=outline)))
+        assert list(map(plain, seen["messages"])) == list(map(plain, body["messages"]))
 
 
 @pytest.mark.slow
