@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Event
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -107,10 +108,15 @@ class Compactor:
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         name = f"{identity.session}/{identity.agent}" if identity.session else ""
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, identity, name)
+        forwarded = Event()
+        sent = Sent(
+            is_side=identity.is_side, is_compacted=identity.is_compacted, is_forwarded=forwarded.is_set
+        )
+        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, identity, sent, name)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
+            forwarded.set()
             loading.add_done_callback(_swallow)
             known = self._known.get((caller.key.id, name)) if name else None
             if known is None:
@@ -134,13 +140,19 @@ class Compactor:
         return await loop.run_in_executor(self._threads, apply)
 
     def _load(
-        self, call: Call, caller: Caller, fields: Mapping[str, Any], identity: Identity, name: str
+        self,
+        call: Call,
+        caller: Caller,
+        fields: Mapping[str, Any],
+        identity: Identity,
+        sent: Sent,
+        name: str,
     ) -> Known | None:
         """Return the edits of the call's session, or None if the session is not recorded yet."""
         try:
             key = caller.row or key_find(call)
             partition = caller_id(call, key)
-            read = partial(_edits, call, identity, redaction_of(key.project))
+            read = partial(_edits, call, sent, redaction_of(key.project))
             known_as = self._found.get((partition, name)) if name else None
             if known_as is not None:
                 try:
@@ -202,12 +214,12 @@ def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> Sessi
         connection.close()
 
 
-def _edits(call: Call, identity: Identity, redaction: Redaction, found: Found) -> Known:
+def _edits(call: Call, sent: Sent, redaction: Redaction, found: Found) -> Known:
     edits = edits_for_request(
         found.id,
         call.body,
         name=found.name,
-        sent=Sent(is_side=identity.is_side, is_compacted=identity.is_compacted),
+        sent=sent,
         redaction=redaction,
         field=PROVIDERS[call.provider].history_field(call.endpoint),
     )

@@ -34,12 +34,14 @@ class Response:
 
 
 class Running:
-    """A gateway that runs until the end of the block."""
+    """A gateway that runs until the end of the block. `patience` is how long calls wait for edits."""
 
-    def __init__(self, *, upstream: str, spool: Path, write: object = call_record) -> None:
+    def __init__(
+        self, *, upstream: str, spool: Path, write: object = call_record, patience: float = PATIENCE
+    ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self._upstream, self._spool, self._write = upstream, spool, write
+        self._upstream, self._spool, self._write, self._patience = upstream, spool, write, patience
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -68,7 +70,7 @@ class Running:
         self.app = Gateway(
             recorder=self.recorder,
             callers=Callers(),
-            compactor=Compactor(patience=PATIENCE),
+            compactor=Compactor(patience=self._patience),
             upstreams={"anthropic": self._upstream, "openai": self._upstream},
             most_bytes=2**26,
         )

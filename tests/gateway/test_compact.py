@@ -29,7 +29,7 @@ from sessions.selectors.convert import message_body
 from sessions.selectors.past_prompts.outline import outline_at
 from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.services.compactions.revert import compaction_revert
-from sessions.services.reconcile.served import NotServable, Reason
+from sessions.services.reconcile.served import NotServable, Reason, edits_for_request
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.gateway.anthropic_talk import request, streamed, text, tool_use
@@ -454,6 +454,32 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
     assert response.headers["x-contextapp"].startswith("compact; ")
     new = provider.received[-1]
     assert shared(messages(old), messages(new)) == len(messages(old))
+
+
+@pytest.mark.slow
+def test_edits_that_are_ready_after_the_call_was_recorded_fork_nothing(
+    agent: Agent, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_recorded, is_done = threading.Event(), threading.Event()
+
+    def slow(*args: Any, **options: Any) -> Any:
+        try:
+            is_recorded.wait(60)
+            return edits_for_request(*args, **options)
+        finally:
+            is_done.set()
+
+    for number in range(10):
+        agent.work(number)
+    assert AgentSession.objects.get().compaction_count
+    other = Running(upstream=provider.url, spool=tmp_path / "other", patience=0.01)
+    with other as agent.gateway, monkeypatch.context() as patched:
+        patched.setattr(compact, "edits_for_request", slow)
+        response = agent.work(10)
+        is_recorded.set()
+        assert is_done.wait(60)
+    assert response.headers["x-contextapp"] == "passthrough; reason=timeout"
+    assert AgentSession.objects.get().turn_count == 11
 
 
 @pytest.mark.slow

@@ -30,10 +30,11 @@ def rewritten_history(
     """Return a history that a request extends, although its client has rewritten the recorded one.
 
     Applies the rewrite, as the recording of the call would do. Returns None if the client has omitted nothing
-    and no compaction has shortened the prompt of such a history. Raises `BadJson` or `InvalidHistory`.
+    and no compaction has shortened the prompt of such a history, or if the request was forwarded meanwhile:
+    its recorded answer would look like a rewind. Raises `BadJson` or `InvalidHistory`.
     """
     root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
-    if root is None:
+    if root is None or sent.is_forwarded():
         return None
     histories = histories_of(root)
     reading = history_read(body, histories=histories, redaction=redaction, field=field)

@@ -55,7 +55,8 @@ class Sent:
     `answers` are the messages of that response, if the history does not contain it. `is_compacted` and
     `is_side` are set if the client declares it. `caller` is the partition in which a session that the client
     does not name is found, None over the API; `is_named` is set if the client names it. `prompt_source` is
-    set if contextapp's edits determined the prompt that the model saw.
+    set if contextapp's edits determined the prompt that the model saw. `is_forwarded` returns whether a
+    request that waited for its edits was forwarded without them.
     """
 
     push: Push = field(default_factory=lambda: Push(messages=()))
@@ -65,6 +66,7 @@ class Sent:
     caller: bytes | None = None
     is_named: bool = False
     prompt_source: PromptSource | None = None
+    is_forwarded: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
