@@ -19,6 +19,7 @@ _KEPT = frozenset(
         "anthropic-beta",
         "x-session-id",
         "x-session-affinity",
+        "x-parent-session-id",
         "x-contextapp-budget",
     }
 )

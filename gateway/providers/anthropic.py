@@ -17,6 +17,8 @@ from gateway.providers.base import (
     items,
     json_object,
     mapping,
+    parent_session,
+    requests_titles,
     text,
 )
 from sessions.services.reconcile.splice import without_thinking
@@ -56,10 +58,12 @@ class Anthropic(Provider):
         is_claude_code = "x-claude-code-session-id" in headers or client_name(headers) == "claude-cli"
         kind = headers.get("x-claude-code-request-class", "")
         has_tools = _own_tools(body) or self.continued("messages", body) is not None
-        is_side = kind not in _CONVERSATIONS if kind else is_claude_code and not has_tools
+        has_side = is_claude_code or requests_titles(headers)
+        is_side = kind not in _CONVERSATIONS if kind else has_side and not has_tools
         return Identity(
             session=named or _session_of_user(mapping(body.get("metadata")).get("user_id")),
             agent=headers.get("x-claude-code-agent-id", "")[:40],
+            parent=parent_session(headers),
             client="claude-code" if is_claude_code else client_name(headers),
             # A request for a summary on demand: the client sends the block in its next requests.
             is_side=is_side or "x-claude-code-compaction" in headers or "compaction" in body,

@@ -32,12 +32,14 @@ class Answer:
 class Identity:
     """The session that a call belongs to, as far as the client identifies it.
 
-    `session` is None if the client names none. `agent` is a sub-agent of the session. `is_side` marks a side
-    request outside the conversation, `is_compacted` the first one after the client compacted its context.
+    `session` is None if the client names none. `agent` is a sub-agent of the session; `parent` is the session
+    that started it as a sub-agent. `is_side` marks a side request outside the conversation, `is_compacted`
+    the first one after the client compacted its context.
     """
 
     session: str | None = None
     agent: str = ""
+    parent: str = ""
     client: str = ""
     is_side: bool = False
     is_compacted: bool = False
@@ -142,12 +144,26 @@ _SESSION_HEADERS = (
 )
 
 
+#: Clients whose requests without tools are outside the conversation.
+_REQUEST_TITLES = frozenset({"claude-cli", "opencode"})
+
+
 def header_session(headers: Mapping[str, str], names: Sequence[str] = ()) -> str | None:
     """Return the session id in the headers, truncated to 150 characters."""
     for name in (*names, *_SESSION_HEADERS):
         if found := headers.get(name, "").strip():
             return found[:150]
     return None
+
+
+def parent_session(headers: Mapping[str, str]) -> str:
+    """Return the id of the session that started this one as a sub-agent, "" if there is none (OpenCode)."""
+    return headers.get("x-parent-session-id", "").strip()[:150]
+
+
+def requests_titles(headers: Mapping[str, str]) -> bool:
+    """Return whether the client requests titles, without tools, in the session that they are for."""
+    return client_name(headers) in _REQUEST_TITLES
 
 
 def client_name(headers: Mapping[str, str]) -> str:

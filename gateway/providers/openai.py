@@ -20,6 +20,8 @@ from gateway.providers.base import (
     items,
     json_object,
     mapping,
+    parent_session,
+    requests_titles,
     text,
 )
 from sessions.services.reconcile.values import Continued
@@ -63,12 +65,16 @@ class OpenAI(Provider):
         subagent = headers.get("x-openai-subagent", "")
         if not session:
             session = thread or _uuid(body.get("prompt_cache_key"))
+        is_title = requests_titles(headers) and not body.get("tools")
         is_codex = "x-codex-turn-metadata" in headers or client_name(headers).startswith("codex")
         return Identity(
             session=session or None,
             agent=thread[:40] if thread and thread != session else "",
+            parent=parent_session(headers),
             client="codex" if is_codex else client_name(headers),
-            is_side=subagent in {"compact", "memory_consolidation"} or responses.is_compaction(body),
+            is_side=is_title
+            or subagent in {"compact", "memory_consolidation"}
+            or responses.is_compaction(body),
         )
 
     def with_usage(self, endpoint: str, body: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
@@ -26,6 +27,9 @@ from sessions.services.reconcile.find import has_other_conversation, is_of_anoth
 from sessions.services.reconcile.served import NEVER_COMPACTS
 from sessions.services.reconcile.values import Continued
 from sessions.services.sessions.lifecycle import NewSession, session_create
+
+#: The beginning of texts that clients insert; the last one is that of Qwen Code and Gemini CLI.
+_INSERTED = re.compile(r"\s*(?:<|This is the [\w ]{1,30}\. We are setting up the context)")
 
 _MOST_TOKENS = 2_000_000_000
 
@@ -108,12 +112,17 @@ def session_find_for_call(place: Place, *, creates: bool = False) -> AgentSessio
         return _create(place, None) if found is None and creates else found
     name, session = _named(place, place.name)
     if creates and (session is None or session.origin == TELEMETRY):
-        session = _create(place, name)
+        session = _create(place, name, _parent(place))
     if session is not None and place.identity.agent:
         session = _child(place, session, place.identity.agent, creates=creates)
     if session is not None and has_other_conversation(session, place.conversation):
         session = _child(place, session, place.conversation, creates=creates)
     return session
+
+
+def _parent(place: Place) -> AgentSession | None:
+    """Return the session that started this one as a sub-agent, if the client names it and it is recorded."""
+    return _named(place, place.identity.parent)[1] if place.identity.parent else None
 
 
 def _child(place: Place, parent: AgentSession, name: str, *, creates: bool) -> AgentSession | None:
@@ -218,7 +227,7 @@ def _first_words(fields: Mapping[str, Any]) -> str:
             continue
         content = message.get("content")
         texts = [content] if isinstance(content, str) else [text(part.get("text")) for part in items(content)]
-        words = [part for part in texts if part.strip() and not part.lstrip().startswith("<")]
+        words = [part for part in texts if part.strip() and not _INSERTED.match(part)]
         if words:
             return title_of(words[-1]).replace("\0", "")
     return ""

@@ -225,6 +225,33 @@ def test_side_requests_are_kept_apart(agent: Agent) -> None:
 
 
 @pytest.mark.slow
+def test_titles_and_sub_agents_of_opencode(gateway: Running, provider: Provider, api_key: str) -> None:
+    """OpenCode requests the title in the session that it is for, and names the parent of a sub-agent."""
+    names = {"user_agent": "opencode/1.18.33 ai-sdk/provider-utils/4.0.46", "x_session_id": "ses_main"}
+    title = Agent(gateway, provider, api_key, **names)
+    title.say(user("Generate a title for this conversation:"), text("Files"), tools=[])
+    agent = Agent(gateway, provider, api_key, **names)
+    agent.say(user("Explore the project."), tool_use("t1", prompt="look"))
+    names |= {"x_session_id": "ses_helper", "x_parent_session_id": "ses_main"}
+    helper = Agent(gateway, provider, api_key, **names)
+    helper.say(user("Look around."), text("Nothing here."))
+    agent.say(result("t1", "Nothing here."), text("It is empty."))
+    main, child = (AgentSession.objects.get(external_id=name) for name in ("ses_main", "ses_helper"))
+    assert (stored(main), stored(child)) == (agent.history, helper.history)
+    assert (main.title, main.parent, child.parent) == ("Explore the project.", None, main)
+    assert AgentSession.objects.exclude(pk__in=(main.pk, child.pk)).get().parent == main
+
+
+def test_the_title_is_not_the_context_that_the_client_inserts(agent: Agent) -> None:
+    context = (
+        "This is the Qwen Code. We are setting up the context for our chat.\nMy operating system is: linux"
+    )
+    agent.history = [user(context), assistant(text("Got it. Thanks for the context!"))]
+    agent.say(user("List the files."), text("a.py"))
+    assert AgentSession.objects.get().title == "List the files."
+
+
+@pytest.mark.slow
 def test_the_clients_compaction_is_a_marker(agent: Agent) -> None:
     agent.say(user("List the files."), text("a.py"))
     agent.say(user("Read it."), text("It is empty."))
