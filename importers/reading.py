@@ -20,6 +20,9 @@ from .base import LogFile
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 _PACKED_ENDINGS = (".gz", ".zst")
 
+#: Suffix of a file beside each log of a sub-agent of Claude Code. It contains no messages.
+_DETAILS_ENDING = ".meta.json"
+
 #: Name of a file with one model call, as written by LiteLLM clients: "…<model>-<seconds>.<fraction>.json".
 _CALL_NAME = re.compile(r"-\d{10}\.\d+\.json(?:\.gz|\.zst)?$")
 
@@ -75,7 +78,7 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
 
 def _folder_sources(folder: Path) -> Iterator[LogSource]:
     entries = sorted(folder.iterdir())
-    logs = [entry for entry in entries if entry.is_file() and _plain_name(entry).endswith(_LOG_ENDINGS)]
+    logs = [entry for entry in entries if entry.is_file() and _is_log(_plain_name(entry))]
     series = _series(folder, logs)
     if series:
         yield LogSource(name=_printable(folder), files=tuple(series))
@@ -85,6 +88,10 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():  # links could cause an infinite loop
             yield from _folder_sources(entry)
+
+
+def _is_log(name: str) -> bool:
+    return name.endswith(_LOG_ENDINGS) and not name.endswith(_DETAILS_ENDING)
 
 
 def _plain_name(path: Path) -> str:
