@@ -12,6 +12,7 @@ from .openai_chat import OpenAIChatImporter
 from .openhands import OpenHandsImporter
 from .openhands_events import OpenHandsEventsImporter
 from .pi import PiImporter
+from .qwen_code import QwenCodeImporter
 from .swe_agent import SweAgentImporter
 from .tau_bench import Tau2BenchImporter, TauBenchImporter
 
@@ -20,6 +21,7 @@ IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
         ContextappImporter(),
+        QwenCodeImporter(),
         ClaudeCodeImporter(),
         CodexImporter(),
         PiImporter(),
