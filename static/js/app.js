@@ -95,6 +95,21 @@ document.addEventListener("submit", (event) => {
   event.stopImmediatePropagation();
 }, { capture: true });
 
+// A second click while the server is busy would send the form again, which could create a second API key. A repeated
+// submission is allowed again after a response that keeps the page, or after some seconds, for example for a download.
+const REPEAT_MS = 5_000;
+const submitted = new WeakMap();
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  const now = performance.now();
+  if (now - submitted.get(form) < REPEAT_MS) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  } else submitted.set(form, now);
+}, { capture: true });
+document.addEventListener("htmx:afterRequest", (event) => submitted.delete(event.target));
+
 // Scroll navigation bars that are wider than the screen to the current item.
 for (const here of document.querySelectorAll("nav [aria-current]")) {
   const bar = here.closest("nav");

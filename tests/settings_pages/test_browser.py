@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 from playwright.sync_api import expect
 
 from accounts.actors import Actor
+from accounts.models import Project
 from accounts.services.api_keys import api_key_create
 from sessions.models import WebhookEvent
 
@@ -30,6 +32,33 @@ def test_revoking_a_key_requires_confirmation(page_as, owner, project):
     revoke.click()
     expect(revoke).to_have_count(0)
     assert project.api_keys.get(name="CI agents").revoked_at is not None
+
+
+def test_a_second_click_while_the_server_is_busy_creates_no_second_key(page_as, owner, project):
+    page = page_as(owner)
+    page.goto(reverse("settings_keys", args=[project.slug]))
+    sent = []
+    page.on("request", lambda request: request.method == "POST" and sent.append(request.url))
+    page.get_by_label("Name").fill("CI agents")
+    create = page.get_by_role("button", name="Create key")
+    create.scroll_into_view_if_needed()
+    box = create.bounding_box()
+    center = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)  # the server waits for this row
+        with page.expect_request(lambda request: request.method == "POST"):
+            page.mouse.click(*center)
+        page.mouse.click(*center)
+    expect(page.get_by_text("API key CI agents created")).to_be_visible()
+    assert len(sent) == project.api_keys.count() == 1
+
+
+def test_each_field_of_the_project_page_has_its_own_label(page_as, owner, project):
+    page = page_as(owner)
+    page.goto(reverse("settings", args=[project.slug]))
+    form = page.locator("form.panel").last
+    form.get_by_text("Name").click()
+    expect(form.get_by_role("textbox", name="Name")).to_be_focused()
 
 
 def test_the_actions_of_a_row_are_on_the_screen_at_every_width(page_as, owner, member, project, subtests):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -29,7 +31,12 @@ class ProjectForm(PlainForm):
 
 
 class NewProjectForm(PlainForm):
+    """The page also has a `ProjectForm`, so the ids of the fields differ."""
+
     name = forms.CharField(max_length=200, label="Name")
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data, auto_id="id_new_%s")
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
