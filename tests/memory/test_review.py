@@ -101,7 +101,8 @@ class TestOverHttp:
         url = reverse("memory_fact", args=[project.slug, stored("no clock").pk])
         data = {"state": "accepted", "text": "Pin the compiler!", "list": "proposed"}
         row = owner_client.post(url, data, headers={"HX-Request": "true"}).content.decode()
-        assert "The change was not saved: " in row
+        assert "The change was not saved: the text must be new" in row
+        assert "Pin the compiler!</textarea>" in row  # what the user wrote
         assert stored("no clock").state == "proposed"
 
     def test_several_are_accepted_at_once(

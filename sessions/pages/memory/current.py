@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from compaction.errors import WorkingMemoryError
 from compaction.memory.diffs import Motion, churn, motions
-from compaction.memory.operations import Operation
+from compaction.memory.operations import Op, Operation
 from compaction.memory.origins import Author, Via
 from compaction.memory.schema import title_of
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
@@ -26,6 +26,7 @@ from sessions.pages.access import (
     with_session,
     writer_of,
 )
+from sessions.pages.memory.errors import reason_of
 from sessions.pages.memory.revision import memory_at_turn
 from sessions.pages.memory.rows import field_rows, size_chart
 from sessions.pages.session.live import live_context
@@ -60,7 +61,8 @@ CHURN_REVISIONS = 100
 #: The latest revisions in the size chart.
 CHART_REVISIONS = 500
 
-_MAX_TEXT_LENGTH = 4_000
+#: Longer than any memory within its limit of tokens.
+_MAX_TEXT_LENGTH = 20_000
 
 _NOTHING_TO_PROPOSE = "This memory has no items that other sessions may need."
 
@@ -75,15 +77,24 @@ def session_memory(request: HttpRequest, viewer: Viewer, session: AgentSession) 
     turn = number_of(request, "turn")
     if turn is not None:
         return memory_at_turn(request, viewer, session, turn)
+    return _page(request, viewer, session)
+
+
+def _page(
+    request: HttpRequest, viewer: Viewer, session: AgentSession, *, status: int = 200, **more: Any
+) -> HttpResponse:
     steps = memory_timeline(session_id=session.pk, below=number_of(request, "before"), limit=STEPS)
     context = session_context(viewer, session, "session_memory") | {
         "steps": steps,
         "before": steps[-1].row.number if steps and steps[-1].row.number > 1 else None,
         "is_older": number_of(request, "before") is not None,
+        **more,
     }
     if not wants_fragment(request):
-        context |= _current(session, viewer) | live_context(request, viewer, session)
-    return page_or_fragment(request, "memory/session.html", "memory/_timeline.html", context)
+        context |= _current(session, viewer)
+        if status == 200:  # updates would discard the text of a rejected form
+            context |= live_context(request, viewer, session)
+    return page_or_fragment(request, "memory/session.html", "memory/_timeline.html", context, status=status)
 
 
 def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
@@ -113,15 +124,23 @@ def _current(session: AgentSession, viewer: Viewer) -> dict[str, Any]:
 
 @require_POST
 def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
-    """Change one item manually."""
+    """Change one item manually. If that fails, the form for a new item shows the text that the user wrote."""
     viewer, session = _writer(request, slug, id)
     data = {name: _text(request, name) for name in ("op", "field", "item", "with")}
     reason = _text(request, "reason")[:500]
     writer = Writer(author=Author.PERSON, via=Via.PAGE, reason=reason, user_id=request.user.pk)
     try:
-        memory_operate(session=session, operations=[Operation.from_json(data)], writer=writer)
+        changed = memory_operate(session=session, operations=[Operation.from_json(data)], writer=writer)
     except (WorkingMemoryError, MemoryTooLarge) as error:
-        messages.error(request, f"The change was not saved: {error}.")
+        problem = f"The change was not saved: {reason_of(error)}."
+        written = data["with"] if data["op"] == Op.REPLACE else data["item"]
+        if data["op"] in (Op.ADD, Op.REPLACE):
+            draft = {"field": data["field"], "item": written, "reason": reason}
+            return _page(request, viewer, session, status=422, draft=draft, problem=problem)
+        messages.error(request, problem)
+    else:
+        done = "Memory updated." if changed else "Nothing to change: the memory already contains this text."
+        messages.success(request, done)
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 
 
@@ -160,9 +179,14 @@ def session_memory_add_shared(request: HttpRequest, slug: str, id: UUID) -> Http
     viewer, session = _writer(request, slug, id)
     facts = [fact for fact in facts_offered(session=session) if str(fact.pk) == request.POST.get("fact")]
     try:
-        facts_import(session=session, facts=facts, author=Author.PERSON, user_id=request.user.pk)
+        added = facts_import(session=session, facts=facts, author=Author.PERSON, user_id=request.user.pk)
     except (WorkingMemoryError, MemoryTooLarge, ProtectedItem) as error:
-        messages.error(request, f"The fact was not added: {error}.")
+        messages.error(request, f"The fact was not added: {reason_of(error)}.")
+    else:
+        if added:
+            messages.success(request, "Fact added to the memory of this session.")
+        else:
+            messages.error(request, "The fact was not added: it is no longer offered.")
     return redirect("session_memory", slug=viewer.project.slug, id=session.pk)
 
 
