@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -14,8 +15,9 @@ from django.db.models import F
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from accounts.actors import Actor
 from accounts.models import Project, Role
@@ -168,6 +170,13 @@ def with_writable_session(
         return view(request, viewer, session, *args, **kwargs)
 
     return with_session(checked)
+
+
+def redirect_back(request: HttpRequest, default: str) -> HttpResponse:
+    """Redirect to the page that contains the posted form, or to `default` if the browser does not name it."""
+    page = request.headers.get("Referer", "")
+    is_own = url_has_allowed_host_and_scheme(page, {request.get_host()}, require_https=request.is_secure())
+    return redirect(page if is_own and urlsplit(page).path != request.path else default)
 
 
 def number_of(request: HttpRequest, name: str, maximum: int = 2_000_000_000) -> int | None:

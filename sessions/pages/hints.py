@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import path
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 
-from sessions.pages.access import user_of, wants_fragment
+from sessions.pages.access import redirect_back, user_of, wants_fragment
 from sessions.selectors.hints import hints_dismissed
 from sessions.services.sessions.hints import hints_dismiss, hints_restore
 
@@ -89,9 +87,7 @@ def hints_change(request: HttpRequest) -> HttpResponse:
         hints_dismiss(user=user, hints=names)
     if wants_fragment(request):
         return HttpResponse()
-    back = request.headers.get("Referer", "")
-    is_own = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
-    return redirect(back if is_own else "home")
+    return redirect_back(request, reverse("home"))
 
 
 urlpatterns = [path("hints/", hints_change, name="hints")]

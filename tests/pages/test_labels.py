@@ -25,6 +25,14 @@ def test_title_and_tags_are_edited_and_kept_by_imports(member_client, project):
     assert AuditEvent.objects.filter(action="session.labeled").count() == 1
 
 
+def test_the_user_stays_on_the_tab_with_the_form(member_client, project):
+    session = make_session(project)
+    tab = f"http://testserver{address('session_compactions', session)}"
+    for name in ("session_labels", "session_star"):
+        saved = member_client.post(address(name, session), {"title": "New"}, headers={"Referer": tab})
+        assert saved.url == tab
+
+
 def test_secrets_are_redacted(member_client, project):
     session = make_session(project)
     kind, secret = TOKENS[0]

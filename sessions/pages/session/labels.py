@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from sessions.models import AgentSession
-from sessions.pages.access import Viewer, actor_of, with_session, with_writable_session
+from sessions.pages.access import (
+    Viewer,
+    actor_of,
+    redirect_back,
+    with_session,
+    with_writable_session,
+)
 from sessions.pages.tabs import session_context
 from sessions.services.sessions.labels import LabelsChanged, session_label, session_star
 
@@ -40,7 +47,7 @@ def session_labels(request: HttpRequest, viewer: Viewer, session: AgentSession) 
         context = session_context(viewer, session, "session") | {"changed": error.names, "posted": posted}
         return render(request, "sessions/labels_changed.html", context, status=409)
     messages.success(request, "Title, tags and notes saved.")
-    return redirect("session", slug=viewer.project.slug, id=session.pk)
+    return _to_tab(request, viewer, session)
 
 
 def _posted(request: HttpRequest, name: str) -> str | None:
@@ -53,4 +60,9 @@ def _posted(request: HttpRequest, name: str) -> str | None:
 def session_star_change(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Star the session for the user (`starred=1`), or remove the star."""
     session_star(session=session, user_id=viewer.user_id, starred=request.POST.get("starred") == "1")
-    return redirect("session", slug=viewer.project.slug, id=session.pk)
+    return _to_tab(request, viewer, session)
+
+
+def _to_tab(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """Redirect to the tab with the form: all tabs of a session have it."""
+    return redirect_back(request, reverse("session", args=[viewer.project.slug, session.pk]))
