@@ -8,6 +8,8 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.views import PasswordChangeView
+from django.contrib.messages.views import SuccessMessageMixin
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.timesince import timeuntil
@@ -45,6 +47,12 @@ class PasswordForm(PasswordChangeForm):
         password: str = super().clean_old_password()
         attempt_succeeded(name=name, address=account)
         return password
+
+
+class PasswordPage(SuccessMessageMixin, PasswordChangeView):  # type: ignore[type-arg]
+    form_class = PasswordForm
+    success_url = "/"
+    success_message = "Password changed. You have been logged out everywhere else."
 
 
 def address_of(request: HttpRequest | None) -> str:

@@ -4,7 +4,7 @@ from django.contrib.auth import views as auth_views
 from django.urls import include, path
 
 from accounts.invitations import invitation_page
-from accounts.login import LoginForm, PasswordForm
+from accounts.login import LoginForm, PasswordPage
 from sessions.api import docs, health, otel
 from sessions.api.mcp.views import Mcp
 
@@ -19,11 +19,7 @@ urlpatterns = [
         auth_views.LoginView.as_view(redirect_authenticated_user=True, authentication_form=LoginForm),
         name="login",
     ),
-    path(
-        "password/",
-        auth_views.PasswordChangeView.as_view(success_url="/", form_class=PasswordForm),
-        name="password_change",
-    ),
+    path("password/", PasswordPage.as_view(), name="password_change"),
     path("invitations/<str:token>/", invitation_page, name="invitation"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("api/schema/", docs.Schema.as_view(), name="schema"),

@@ -103,3 +103,11 @@ class NoBackend:
     def send_messages(self, messages: object) -> int:
         del messages
         raise TimeoutError
+
+
+def test_an_owner_can_leave(project, owner, owner_client, viewer):
+    Membership.objects.filter(user=viewer).update(role="owner")
+    membership = Membership.objects.get(user=owner)
+    response = owner_client.post(f"/p/alpha/settings/members/{membership.pk}/remove/", follow=True)
+    assert response.status_code == 200
+    assert "You left the project Alpha." in response.text

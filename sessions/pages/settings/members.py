@@ -83,9 +83,13 @@ def member_delete(request: HttpRequest, slug: str, member: int) -> HttpResponse:
     membership = _membership(viewer, member)
     try:
         member_remove(membership=membership, actor=actor_of(request))
-        messages.success(request, f"{membership.user.get_username()} was removed.")
     except MemberError as error:
         messages.error(request, str(error))
+    else:
+        if membership.user == request.user:
+            messages.success(request, f"You left the project {viewer.project.name}.")
+            return redirect("home")
+        messages.success(request, f"{membership.user.get_username()} was removed.")
     return redirect("settings_members", slug=slug)
 
 
