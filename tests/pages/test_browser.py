@@ -11,9 +11,6 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from accounts.actors import SYSTEM
-from accounts.models import Role
-from accounts.services.invitations import invitation_create
 from sessions.selectors.transcript import SHOWN
 from sessions.services.samples.jobs import sample_run
 from tests.browsing import PHONE, fits_in_width
@@ -72,16 +69,6 @@ def test_from_login_to_the_chart_of_a_sample_session(page, member, project):
 def test_wrong_password(page, member):
     log_in(page, member.username, "wrong")
     expect(page.get_by_role("alert")).to_contain_text("Wrong username or password")
-
-
-def test_a_new_user_joins_by_invitation(page, project):
-    _, token = invitation_create(project=project, role=Role.VIEWER, actor=SYSTEM)
-    page.goto(reverse("invitation", args=[token]))
-    page.get_by_label("Username").fill("nora")
-    for field in page.locator("[type=password]").all():
-        field.fill("a long one for nora 7")
-    page.get_by_role("button", name="Create account and join").click()
-    page.wait_for_url(f"**{reverse('sessions', args=[project.slug])}")
 
 
 def test_log_out(at, page):
