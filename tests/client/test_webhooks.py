@@ -23,21 +23,20 @@ def test_an_event_of_the_server_is_verified() -> None:
     assert verify_webhook(BODY, signature("whsec", BODY, at=now - 900), "whsec", tolerance=1_000)
 
 
-@pytest.mark.parametrize(
-    ("header", "reason"),
-    [
+def test_other_requests_are_rejected() -> None:
+    now = int(time.time())
+    headers = [
         (None, "missing"),
         ("", "missing"),
         ("t=1,v1=00", "malformed"),
         ("t=١,v1=" + "0" * 64, "malformed"),
-        (signature("other", BODY, at=int(time.time())), "not signed"),
-        (signature("whsec", BODY + b" ", at=int(time.time())), "not signed"),
-        (signature("whsec", BODY, at=int(time.time()) - 900), "old"),
-    ],
-)
-def test_other_requests_are_rejected(header: str | None, reason: str) -> None:
-    with pytest.raises(InvalidSignature, match=reason):
-        verify_webhook(BODY, header, "whsec")
+        (signature("other", BODY, at=now), "not signed"),
+        (signature("whsec", BODY + b" ", at=now), "not signed"),
+        (signature("whsec", BODY, at=now - 900), "old"),
+    ]
+    for header, reason in headers:
+        with pytest.raises(InvalidSignature, match=reason):
+            verify_webhook(BODY, header, "whsec")
 
 
 def test_an_empty_secret_is_reported() -> None:
