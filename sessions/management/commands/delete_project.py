@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Project
-from sessions.services.sessions.projects import project_delete
+from sessions.services.projects import project_delete
 
 
 class Command(BaseCommand):
