@@ -84,7 +84,8 @@ class Agents:
 
 async def main() -> None:
     folder, tasks = arguments(
-        "Agents that work at the same time.", variables=["CONTEXTAPP_API_KEY", "ANTHROPIC_API_KEY"]
+        "Agents that work at the same time, one for each line of the task.",
+        variables=["CONTEXTAPP_API_KEY", "ANTHROPIC_API_KEY"],
     )
     url = os.environ.get("CONTEXTAPP_URL", "http://127.0.0.1:8000")
     model = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5")

@@ -115,6 +115,19 @@ class TestTurns:
         assert pushed["prompt"]["budget"] == 4000
         assert pushed["cost_microusd"] == 12 * 2 + 5 * 10
 
+    def test_a_call_that_is_reported_twice_is_billed_once(self, app: Any, session: Any) -> None:
+        reported = {
+            "usage": {"input_tokens": 12, "output_tokens": 5},
+            "request_id": f"req_{session.id}",
+            "response_id": f"msg_{session.id}",
+        }
+        assert session.push([QUESTION, ANSWER], **reported)["cost_microusd"] > 0
+        other = app.session(create={"model": "claude-sonnet-5-5"})
+        assert other.push([QUESTION, ANSWER], **reported)["cost_microusd"] is None
+        synced = app.session(create={"model": "claude-sonnet-5-5"})
+        synced.sync([QUESTION, ANSWER, {"role": "user", "content": "Go on."}], **reported)
+        assert synced.info()["cost_microusd"] == 0
+
     def test_what_a_response_reports_about_its_compaction_is_recorded(self, session: Any) -> None:
         session.push([QUESTION, *call(1, "1"), *call(2, "2")])
         edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 1, "cleared_input_tokens": 900}

@@ -64,6 +64,8 @@ class SessionCalls(CompactionCalls, MemoryCalls):
         model: str | None = None,
         system: object | None = None,
         tools: Iterable[object] | None = None,
+        request_id: str | None = None,
+        response_id: str | None = None,
         expected_turn: int | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[types.PushResult]:
@@ -71,9 +73,11 @@ class SessionCalls(CompactionCalls, MemoryCalls):
 
         `messages` are in the provider's format, as dictionaries or SDK objects. A whole response is reduced
         to its message, also sets `usage` and `model` unless they are given, and reports what the provider
-        cleared or summarized. `system` and `tools` replace the session's from this turn on. `expected_turn`
-        is the index that this turn must get: raises `Conflict` with code `stale_turn` if another writer
-        pushed first. `latency` is how long the call took, as you measured it.
+        cleared or summarized. `system` and `tools` replace the session's from this turn on. `latency` is how
+        long the call took, as you measured it. `request_id` (the provider's) and `response_id` (the `id` of
+        the response) identify the call if the gateway, telemetry or a log reports it, too. `expected_turn` is
+        the index that this turn must get: raises `Conflict` with code `stale_turn` if another writer pushed
+        first.
 
         Each push has an idempotency key, so a retry after a lost connection is not stored twice. After a push
         that failed or was cancelled, the next push of the same turn with this object has the same key, and
@@ -86,6 +90,8 @@ class SessionCalls(CompactionCalls, MemoryCalls):
             model=model or None,
             system=system,
             tools=tools,
+            request_id=request_id or None,
+            response_id=response_id or None,
             expected_turn=expected_turn,
         )
         data = yield from payloads.encode_body(body)
@@ -120,6 +126,8 @@ class SessionCalls(CompactionCalls, MemoryCalls):
         model: str | None = None,
         system: object | None = None,
         tools: Iterable[object] | None = None,
+        request_id: str | None = None,
+        response_id: str | None = None,
         compacted: bool | None = None,
         format: types.Format | None = None,
     ) -> Steps[Prompt]:
@@ -128,9 +136,9 @@ class SessionCalls(CompactionCalls, MemoryCalls):
         `messages` are all messages of your history, in the provider's format, as dictionaries or SDK objects.
         New ones are appended as one turn. A history that continues an earlier point becomes a forked session,
         which is used again for later calls with that history; `prompt.reconciled` describes the outcome.
-        `usage`, `latency` and `model` are those of the last response in the history. Set `compacted` if you
-        replaced messages with a summary. `format` is that of the returned prompt and defaults to the
-        session's. Repeating a call has no effect.
+        `usage`, `latency`, `model` and the ids are those of the last response in the history. Set
+        `compacted` if you replaced messages with a summary. `format` is that of the returned prompt and
+        defaults to the session's. Repeating a call has no effect.
         """
         body = yield from _push_body(
             messages,
@@ -139,6 +147,8 @@ class SessionCalls(CompactionCalls, MemoryCalls):
             model=model or None,
             system=system,
             tools=tools,
+            request_id=request_id or None,
+            response_id=response_id or None,
             compacted=compacted,
         )
         response = yield from self._call(
