@@ -27,7 +27,7 @@ _TAGS = {
     "Usage": "Tokens and cost by day, model, agent and tag.",
     "Imports": "Import the logs of coding agents.",
     "Replays": "Compare policies and budgets on recorded sessions.",
-    "Webhooks": "Notifications about compactions and cost budgets.",
+    "Webhooks": "Notifications about compactions, tool output spikes and cost budgets.",
     "OpenTelemetry": "OTLP over HTTP, with or without gzip. Errors are a `google.rpc.Status`.",
 }
 

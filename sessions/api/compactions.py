@@ -187,9 +187,9 @@ class RecapEdit(Endpoint):
         errors=(409, 422),
     )
     def post(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
-        """Replaces the recap with your text, which must have the recap's sections (`## Decisions`,
-        `## Entities`, `## Facts`, `## Open items`) with `- ` items. Returns the new compaction, with trigger
-        `edit`, that applies the text. Revert it to restore the previous recap."""
+        """Replaces the recap with your text. Each line becomes an item of the section that precedes it
+        (`## Decisions`, `## Entities`, `## Facts` or `## Open items`), or else a fact. Returns the new
+        compaction, with trigger `edit`, that applies the text. Revert it to restore the previous recap."""
         session = session_or_404(call, session_id)
         compaction_or_404(session, number)
         text = call.validated(serializers.RecapText)["text"]

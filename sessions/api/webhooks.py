@@ -32,6 +32,7 @@ class Webhooks(Endpoint):
 
     @operation("webhooks_list", "List webhooks", serializers.WebhookList)
     def get(self, call: ApiCall) -> HttpResponse:
+        """Returns the project's webhooks, oldest first, without their secrets and deliveries."""
         rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
         return json_response({"data": [_webhook_json(row) for row in rows]})
 

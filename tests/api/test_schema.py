@@ -53,11 +53,13 @@ def _endpoints() -> Iterator[tuple[str, type[Endpoint]]]:
         yield str(pattern.pattern), pattern.callback.view_class  # type: ignore[union-attr]
 
 
-def test_every_endpoint_has_summary_tag_and_scope(schema: Any) -> None:
+def test_every_endpoint_has_summary_description_tag_and_scope(schema: Any) -> None:
     for path, method, operation in operations(schema):
         assert operation["summary"], (path, method)
         assert operation["tags"], (path, method)
-        assert "scope" in operation["description"], (path, method)
+        description, _, scope = operation["description"].rpartition("\n\n")
+        assert description not in ("", Endpoint.__doc__), (path, method)
+        assert "scope" in scope, (path, method)
 
 
 def test_every_endpoint_has_request_and_response_examples(schema: Any) -> None:

@@ -36,6 +36,7 @@ class MemoryRevisions(Endpoint):
 class MemoryRevisionView(Endpoint):
     @operation("memory_revisions_get", "Retrieve a memory revision", serializers.MemoryRevision)
     def get(self, call: ApiCall, session_id: str, number: int) -> HttpResponse:
+        """Returns one revision of the working memory, with the origin of each item."""
         session = session_or_404(call, session_id)
         row = memory_revision(session_id=session.pk, number=number) if number <= MAX_TOKENS else None
         if row is None:
@@ -54,7 +55,7 @@ class MemoryDiffs(Endpoint):
         ],
     )
     def get(self, call: ApiCall, session_id: str) -> HttpResponse:
-        """Returns the changes between two revisions, and how much the memory churns."""
+        """Returns the changes between two revisions, and whether fields are rewritten again and again."""
         session = session_or_404(call, session_id)
         latest = memory_latest(session_id=session.pk)
         newest = latest.number if latest is not None else 0

@@ -21,8 +21,9 @@ COMPACTION_COUNT = (
 
 
 class Strict(serializers.Serializer):
-    """Rejects unknown fields: a misspelled optional field would otherwise be ignored silently."""
+    """Unknown fields are rejected."""
 
+    # Otherwise, a misspelled optional field would be ignored silently.
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
             raise unknown_field(unknown[0], self.fields.keys(), within=self._path())

@@ -123,7 +123,9 @@ class Session(serializers.Serializer):
     format = FormatField(
         allow_null=True, help_text="Format in which prompts are served. `null` until it is detected."
     )
-    origin = serializers.CharField(help_text="`api`, or the log format of an imported session.")
+    origin = serializers.CharField(
+        help_text="`api`, `gateway`, `telemetry`, or the log format of an imported session."
+    )
     tags = serializers.ListField(child=serializers.CharField(), help_text="Tags.")
     metadata = serializers.DictField(help_text="Your own metadata.")
     policy = serializers.DictField(help_text="The compaction policy, as given.")

@@ -71,7 +71,7 @@ class MemoryCalls(SessionEndpoint):
 
     @call
     def memory_diff(self, *, first: int | None = None, last: int | None = None) -> Steps[types.JsonObject]:
-        """Return the changes between two revisions, and whether the memory churns.
+        """Return the changes between two revisions, and whether fields are rewritten again and again.
 
         Defaults to the changes of the latest revision.
         """
