@@ -7,7 +7,7 @@ Each web and worker process writes its counters to a file in a shared folder. Th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from sessions.models import Compaction
 from sessions.services.commits import after_commit
+from sessions.services.push.compacted import compaction_stored
 from sessions.services.push.spikes import spike_stored
 from sessions.store.metric_files import metric_files_reserve
 
@@ -126,8 +127,16 @@ def _spike_stored(**_: Any) -> None:
 def _compaction_saved(instance: Compaction, update_fields: Collection[str] | None = None, **_: Any) -> None:
     if instance.state not in _FINISHED or (update_fields is not None and "state" not in update_fields):
         return
-    counters = [instruments().compactions.labels(instance.trigger, instance.state)]
-    if instance.state == Compaction.State.DONE:
-        counters += [instruments().steps.labels(step) for step in instance.record.get("strategies", ())]
-    for counter in counters:
-        after_commit(counter.inc)
+    after_commit(_compaction_count, instance.trigger, instance.state, instance.record)
+
+
+@receiver(compaction_stored)
+def _compaction_stored(instance: Compaction, **_: Any) -> None:
+    _compaction_count(instance.trigger, instance.state, instance.record)
+
+
+def _compaction_count(trigger: str, state: str, record: Mapping[str, Any]) -> None:
+    instruments().compactions.labels(trigger, state).inc()
+    if state == Compaction.State.DONE:
+        for step in record.get("strategies", ()):
+            instruments().steps.labels(step).inc()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.test import Client
 
+from accounts.models import Project
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Edit, Recap
 from sessions.selectors.lookups import route_forget
@@ -16,6 +19,7 @@ from sessions.services.compactions import preparation
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.preparation import preparations
 from sessions.services.sessions.lifecycle import session_delete
+from sessions.services.webhooks.subscriptions import webhook_create
 from tests.api.client import Api
 from tests.api.statements import statements
 from tests.api.talk import answer, call, output, push, request, result
@@ -153,7 +157,13 @@ def test_the_last_answer_counts_as_new_although_it_was_pushed_before(
 
 
 @pytest.mark.slow
-def test_a_push_with_a_prepared_compaction_takes_one_statement(api: Api, thread: None) -> None:
+@pytest.mark.parametrize("has_webhook", [False, True])
+def test_a_push_with_a_prepared_compaction_takes_one_statement(
+    api: Api, thread: None, client: Client, project: Project, has_webhook: bool
+) -> None:
+    counted = _counted(client)
+    if has_webhook:  # further statements write what it will send
+        webhook_create(project=project, url="https://example.org/", events=["compaction.finished"])
     session_create(api)
     number = push_to_boundary(api)
     wait_until_ready()
@@ -165,12 +175,22 @@ def test_a_push_with_a_prepared_compaction_takes_one_statement(api: Api, thread:
         )
         number += 1
     assert [(one["trigger"], one["state"], one["compaction"]) for one in fired] == [("hard", "done", 1)]
-    assert len(found) == 1
+    assert (len(found) == 1) is not has_webhook
+    assert _counted(client) == counted + 1
     shown = AgentSession.objects.get(pk=ID)
     assert shown.plan_turn is None
     assert shown.snapshot_end < shown.message_count
     prompt = api.get("sessions/s1/prompt/").json()
     assert prompt["occupancy"] < 0.7
+
+
+def _counted(client: Client) -> float:
+    """Return the number of hard compactions in the metrics."""
+    text = client.get("/metrics").text
+    found = re.search(
+        r'^contextapp_compactions_total\{state="done",trigger="hard"\} (\S+)$', text, re.MULTILINE
+    )
+    return float(found[1]) if found else 0.0
 
 
 def revert(api: Api) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
+from django.dispatch import Signal
 from django.utils import timezone
 from msgspec.structs import replace
 from uuid_utils.compat import uuid7
@@ -20,6 +21,7 @@ from compaction.triggers import Trigger, hard
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.memory import memory_latest
 from sessions.selectors.stored_rows import messages_load
+from sessions.services.commits import after_commit
 from sessions.services.compactions.lifecycle import newest_number
 from sessions.services.compactions.preparation import (
     PreparedCompaction,
@@ -32,6 +34,9 @@ from sessions.services.webhooks.deliveries import compaction_event_emit
 from sessions.store import bodies
 
 log = logging.getLogger(__name__)
+
+#: Sent after the commit of a prepared compaction, whose row is stored without its model.
+compaction_stored = Signal()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,10 +173,16 @@ def _compacted(
     return CompactedTurn(turn=turn, compaction=compaction, parameters=parameters)
 
 
+def compaction_count(compaction: Compaction) -> None:
+    """Count a stored compaction for the metrics."""
+    compaction_stored.send(sender=Compaction, instance=compaction)
+
+
 def compaction_report(compaction: Compaction) -> None:
-    """Report a compaction that a push applied to webhooks, in the transaction of the push."""
+    """Report a compaction that a push applied to webhooks and metrics, in the transaction of the push."""
     started = copy(compaction)
     started.state, started.record, started.tokens_after = Compaction.State.RUNNING, {}, None
     started.finished_at = None
     compaction_event_emit(compaction=started, event=WebhookEvent.STARTED)
     compaction_event_emit(compaction=compaction, event=WebhookEvent.FINISHED)
+    after_commit(compaction_count, compaction)

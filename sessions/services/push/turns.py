@@ -25,6 +25,7 @@ from sessions.services.compactions.preparation import preparations
 from sessions.services.push.answer import answer_json
 from sessions.services.push.compacted import (
     CompactedTurn,
+    compaction_count,
     compaction_report,
     turn_compacted,
     turn_compacted_ready,
@@ -212,6 +213,7 @@ def _stored(turn: NewTurn, push: Push, write: _Write, version: str | None) -> by
             state_after_compaction(compacted.turn, push, version=version, fired_tokens=fired_tokens)
         )
         preparations.forget(session_id)
+        compaction_count(compacted.compaction)
     return write.answer
 
 
