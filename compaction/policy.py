@@ -114,8 +114,12 @@ def _tool_rule_of(item: JSON) -> ToolRule:
     try:
         return ToolRule(**item)
     except TypeError:
-        unknown = sorted(item.keys() - {f.name for f in fields(ToolRule)}) or ["pattern"]
-        raise PolicyError(f"tools.{unknown[0]}", "unknown or missing setting of a tool rule") from None
+        known = [f.name for f in fields(ToolRule)]
+        unknown = sorted(item.keys() - set(known))
+        if not unknown:
+            raise PolicyError("tools.pattern", "must be given in each rule") from None
+        text = f"unknown setting of a rule; known: {', '.join(known)}"
+        raise PolicyError(f"tools.{unknown[0]}", text) from None
 
 
 _SHARES = (
@@ -160,10 +164,12 @@ def _check(policy: Policy) -> None:
     _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, not {policy.clip_head}")
     _must("target", 0 < policy.target <= hard, f"be above 0 and at most `hard` ({hard}), not {policy.target}")
     _must("soft", policy.soft <= hard, f"be at most `hard` ({hard}), not {policy.soft}")
-    _must("recap_tokens_max", policy.recap_tokens_max >= policy.recap_tokens_min, "be at least the minimum")
+    least = policy.recap_tokens_min
+    _must("recap_tokens_max", policy.recap_tokens_max >= least, f"be at least `recap_tokens_min` ({least})")
     _must("cache_read_price", policy.cache_read_price > 0, "be above 0")
     for step in policy.steps:
-        _must("steps", step in STRATEGIES, f"be known ({', '.join(STRATEGIES)}), {step!r} is not")
+        if step not in STRATEGIES:
+            raise PolicyError("steps", f"unknown step {step!r}; known: {', '.join(STRATEGIES)}")
 
 
 def _must(name: str, is_met: bool, requirement: str) -> None:

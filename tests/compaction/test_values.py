@@ -74,9 +74,19 @@ def test_an_invalid_policy_is_rejected_by_field(settings: dict[str, Any], field:
     assert field in str(caught.value)
 
 
-def test_the_error_for_an_unknown_setting_names_the_known_ones() -> None:
-    with pytest.raises(PolicyError, match=r"known: .*collapse_tokens, .*preset, "):
-        Policy.from_json({"colapse_tokens": 800})
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"colapse_tokens": 800}, r"colapse_tokens: .* known: .*collapse_tokens, .*preset, "),
+        ({"steps": ["colapse"]}, r"'colapse'; known: .*collapse, "),
+        ({"tools": [{"pattern": "*", "exemt": True}]}, r"tools.exemt: .* known: .*exempt, "),
+        ({"tools": [{"exempt": True}]}, r"tools.pattern: must be given"),
+        ({"recap_tokens_max": 100}, r"at least `recap_tokens_min` \(200\)"),
+    ],
+)
+def test_the_error_for_a_wrong_setting_names_the_valid_ones(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(PolicyError, match=text):
+        Policy.from_json(settings)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
