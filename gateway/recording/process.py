@@ -12,6 +12,7 @@ import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 
 from gateway.calls import Call
@@ -21,6 +22,9 @@ _PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 
 #: The process gives way to the streams.
 _NICE = 5
+
+#: Bytes of the file of the process's counters.
+_COUNTER_BYTES = 1 << 16
 
 #: Times that the process may die while it records a call, before that call is given up.
 MOST_DEATHS = 5
@@ -68,6 +72,16 @@ def _prepare(parent: int) -> None:
     import django
 
     django.setup()
+    _count_events()
+
+
+def _count_events() -> None:
+    """Count the compactions and spikes of recorded calls for the metrics, unless the disk is full."""
+    from sessions.store.metric_files import metric_files_reserve
+
+    with suppress(OSError):
+        metric_files_reserve(counter=_COUNTER_BYTES)
+        from sessions.services import event_metrics  # noqa: F401
 
 
 def _record(call: Call) -> tuple[str, bool]:

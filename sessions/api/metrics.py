@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests by route and status, compactions by trigger, state and step, output spikes.
+"""Prometheus metrics: requests by route and status, and those of the services.
 
 Each web and worker process writes its counters to a file in a shared folder. The process that serves
 `/metrics` sums them. Requests are labeled by route, never by URL, so labels contain no ids, names or secrets.
@@ -7,22 +7,16 @@ Each web and worker process writes its counters to a file in a shared folder. Th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
-from django.db.models.signals import post_save
-from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from sessions.models import Compaction
-from sessions.services.commits import after_commit
-from sessions.services.push.compacted import compaction_stored
-from sessions.services.push.spikes import spike_stored
+from sessions.services.event_metrics import event_metrics
 from sessions.store.metric_files import metric_files_reserve
 
 #: In seconds. Pushes and fetches are at the low end, imports at the high end.
@@ -34,16 +28,11 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 #: Bytes of a process's file of each kind, enough for every route.
 _RESERVED = {"counter": 1 << 17, "histogram": 1 << 20}
 
-_FINISHED = frozenset(Compaction.State.values) - set(Compaction.OPEN)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruments:
     requests: Counter
     seconds: Histogram
-    compactions: Counter
-    steps: Counter
-    spikes: Counter
 
 
 @cache
@@ -65,21 +54,6 @@ def instruments() -> Instruments:
             buckets=_BUCKETS,
             registry=registry,
         ),
-        compactions=Counter(
-            "contextapp_compactions",
-            "Finished and reverted compactions",
-            ["trigger", "state"],
-            registry=registry,
-        ),
-        steps=Counter(
-            "contextapp_compaction_steps",
-            "Applied compactions that needed the step",
-            ["step"],
-            registry=registry,
-        ),
-        spikes=Counter(
-            "contextapp_tool_output_spikes", "Pushed turns with a tool output spike", registry=registry
-        ),
     )
 
 
@@ -94,6 +68,7 @@ class RequestMetrics:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
         instruments()
+        event_metrics()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started = time.perf_counter()
@@ -116,27 +91,3 @@ def request_observe(method: str, route: str, status: int, seconds: float) -> Non
 def _request_metrics(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
     """Return the metrics with these labels, which take longer to look up than to update."""
     return instruments().requests.labels(method, route, status), instruments().seconds.labels(method, route)
-
-
-@receiver(spike_stored)
-def _spike_stored(**_: Any) -> None:
-    instruments().spikes.inc()
-
-
-@receiver(post_save, sender=Compaction)
-def _compaction_saved(instance: Compaction, update_fields: Collection[str] | None = None, **_: Any) -> None:
-    if instance.state not in _FINISHED or (update_fields is not None and "state" not in update_fields):
-        return
-    after_commit(_compaction_count, instance.trigger, instance.state, instance.record)
-
-
-@receiver(compaction_stored)
-def _compaction_stored(instance: Compaction, **_: Any) -> None:
-    _compaction_count(instance.trigger, instance.state, instance.record)
-
-
-def _compaction_count(trigger: str, state: str, record: Mapping[str, Any]) -> None:
-    instruments().compactions.labels(trigger, state).inc()
-    if state == Compaction.State.DONE:
-        for step in record.get("strategies", ()):
-            instruments().steps.labels(step).inc()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -13,6 +15,7 @@ from gateway.recording import process
 from gateway.recording.process import RecordingProcess
 from gateway.recording.recorder import NotRecorded, StoreUnavailable
 from sessions.models import AgentSession
+from sessions.store.metric_files import exposition
 from tests.gateway.anthropic_talk import request, stream, text
 from tests.gateway.dying import die
 from tests.running.instance import children
@@ -21,12 +24,13 @@ from tests.serving import database_url
 pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True)]
 
 
-def call(key: str, session: str) -> Call:
+def call(key: str, session: str, *messages: dict[str, Any]) -> Call:
+    sent = messages or ({"role": "user", "content": "Hi."},)
     proof = KeyProof.of(key)
     assert proof is not None
     return Call(
         id=session, at=0, provider="anthropic", endpoint="messages", upstream="https://a", mode="observe",
-        key=proof, headers={"x-session-id": session}, body=request({"role": "user", "content": "Hi."}),
+        key=proof, headers={"x-session-id": session}, body=request(*sent),
         status=200, response_type="text/event-stream", response=b"".join(stream(text("Hello."))),
         is_complete=True,
     )  # fmt: skip
@@ -39,10 +43,28 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url())
 
 
+def large_output() -> list[dict[str, Any]]:
+    tool = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "word " * 150_000}
+    return [
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": [tool]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def spikes() -> float:
+    """Return the number of tool output spikes in the metrics."""
+    found = re.search(r"^contextapp_tool_output_spikes_total (\S+)$", exposition().decode(), re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
 def test_it_records_reports_errors_and_is_started_again(api_key: str) -> None:
     record = RecordingProcess()
-    record(call(api_key, "one"))
+    counted = spikes()
+    record(call(api_key, "one", *large_output()))
     assert AgentSession.objects.get(external_id="one").turn_count == 1
+    assert spikes() == counted + 1
     with pytest.raises(NotRecorded, match="KeyInvalid"):
         record(call("ctx_00000000_wrong", "two"))
     for child in children(os.getpid()):
