@@ -44,12 +44,17 @@ class ResultRow:
         return self.total.references.lost / max(1, self.total.references.used)
 
     @property
-    def kept_share(self) -> float:
-        return self.total.references.kept / max(1, self.total.references.used)
+    def kept_share(self) -> float | None:
+        """The share of the used references that were kept, None if there are none."""
+        return self._share(self.total.references.kept)
 
     @property
-    def hidden_share(self) -> float:
-        return self.total.references.recoverable / max(1, self.total.references.used)
+    def hidden_share(self) -> float | None:
+        return self._share(self.total.references.recoverable)
+
+    @property
+    def lost_share(self) -> float | None:
+        return self._share(self.total.references.lost)
 
     @property
     def found_share(self) -> float | None:
@@ -68,6 +73,9 @@ class ResultRow:
     @property
     def mean_prompt(self) -> int:
         return self.total.prompt_tokens // max(1, self.total.calls)
+
+    def _share(self, references: int) -> float | None:
+        return references / self.total.references.used if self.total.references.used else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ register = template.Library()
 
 
 @register.filter
-def share(value: float) -> str:
-    """Format a share as a percentage, for example, `98.9%`."""
-    return figures.percent(value, 1)
+def share(value: float | None) -> str:
+    """Format a share as a percentage, for example, `98.9%`, or a dash if there is none."""
+    return figures.percent(value, 1) if value is not None else "–"
 
 
 @register.filter

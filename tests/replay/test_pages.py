@@ -15,6 +15,7 @@ from replay.services import execution
 from sessions.models import AgentSession
 from sessions.pages.terms import preset_meaning
 from tests.markup import one_line
+from tests.pages.transcripts import make_session, message, turn
 from tests.plugins.reused import reused
 from tests.replay.conftest import collect_dispatched
 
@@ -64,6 +65,18 @@ def test_a_run_shows_its_results_its_chart_and_the_first_loss(
     assert [policy["name"] for policy in data["policies"]] == ["off", "baseline", "balanced"]
     assert len(data["turns"]) == len(data["policies"][0]["prompts"]) == 30
     assert data["policies"][2]["compacted"]
+
+
+def test_a_session_without_references_has_no_shares_of_them(member_client: Client, project: Project) -> None:
+    talk = turn(0, [message("user", "Hello.", "u"), message("assistant", "Good morning.", "a")])
+    session = make_session(project, [talk])
+    form = {"policies": ["balanced"], "ratios": ["1.0"]}
+    assert member_client.post(f"/p/alpha/sessions/{session.pk}/replay/", form).status_code == 302
+    run = ReplayRun.objects.get()
+    execution.run_step(run_id=run.pk)
+    page = one_line(member_client.get(f"/p/alpha/replay/{run.pk}/"))
+    assert "1 of 1 results" in page
+    assert ">0%<" not in page
 
 
 def test_a_long_curve_is_sampled(
