@@ -44,6 +44,14 @@ def test_every_raised_code_is_documented(text: str) -> None:
     assert raised <= set(_documented_codes(text))
 
 
+def test_every_rule_of_a_provider_is_documented() -> None:
+    sources = "\n".join(path.read_text() for path in (_REPOSITORY / "compaction" / "dialects").rglob("*.py"))
+    documented = (_REPOSITORY / "docs" / "reference" / "providers.md").read_text()
+    rules = set(re.findall(r'"([ACR]\d+)"', sources))
+    assert rules
+    assert rules <= set(re.findall(r"^\| ([ACR]\d+):", documented, re.MULTILINE))
+
+
 def test_every_call_has_a_curl_example(text: str) -> None:
     commands = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     for pattern in API_PATTERNS:
