@@ -21,6 +21,7 @@ document.addEventListener("htmx:beforeSend", ({ detail }) => {
 
 const notice = document.getElementById("request-error");
 const text = notice.querySelector("p");
+const retryButton = notice.querySelector("[data-retry]");
 let retry = null;
 
 function isPoll({ elt }) {
@@ -37,14 +38,30 @@ function reason(status) {
   return `The server rejected the request (HTTP ${status}).`;
 }
 
+// The polls of something that was deleted while its page was open, such as a session.
+const ended = new WeakSet();
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (ended.has(event.detail.elt)) event.preventDefault();
+});
+
+function pollFailed({ elt, xhr }) {
+  if (xhr.status !== 404) return; // the next poll retries
+  ended.add(elt);
+  if (elt.id === "live") document.querySelector("[data-live-switch]").hidden = true;
+  text.textContent = "This was deleted, or you no longer have access to it. The page does not update any more.";
+  retryButton.hidden = true;
+  notice.hidden = false;
+}
+
 function failureShow({ detail }) {
-  if (isPoll(detail)) return; // the next poll retries
+  if (isPoll(detail)) return void pollFailed(detail);
   const { elt, target, requestConfig, xhr } = detail;
   text.textContent = reason(xhr.status);
   retry = () => window.htmx.ajax(requestConfig.verb, requestConfig.path, { source: elt, target });
   for (const hint of target.querySelectorAll("[data-loading]")) hint.textContent = "Could not be loaded.";
   // Results that do not match the filters above them must not look current.
   target.classList.add("outdated");
+  retryButton.hidden = false;
   notice.hidden = false;
 }
 
@@ -57,5 +74,5 @@ for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(name, failureShow);
 }
 document.addEventListener("htmx:afterSwap", ({ detail }) => { if (!isPoll(detail)) failureHide(); });
-notice.querySelector("[data-retry]").addEventListener("click", () => retry?.());
+retryButton.addEventListener("click", () => retry?.());
 notice.querySelector("[data-dismiss]").addEventListener("click", failureHide);

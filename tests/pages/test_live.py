@@ -13,8 +13,12 @@ from sessions.models import AgentSession
 from sessions.selectors.transcript import SHOWN
 from sessions.services.memory.revisions import Writer, memory_patch
 from sessions.services.sessions.comments import comment_create
+from sessions.services.sessions.lifecycle import session_delete
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
+
+#: Polls at once instead of after some seconds.
+POLL = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
 def active(project, turns, name="live"):
@@ -134,6 +138,17 @@ class TestBrowser:
         assert found.value.ok
         expect(page.locator("#turn-5")).to_be_visible()
         assert complaints == []
+
+        session_delete(session=session)
+        polls: list[str] = []
+        page.on("request", lambda request: "/live/" in request.url and polls.append(request.url))
+        page.evaluate(POLL)
+        expect(page.get_by_role("alert")).to_contain_text("This was deleted")
+        expect(page.get_by_role("button", name="Live")).to_be_hidden()
+        page.evaluate(POLL)
+        page.evaluate("fetch('/healthz')")
+        assert len(polls) == 1
+        complaints.clear()  # the browser reports the failed request
 
     def test_memory_appears(self, at, page, project):
         session = active(project, 2)
