@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from sessions.models import SavedView
-from sessions.pages.access import viewer_of
+from sessions.pages.access import redirect_back, viewer_of
 from sessions.services.sessions.saved_views import SecretInView, TooManyViews, view_delete, view_save
 
 #: Maximum length of a query string.
@@ -46,11 +46,11 @@ class SavedQueries:
         return redirect(address)
 
     def remove(self, request: HttpRequest, slug: str, number: int) -> HttpResponse:
-        """Delete a query of the user."""
+        """Delete a query of the user, who stays on the page with its current filter."""
         viewer = viewer_of(request, slug)
         if not view_delete(project=viewer.project, user=request.user, id=number):
             raise Http404(f"{self.noun.capitalize()} not found")
-        return redirect(self.url_name, slug=slug)
+        return redirect_back(request, reverse(self.url_name, args=[slug]))
 
 
 def query_clean(text: str) -> str:
