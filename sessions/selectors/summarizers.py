@@ -30,6 +30,12 @@ def summarizer_missing(project: Project) -> str:
     return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "no API key is set"
 
 
+def summarizer_is_expected(project: Project) -> bool:
+    """Return whether a model should write recaps: an API key or a model is set, and models are not off."""
+    model = summarizer_model(project)
+    return model != OFF and bool(model or settings.CONTEXTAPP_ANTHROPIC_API_KEY)
+
+
 def summarizer_model(project: Project) -> str:
     """Return the model that the project or else the server sets, or "" for the summarizer's default."""
     return project.summarizer_model or settings.CONTEXTAPP_SUMMARIZER_MODEL

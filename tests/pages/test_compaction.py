@@ -88,22 +88,25 @@ def test_the_page_shows_whether_a_summary_was_needed(viewer_client, session, is_
 @pytest.mark.parametrize(
     ("trigger", "notes", "reason"),
     [
-        (
-            "soft",
-            {"fallback": "SummaryUnavailable: 529"},
-            "No model wrote this recap: SummaryUnavailable: 529.",
-        ),
-        ("hard", {}, "does not wait for a model"),
+        ("soft", {"fallback": "SummaryUnavailable: 529"}, "SummaryUnavailable: 529"),
+        ("hard", {}, "the hard trigger compacts at once and does not wait for a model"),
         ("soft", {"summary": {}, "summary_used": False}, "the prompt changed while the model was running"),
         ("soft", {"summary": {}, "summary_used": True}, None),
     ],
 )
-def test_the_page_shows_why_no_model_wrote_the_recap(viewer_client, session, trigger, notes, reason):
+def test_the_pages_show_why_no_model_wrote_the_recap(
+    viewer_client, session, settings, trigger, notes, reason
+):
     row = session.compactions.get()
     row.trigger, row.record = trigger, {**row.record, **notes}
     row.save()
     page = one_line(page_of(viewer_client, session))
-    assert reason in page if reason else "No model wrote" not in page
+    assert f"No model wrote this recap: {reason}." in page if reason else "No model wrote" not in page
+    tab = address("session_compactions", session)
+    assert "no model wrote" not in one_line(viewer_client.get(tab))  # none is expected
+    settings.CONTEXTAPP_ANTHROPIC_API_KEY = "a key"
+    listed = one_line(viewer_client.get(tab))
+    assert f"no model wrote the recap: {reason}" in listed if reason else "no model wrote" not in listed
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -27,9 +28,10 @@ from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
-from sessions.selectors.compactions import compactions_jsonl, compactions_newest
+from sessions.selectors.compactions import compactions_jsonl, compactions_newest, recap_fallback
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
+from sessions.selectors.summarizers import summarizer_is_expected
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import PlanningFailed, preview_plan
 from sessions.services.compactions.revert import (
@@ -166,11 +168,13 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
     context = session_context(viewer, session, "session_compactions")
     before = number_of(request, "before")
     found = compactions_newest(session=session, before=before)
+    rows = _with_reasons(viewer, found.rows)
     context |= {
         "policy": policy_summary(session.policy),
         "presets": [(name, preset_meaning(name)) for name in PRESETS],
         "compactions": found,
-        "has_reasons": any(row.reason for row in found.rows),
+        "rows": rows,
+        "has_reasons": any(reason for _, reason in rows),
         "problem": problem,
         "is_older": before is not None,
         "is_fragment": wants_fragment(request),
@@ -182,3 +186,14 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
     if not wants_fragment(request):
         context["pinned"] = [(row, pin_text(row.pin)) for row in pinned_messages(session)]
     return page_or_fragment(request, _PAGE, _FRAGMENT, context)
+
+
+def _with_reasons(viewer: Viewer, rows: Sequence[Compaction]) -> list[tuple[Compaction, str]]:
+    """Return each compaction with its reason, and why no model wrote its recap if one should have."""
+    is_expected = summarizer_is_expected(viewer.project)
+    return [(row, _reason(row, recap_fallback(row) if is_expected else "")) for row in rows]
+
+
+def _reason(row: Compaction, fallback: str) -> str:
+    missing = f"no model wrote the recap: {fallback}" if fallback else ""
+    return "; ".join(filter(None, (row.reason, missing)))
