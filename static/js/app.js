@@ -87,16 +87,9 @@ document.addEventListener("click", async (event) => {
   }, 1_500);
 });
 
-// Forms with data-confirm ask before they submit. Capture runs before htmx sends the request.
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (!question || window.confirm(question)) return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-}, { capture: true });
-
 // A second click while the server is busy would send the form again, which could create a second API key. A repeated
 // submission is allowed again after a response that keeps the page, or after some seconds, for example for a download.
+// Capture runs before htmx sends the request.
 const REPEAT_MS = 5_000;
 const submitted = new WeakMap();
 document.addEventListener("submit", (event) => {

@@ -60,8 +60,8 @@ def test_from_login_to_the_chart_of_a_sample_session(page, member, project):
     page.get_by_role("link", name="Fix tide predictions at secondary ports", exact=True).click()
     chart_drawn(page)
     page.get_by_role("link", name="Sessions").first.click()
-    page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove sample data").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Remove sample data").click()
     expect(page.locator(".notice.success")).to_contain_text("Sample data removed")
     expect(page.locator("[data-row]")).to_have_count(0)
 

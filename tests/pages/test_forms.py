@@ -44,14 +44,31 @@ PASSWORD, NEW_PASSWORD = "correct horse battery", "a long one for nora 7"
 LOG = {"name": "log.json", "mimeType": "application/json", "buffer": b'[{"role": "user", "content": "hi"}]'}
 OPEN_MENUS = "e => { while ((e = e.parentElement?.closest('details'))) e.open = true; }"
 
+#: The URL names of the forms that delete or revoke what cannot be restored, and have no page that asks first.
+CONFIRMED = {
+    "sample_delete",
+    "session_comment_delete",
+    "session_unshare",
+    "settings_budget_delete",
+    "settings_invitation_revoke",
+    "settings_key_revoke",
+    "settings_member_remove",
+    "settings_price_remove",
+    "settings_webhook_delete",
+}
+
 
 class Visitor:
-    """A user who submits forms. `submitted` has the URL names of the forms that the server accepted."""
+    """A user who submits forms.
+
+    `submitted` has the URL names of the forms that the server accepted, `confirmed` those of the forms that
+    asked first.
+    """
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.submitted: set[str] = set()
-        page.on("dialog", lambda dialog: dialog.accept())
+        self.confirmed: set[str] = set()
 
     def submit(self, path: str, button: str, fields: Fields | None = None, *, select: str = "") -> Response:
         """Open `path`, or stay on the page if it is "", fill in the form of a button, and click it.
@@ -72,9 +89,15 @@ class Visitor:
         is_posted = "POST".__eq__
         with self.page.expect_response(lambda response: is_posted(response.request.method)) as found:
             control.click()
+            question = self.page.locator("[popover]:popover-open button.danger")
+            if is_confirmed := question.count() > 0:
+                question.click()
         response: Response = found.value
         assert response.status < 400, f"{response.url}: {response.status}"
-        self.submitted.add(resolve(urlsplit(response.url).path).url_name or "")
+        name = resolve(urlsplit(response.url).path).url_name or ""
+        self.submitted.add(name)
+        if is_confirmed:
+            self.confirmed.add(name)
         return response
 
 
@@ -222,3 +245,4 @@ def test_a_browser_can_submit_every_form(
     submit("", "Log in", {"username": owner.username, "password": PASSWORD})
     submit(f"{settings}members/", "Remove nora")
     assert post_urls(owner_client, ids) - visitor.submitted == set()
+    assert CONFIRMED - visitor.confirmed == set()

@@ -15,21 +15,21 @@ from sessions.models import WebhookEvent
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def test_revoking_a_key_requires_confirmation(page_as, owner, project):
+def test_revoking_a_key_requires_confirmation_even_without_javascript(page_as, owner, project):
     api_key_create(project=project, name="CI agents", scopes=["read"])
     page = page_as(owner)
+    page.context.new_cdp_session(page).send("Emulation.setScriptExecutionDisabled", {"value": True})
     page.goto(reverse("settings_keys", args=[project.slug]))
-    prompts = []
-    revoke = page.get_by_role("button", name="Revoke CI agents")
+    revoke, question = page.get_by_role("button", name="Revoke CI agents"), page.get_by_role("alertdialog")
 
-    page.once("dialog", lambda dialog: (prompts.append(dialog.message), dialog.dismiss()))
     revoke.click()
-    expect(revoke).to_be_visible()
+    expect(question).to_contain_text("Revoke the key “CI agents”?")
+    question.get_by_role("button", name="Cancel").click()
+    expect(question).to_be_hidden()
     assert project.api_keys.get(name="CI agents").revoked_at is None
-    assert "CI agents" in prompts[0]
 
-    page.once("dialog", lambda dialog: dialog.accept())
     revoke.click()
+    question.get_by_role("button", name="Revoke").click()
     expect(revoke).to_have_count(0)
     assert project.api_keys.get(name="CI agents").revoked_at is not None
 

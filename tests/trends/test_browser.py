@@ -145,8 +145,8 @@ def test_a_key_is_created_and_revoked(window):
     window.get_by_role("button", name="Create key").click()
     text = window.locator(".secret").inner_text().strip()
     assert api_key_find(text) is not None
-    window.once("dialog", lambda dialog: dialog.accept())
     window.get_by_role("button", name="Revoke CI").click()
+    window.get_by_role("alertdialog").get_by_role("button", name="Revoke").click()
     expect(window.get_by_role("status").first).to_contain_text("revoked")
     assert api_key_find(text) is None
 
