@@ -109,11 +109,11 @@ for (const here of document.querySelectorAll("nav [aria-current]")) {
   bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
 }
 
-// Omit empty fields from URLs.
+// Omit empty fields from URLs, and the CSRF token, which proxies would log.
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") return;
   for (const [name, value] of Object.entries(event.detail.parameters)) {
-    if (value === "") delete event.detail.parameters[name];
+    if (value === "" || name === "csrfmiddlewaretoken") delete event.detail.parameters[name];
   }
 });
 

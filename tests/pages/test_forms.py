@@ -62,13 +62,15 @@ class Visitor:
     """A user who submits forms.
 
     `submitted` has the URL names of the forms that the server accepted, `confirmed` those of the forms that
-    asked first.
+    asked first, and `logged` the URLs that the browser requested, which proxies log.
     """
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.submitted: set[str] = set()
         self.confirmed: set[str] = set()
+        self.logged: list[str] = []
+        page.on("request", lambda request: self.logged.append(request.url))
 
     def submit(self, path: str, button: str, fields: Fields | None = None, *, select: str = "") -> Response:
         """Open `path`, or stay on the page if it is "", fill in the form of a button, and click it.
@@ -246,3 +248,4 @@ def test_a_browser_can_submit_every_form(
     submit(f"{settings}members/", "Remove nora")
     assert post_urls(owner_client, ids) - visitor.submitted == set()
     assert CONFIRMED - visitor.confirmed == set()
+    assert not [url for url in visitor.logged if "csrf" in url]
