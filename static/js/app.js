@@ -88,13 +88,13 @@ document.addEventListener("click", async (event) => {
 });
 
 // A second click while the server is busy would send the form again, which could create a second API key. A repeated
-// submission is allowed again after a response that keeps the page, or after some seconds, for example for a download.
-// Capture runs before htmx sends the request.
+// submission is allowed again after a response that keeps the page, or after some seconds. Buttons with data-download
+// change nothing and keep the page. Capture runs before htmx sends the request.
 const REPEAT_MS = 5_000;
 const submitted = new WeakMap();
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.method !== "post") return;
+  if (form.method !== "post" || event.submitter?.matches("[data-download]")) return;
   const now = performance.now();
   if (now - submitted.get(form) < REPEAT_MS) {
     event.preventDefault();

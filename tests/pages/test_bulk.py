@@ -83,7 +83,7 @@ def test_sessions_of_another_project_are_not_selected(
     assert AgentSession.objects.filter(pk=sessions[0].pk).exists()
 
 
-def test_rows_are_selected_and_columns_hidden(
+def test_rows_are_selected_exported_and_deleted_and_columns_hidden(
     page_as: Callable[[User], Page], member: User, project: Project, sessions: list[AgentSession]
 ) -> None:
     page = page_as(member)
@@ -99,6 +99,9 @@ def test_rows_are_selected_and_columns_hidden(
     expect(page.get_by_role("columnheader", name="Health")).to_be_visible()
     expect(page.get_by_role("columnheader", name="Peak")).to_be_hidden()
     page.get_by_label("Select Reads some files").last.check()
+    for _ in range(2):
+        with page.expect_download():
+            page.get_by_role("button", name="Export CSV").click()
     delete.click()
     page.get_by_role("button", name="Delete 1 session").click()
     expect(page.get_by_text("Deleted 1 session.")).to_be_visible()
