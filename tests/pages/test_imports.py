@@ -43,6 +43,14 @@ def test_an_upload_is_followed_to_its_session(member_client: Client, project: Pr
     assert "run-7.json" in member_client.get(PAGE).text
 
 
+def test_a_long_import_shows_its_progress(member_client: Client) -> None:
+    address = upload(member_client).url  # type: ignore[attr-defined]
+    ImportJob.objects.update(messages_total=12_345, messages_done=2_000)
+    text = member_client.get(address).text
+    assert "2,000 of 12,345 messages" in text
+    assert '<progress max="12345" value="2000"' in text
+
+
 @pytest.mark.slow
 def test_several_logs_are_imported_at_once(member_client: Client) -> None:
     files = [SimpleUploadedFile(f"run-{number}.json", LOG) for number in (1, 2)]
