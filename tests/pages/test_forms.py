@@ -78,7 +78,7 @@ class Visitor:
         `select` is the name of checkboxes outside the form; the first is checked.
         """
         if path:
-            self.page.goto(path)
+            self.page.goto(path, wait_until="domcontentloaded")
         forms = self.page.locator("form[method=post]")
         if fields:
             forms = forms.filter(has=self.page.locator(f"[name={next(iter(fields))}]"))
@@ -139,7 +139,6 @@ def test_a_browser_can_submit_every_form(
     owner: User,
     owner_client: Client,
     ids: Mapping[str, Any],  # noqa: F811
-    complaints: list[str],
 ) -> None:
     Project.objects.filter(pk=project.pk).update(allows_sharing=True)
     session = AgentSession.objects.get(pk=ids["id"])
@@ -170,10 +169,10 @@ def test_a_browser_can_submit_every_form(
     }
 
     submit(at, "Star this session")
-    submit(at, "Save", {"title": "New title", "tags": "a, b", "notes": "Read it."})
-    submit(at, "Pin message")
+    submit("", "Save", {"title": "New title", "tags": "a, b", "notes": "Read it."})
+    submit("", "Pin message")
     submit(f"{at}turns/1/", "Comment", {"text": "Why?"})
-    submit(f"{at}turns/1/", "Save", {"text": "Why not?"})
+    submit("", "Save", {"text": "Why not?"})
     submit("", "Delete comment")
     submit(f"{at}memory/", "Add item", {"field": "decisions", "item": "e", "reason": "asked"})
     submit("", "Propose all for sharing")
@@ -181,7 +180,7 @@ def test_a_browser_can_submit_every_form(
     submit(f"{at_other}memory/", "Add to memory")
     submit(f"{at}compactions/", "Change policy", {"preset": "aggressive"})
     submit(f"{at}compactions/1/revert/", "Revert compaction 1")
-    submit(f"{at}compactions/", "Apply again")
+    submit("", "Apply again")
     submit(f"{at}compactions/2/recap/", "Save recap", {"text": "## Task\n- Read the files."})
     submit(f"{at}compactions/", "Compact now", {"instructions": "Keep the names."})
     submit(f"{at}share/", "Create link", {"days": "30"})
@@ -194,13 +193,13 @@ def test_a_browser_can_submit_every_form(
     submit(f"{of_project}imports/", "Import", {"file": LOG})
 
     submit(f"{of_project}memory/", "Accept", {"text": "One decision"})
-    submit(f"{of_project}memory/", "Reject selected", select="fact")
-    submit(f"{of_project}memory/", "Delete 1 expired")
+    submit("", "Reject selected", select="fact")
+    submit("", "Delete 1 expired")
     submit(f"{of_project}trends/", "Save preset", {"name": "Mine"})
     submit("", "delete preset Mine")
     submit(f"{of_project}sessions/?q=turns:>1", "Save view", {"name": "Long"})
     submit("", "delete view Long")
-    submit(f"{of_project}sessions/", "Add tag", {"tag": "seen"}, select="session")
+    submit("", "Add tag", {"tag": "seen"}, select="session")
     submit("", "Delete…", select="session")
     submit("", "Delete 1 session")
     submit("", "Got it")
