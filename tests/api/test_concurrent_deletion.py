@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,12 +13,15 @@ import pytest
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.selectors.health_facts import health_facts
 from sessions.services.search.indexing import search_index_run
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.profiles import profiles_refresh
+from sessions.services.sessions.retention import retention_run
 from sessions.services.spending.rollups import rollups_fill
 from sessions.services.tools.counting import tools_count
 from tests.api.client import Api
@@ -55,6 +59,20 @@ def test_workers_go_on(api: Api) -> None:
     push(api, [request()])
     works = [partial(work, everywhere=True) for work in (tools_count, search_index_run, profiles_refresh)]
     assert during_deletion(*works) == [0, 0, 0]
+
+
+def test_retention_keeps_a_session_that_becomes_active_while_it_runs(api: Api) -> None:
+    push(api, [request()])
+    now = timezone.now()
+    Project.objects.update(retention_days=30, retention_begins_at=now)
+    AgentSession.objects.update(last_active_at=now - timedelta(days=31))
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            AgentSession.objects.update(last_active_at=now)
+            job = pool.submit(in_thread, retention_run)
+            eventually(lambda: waiting() or job.done())
+        assert job.result() == 0
+    assert AgentSession.objects.exists()
 
 
 def test_a_worker_and_a_deletion_do_not_lock_each_other_out(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import Count, Min, Sum
 from django.utils import timezone
 
@@ -69,10 +70,13 @@ def _run(project: Project, now: datetime) -> int:
     rows = list(old.order_by("last_active_at")[:_BATCH])
     deleted = 0
     for session in rows:
-        # It may have become active again, or the setting may have changed.
-        if old.filter(pk=session.pk, project__retention_days=project.retention_days).exists():
-            session_delete(session=session)
-            deleted += 1
+        with transaction.atomic():
+            # It may have become active again, or the setting may have changed. The lock keeps new turns out
+            # until the session is deleted.
+            still_old = old.filter(pk=session.pk, project__retention_days=project.retention_days)
+            if still_old.select_for_update(of=("self",)).first() is not None:
+                session_delete(session=session)
+                deleted += 1
     if deleted:
         detail = {"sessions": deleted, "days": project.retention_days}
         audit_record(action="retention.ran", project=project, target=project.slug, detail=detail)
