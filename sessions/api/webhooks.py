@@ -16,6 +16,7 @@ from sessions.models import Webhook, WebhookDelivery, WebhookEvent, WebhookForma
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import (
     DeliveryPending,
+    TooManyWebhooks,
     WebhookDisabled,
     webhook_create,
     webhook_delete,
@@ -41,6 +42,7 @@ class Webhooks(Endpoint):
         "Create a webhook",
         request=serializers.WebhookCreate,
         responses={201: serializers.WebhookCreated},
+        errors=(409,),
     )
     def post(self, call: ApiCall) -> HttpResponse:
         """Sends a `POST` request to `url` for each event. The response contains the signing secret, which is
@@ -58,6 +60,8 @@ class Webhooks(Endpoint):
             )
         except ForbiddenAddress as error:
             raise InvalidField("url", about("url", error)) from None
+        except TooManyWebhooks as error:
+            raise Conflict("too_many_webhooks", sentence(error)) from None
         return json_response(_webhook_json(webhook) | {"secret": webhook.secret}, status=201)
 
 

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from accounts.models import AuditEvent, Project
 from accounts.services.api_keys import api_key_create
+from sessions.models import Webhook
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
 from tests.plugins.reused import reused
 from tests.webhooks.receiver import Receiver, receiver
-from tests.webhooks.test_webhooks import due_now, webhook_create
+from tests.webhooks.test_webhooks import URL, due_now, webhook_create
 
 pytestmark = pytest.mark.django_db
 
@@ -128,3 +131,17 @@ def test_nothing_is_sent_to_a_disabled_webhook(api: Api) -> None:
 def test_nobody_subscribes_to_test_events(api: Api) -> None:
     response = api.post("webhooks/", {"url": "https://hooks.example.com/", "events": ["test"]})
     assert code(response) == "invalid_field"
+
+
+def test_a_project_has_a_limited_number_of_webhooks(
+    api: Api, project: Project, owner_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessions.services.webhooks.subscriptions.MAX_WEBHOOKS", 1)
+    assert api.post("webhooks/", {"url": URL}).status_code == 201
+    refused = api.post("webhooks/", {"url": URL})
+    assert (refused.status_code, code(refused)) == (409, "too_many_webhooks")
+    form = {"url": URL, "format": "json", "events": ["budget.reached"]}
+    page = owner_client.post(reverse("settings_webhooks", args=[project.slug]), form)
+    assert page.status_code == 422
+    assert "A project can have at most 1 webhooks; delete one first." in page.text
+    assert Webhook.objects.count() == 1

@@ -19,6 +19,7 @@ from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_pa
 from sessions.services.targets import ForbiddenAddress
 from sessions.services.webhooks.subscriptions import (
     DeliveryPending,
+    TooManyWebhooks,
     WebhookDisabled,
     webhook_create,
     webhook_delete,
@@ -55,6 +56,9 @@ def project_webhooks(request: HttpRequest, slug: str) -> HttpResponse:
         return _page(request, viewer, {"form": form})
     try:
         webhook = webhook_create(project=viewer.project, actor=actor_of(request), **form.cleaned_data)
+    except TooManyWebhooks as error:
+        form.add_error(None, f"{capfirst(str(error))}.")
+        return _page(request, viewer, {"form": form})
     except ForbiddenAddress as error:
         form.add_error("url", f"{capfirst(str(error))}.")
         return _page(request, viewer, {"form": form})

@@ -17,6 +17,13 @@ from sessions.models import TEST_EVENT, Webhook, WebhookDelivery, WebhookFormat
 from sessions.services.targets import url_check
 from sessions.services.webhooks.deliveries import deliver, delivery_reopen
 
+#: Webhooks per project. Each event is stored and sent once for each of them.
+MAX_WEBHOOKS = 50
+
+
+class TooManyWebhooks(Exception):
+    """The project has as many webhooks as it can have."""
+
 
 class WebhookDisabled(Exception):
     """The webhook is disabled, so nothing can be sent to it."""
@@ -34,8 +41,13 @@ def webhook_create(
     format: str = WebhookFormat.JSON,
     actor: Actor = SYSTEM,
 ) -> Webhook:
-    """Create a webhook with a secret, which is shown only once. Raises `ForbiddenAddress`."""
+    """Create a webhook with a secret, which is shown only once.
+
+    Raises `ForbiddenAddress`, `TooManyWebhooks`.
+    """
     url_check(url, allow_private=settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE)
+    if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
+        raise TooManyWebhooks(f"a project can have at most {MAX_WEBHOOKS} webhooks; delete one first")
     webhook = Webhook.objects.create(
         project=project,
         url=url,
