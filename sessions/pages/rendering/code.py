@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
+from types import new_class
+from typing import Any
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 from pygments import format
 from pygments.formatters import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import find_lexer_class_by_name, find_lexer_class_for_filename
+from pygments.lexer import Lexer, RegexLexer
+from pygments.lexers import find_lexer_class_by_name, get_all_lexers
 from pygments.util import ClassNotFound
 
 from sessions.pages.text import visible
@@ -21,9 +24,31 @@ from sessions.pages.text import visible
 #: Longer text is displayed without highlighting, which takes about 1 ms per 1,000 characters.
 MAX_LENGTH = 20_000
 
-#: CPU time in seconds after which text is displayed without highlighting: with many lexers, some texts take
-#: quadratic time.
+#: CPU time in seconds after which text is displayed without highlighting. It is checked after each token.
 _MOST_SECONDS = 0.2
+
+#: Pygments' names of the languages that are highlighted. If several have the same file names, the first one
+#: applies. In others, a single token can take seconds to hours, during which the server does not respond:
+#: `ini` reads `=====…` in quadratic time, and `perl` reads `s!\\\\…` in exponential time.
+_LANGUAGES = (
+    *("python", "bash", "javascript", "typescript", "tsx", "jsx", "json", "yaml", "toml", "html", "css"),
+    *("sql", "go", "rust", "java", "c", "cpp", "csharp", "ruby", "kotlin", "swift", "diff"),
+    *("make", "markdown", "xml", "lua", "splus"),
+)
+
+#: The beginnings of their patterns that take quadratic or exponential time. Each colors a detail.
+_SLOW_PATTERNS = (
+    r"(?s)\$'(\\\\|",  # Bash: $'…'
+    r"<<-?\s*(\'?)\\?(\w+)[\w\W]+?",  # Bash: heredocs
+    r"%(\(\w+\))?[-#0 +]*",  # Python: %-formats in strings
+    r"(\s+)([^\n_]*)(_\b)",  # Python: `case _`
+    r"(super)(\s*)",  # JavaScript: calls of super
+    r"((?!\d)(?:[\w$]|\\u[0-9a-fA-F]{4}|",  # C and C++: functions
+    r"(\s*(?:/[*].*?[*]/\s*)?)(include)",  # C and C++: files of #include
+    r"(?<![\w)\]}])(<<[-~]?)",  # Ruby: heredocs
+    r"^(\s*```\n[\w\W]*?",  # Markdown: code blocks
+    "(?x)\n              ^(?P<initial>",
+)
 
 #: A line number before each line, as agents' file tools print it: `    12→code`, `12\tcode`, ` 12  code`.
 _NUMBERED = re.compile(r"^( *(\d{1,9}))(?:→|\t| {2}|: |\| |$)(.*)$")
@@ -45,8 +70,14 @@ def language_of(path: str) -> str | None:
 
 @lru_cache(maxsize=1_000)
 def _language_of_name(name: str) -> str | None:
-    found = find_lexer_class_for_filename(name) if name else None
-    return found.aliases[0] if found is not None and found.name != "Text only" and found.aliases else None
+    return next((language for pattern, language in _file_names() if fnmatchcase(name, pattern)), None)
+
+
+@cache
+def _file_names() -> list[tuple[str, str]]:
+    """Return the patterns of file names with their languages."""
+    patterns = {aliases[0]: names for _, aliases, names, _ in get_all_lexers(plugins=False) if aliases}
+    return [(pattern, language) for language in _LANGUAGES for pattern in patterns[language]]
 
 
 def code_html(text: str, language: str | None) -> SafeString:
@@ -95,4 +126,18 @@ def _lexer(language: str) -> Lexer | None:
         found = find_lexer_class_by_name(language)
     except ClassNotFound:
         return None
-    return found(stripnl=False, ensurenl=False)
+    if found.aliases[0] not in _LANGUAGES:
+        return None
+    # Code blocks in Markdown may be in any language.
+    return _without_slow_patterns(found)(stripnl=False, ensurenl=False, handlecodeblocks=False)
+
+
+def _without_slow_patterns(lexer: type[Lexer]) -> type[Lexer]:
+    if not issubclass(lexer, RegexLexer):
+        return lexer
+    states: dict[str, list[Any]] = lexer()._tokens
+    fast = {
+        state: [rule for rule in rules if not rule[0].__self__.pattern.startswith(_SLOW_PATTERNS)]
+        for state, rules in states.items()
+    }
+    return new_class(lexer.__name__, (lexer,), exec_body=lambda names: names.update(_tokens=fast))
