@@ -18,6 +18,7 @@ from sessions.models import AgentSession
 from sessions.selectors.convert import message_bytes
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.store import ImportResult, session_import
+from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.pins import message_pin
 from sessions.store import bodies
 from sessions.store.flags import MessageFlag
@@ -220,11 +221,27 @@ def test_another_story_is_a_conflict(project: Project, whole: list[Any]) -> None
 def test_a_fork_is_billed_once(project: Project) -> None:
     take(project, LINES)
     spent = AgentSession.objects.get(project=project, external_id=SESSION).cost_microusd
-    fork = jsonl(*(line | {"sessionId": "fork"} for line in LINES if not line.get("isSidechain")))
-    (imported,) = sessions_of(LogFile(name="fork.jsonl", data=fork.data))
-    copy = session_import(project=project, imported=imported).session
+    copy = fork_take(project, LINES)
     assert spent > 0
     assert (copy.cost_microusd, copy.output_tokens) == (0, 0)
+
+
+def test_the_sums_of_a_fork_are_those_of_its_turns_after_the_original_is_deleted(project: Project) -> None:
+    take(project, LINES)
+    fork_take(project, LINES[:-4])
+    session_delete(session=project.agent_sessions.get(external_id=SESSION))
+    copy = fork_take(project, LINES)
+    turns = copy.turns.filter(billed=True)
+    assert 0 < turns.count() < copy.turns.count()
+    assert copy.output_tokens == sum(turn.output_tokens or 0 for turn in turns) > 0
+    assert copy.cost_microusd == sum(turn.cost_microusd or 0 for turn in turns)
+
+
+def fork_take(project: Project, lines: Sequence[dict[str, Any]]) -> AgentSession:
+    """Import the main session of the log under another id."""
+    fork = jsonl(*(line | {"sessionId": "fork"} for line in lines if not line.get("isSidechain")))
+    (imported,) = sessions_of(LogFile(name="fork.jsonl", data=fork.data))
+    return session_import(project=project, imported=imported).session
 
 
 def test_imports_of_projects_are_independent(project: Project) -> None:

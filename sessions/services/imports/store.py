@@ -162,7 +162,7 @@ def _rewrite_end(
     if len(imported) < len(stored):
         return False
     new_preamble = _write_preamble(session, prepared)
-    elsewhere = billed_elsewhere(session, prepared.turns)
+    elsewhere = billed_elsewhere(session, prepared.turns, kept=first)
     tally = Tally.opening(prepared, at=session.started_at)
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
