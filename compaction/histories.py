@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.identity import REASONING
+from compaction.identity import REASONING, beginning_hashes
 from compaction.messages import JSON
 from compaction.provider_summary import COMPACTION, begins_with_summary
 
@@ -18,6 +18,7 @@ class Change(StrEnum):
     EDITED = "edited"  #: begins with all of it, but some messages have different content
     OMITTED = "omitted"  #: begins with all of it except the reasoning
     REPLACED = "replaced"  #: dropped what it had sent last, before the answer: it belonged to that call only
+    DISCARDED = "discarded"  #: dropped the last answer and added to the question
     TRIMMED = "trimmed"  #: the client dropped messages after its system prompt
     COMPACTED = "compacted"  #: the client replaced messages with a summary
     SIDE = "side"  #: a side request outside the conversation, for example for a title
@@ -28,7 +29,8 @@ class Change(StrEnum):
 class Comparison:
     """`common` messages at the beginning are equal. From `new` on, messages are not stored yet.
 
-    `kept` is the index of the first stored message that follows the dropped ones (REPLACED and TRIMMED only).
+    `kept` is the index of the first stored message that follows the dropped ones (REPLACED, DISCARDED and
+    TRIMMED only).
     """
 
     change: Change
@@ -164,6 +166,25 @@ def _answer_kept(
         if kept == list(sent[common : common + len(kept)]) and all(map(is_answer, messages[: len(kept)])):
             return start
     return 0
+
+
+def discards_answer(
+    stored: Sequence[bytes], common: int, messages: Sequence[JSON], *, stored_answers: int, key: bytes
+) -> bool:
+    """Return whether a client that diverged has dropped exactly the last answer and added to its question.
+
+    Agents do so if they cannot use an answer, for example because it has no tool call: they send a message
+    about the error instead, which some SDKs merge with the question. Without it, the client wants another
+    answer to the same question, which is a fork. The model wrote the last `stored_answers` of the stored
+    messages. `messages` are those sent after the `common` ones without the answer, and `key` is that of the
+    hashes.
+    """
+    if not stored_answers or not messages or is_answer(messages[0]):
+        return False
+    question = len(stored) - stored_answers - 1
+    if common == question:
+        return stored[common] in beginning_hashes(messages[0], key=key, after=common)
+    return 0 < common == question + 1
 
 
 def is_answer(message: JSON) -> bool:

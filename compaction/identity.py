@@ -53,6 +53,15 @@ def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> l
     return hashes
 
 
+def beginning_hashes(message: JSON, *, key: bytes, after: int) -> set[bytes]:
+    """Return the hashes of a message without one or more of its last blocks."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(content, list):
+        return set()
+    beginnings = [{**message, "content": content[:end]} for end in range(1, len(content))]
+    return {message_hashes([each], key=key, after=after)[0] for each in beginnings}
+
+
 def history_digest(hashes: Sequence[bytes], *, start: bytes = EMPTY) -> bytes:
     """Return the digest of a history. `start` is the digest of the messages before these."""
     digest = start

@@ -190,10 +190,10 @@ def test_a_fork_keeps_the_compactions_before_it(api: Api) -> None:
         long += whole_turn(len(compactions), lines=40)
         before = reconcile(api, long, "s2")
         compactions.append(before["compactions"])
-    forked = reconcile(api, [*long[:-1], request("Something else")], "s2")
+    forked = reconcile(api, [*long[:-4], request("Something else")], "s2")
     assert forked["reconciled"]["status"] == "forked"
     assert forked["compactions"] == before["compactions"]
-    shared = json.dumps(before["messages"][:-2])[:-1]
+    shared = json.dumps(before["messages"][:-4])[:-1]
     assert json.dumps(forked["messages"]).startswith(shared)
     handles = api.get(f"sessions/{forked['reconciled']['session']}/compactions/").json()["data"]
     assert len(handles) >= before["compactions"]

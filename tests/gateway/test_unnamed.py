@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
 from sessions.models import AgentSession, ClientHistory, HistoryPoint
+from sessions.selectors.convert import message_body
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.points import points_expire
@@ -81,6 +82,28 @@ def test_messages_that_the_agent_sends_once(agent: Agent, reminders: int) -> Non
         once = [user(f"It is 9:4{number}; reminder {each}.") for each in range(reminders)]
         history.append(agent.ask(*history, *once))
     assert only_session(turns=4).omitted_count == 3 * reminders
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_an_answer_that_the_agent_replaces_with_a_message_about_its_error(agent: Agent, merged: bool) -> None:
+    history: list[JSON] = []
+    answers = []
+    for number in range(4):
+        history.append({"role": "user", "content": [{"type": "text", "text": f"Step {number}."}]})
+        answers.append(agent.ask(*history))
+        for error in range(number):
+            words = f"Error {error}: the answer contains no tool call."
+            if merged:
+                added = {"type": "text", "text": words}
+                history[-1] = {"role": "user", "content": [*history[-1]["content"], added]}
+            else:
+                history.append(user(words))
+            answers.append(agent.ask(*history))
+        history.append(answers[-1])
+    session = only_session(turns=10)
+    assert [message for message in stored(session) if message["role"] == "assistant"] == answers
+    kept = session.messages.filter(omitted_from=None).order_by("position")
+    assert [message_body(row) for row in kept][1:] == history
 
 
 def test_a_message_that_is_longer_when_it_is_sent_first(agent: Agent) -> None:

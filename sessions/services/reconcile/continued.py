@@ -69,7 +69,7 @@ def history_continued(histories: Sequence[ClientHistory], continued: Continued, 
     if count == base.count and is_current(base, base.session.message_count):
         digest = bytes(base.digest)
     else:
-        digest = history_digest(stored_hashes(base.session, base, reading)[:count])
+        digest = history_digest(stored_hashes(base.session, base, reading).hashes[:count])
     return replace(reading, first=count, base=base, before=digest, is_continued=True)
 
 

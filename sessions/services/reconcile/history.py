@@ -89,7 +89,7 @@ def _store(
 ) -> Reconciled:
     """Store what is new in a history in the session that it belongs to."""
     match matched.comparison.change:
-        case Change.EXTENDED | Change.EDITED | Change.OMITTED | Change.REPLACED:
+        case Change.EXTENDED | Change.EDITED | Change.OMITTED | Change.REPLACED | Change.DISCARDED:
             return _append(target, request, sent, reading, history_rewrite(matched), Status.APPENDED)
         case Change.TRIMMED | Change.COMPACTED:
             return _compacted(target, request, sent, reading, matched)

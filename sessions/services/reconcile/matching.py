@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from compaction.histories import Change, Comparison, compare, is_provider_summary, is_side_prompt
+from compaction.histories import (
+    Change,
+    Comparison,
+    compare,
+    discards_answer,
+    is_provider_summary,
+    is_side_prompt,
+)
 from compaction.identity import history_digest
 from sessions.models import AgentSession, ClientHistory
 from sessions.services.reconcile.reading import Reading
@@ -133,16 +140,17 @@ _ORDER = {
     Change.REPLACED: 3,
     Change.TRIMMED: 2,
     Change.COMPACTED: 1,
+    Change.DISCARDED: 1,
     Change.DIVERGED: 1,
     Change.SIDE: 1,
 }
 
 
 def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
-    stored = stored_hashes(history.session, history, reading)
+    stored, stored_answers = stored_hashes(history.session, history, reading)
     before = stored if reading.base is history else None
     if before is None and reading.base is not None:
-        before = stored_hashes(reading.base.session, reading.base, reading)
+        before = stored_hashes(reading.base.session, reading.base, reading).hashes
     hashes = [*(before or ())[: reading.first], *reading.hashes]
     comparison = compare(
         stored,
@@ -151,6 +159,15 @@ def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
         answers=len(sent.answers),
         is_compacted=sent.is_compacted,
     )
+    common, asked = comparison.common, reading.values[: len(reading.values) - len(sent.answers)]
+    if comparison.change is Change.DIVERGED and discards_answer(
+        stored,
+        common,
+        asked[max(common - reading.first, 0) :],
+        stored_answers=stored_answers,
+        key=reading.redaction.key,
+    ):
+        comparison = replace(comparison, change=Change.DISCARDED, kept=len(stored))
     return Matched(
         session=history.session,
         history=history,

@@ -49,10 +49,12 @@ def rewritten_history(
 
 
 #: An extended one has been recorded in the meantime.
-_REWRITTEN = (Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED, Change.REPLACED)
+_REWRITTEN = (
+    Change.DISCARDED, Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED, Change.REPLACED,
+)  # fmt: skip
 
 #: Those that change the prompt even if no compaction has shortened it.
-_OMITTING = (Change.OMITTED, Change.REPLACED)
+_OMITTING = (Change.DISCARDED, Change.OMITTED, Change.REPLACED)
 
 
 def _is_compacted(matched: Matched, count: int) -> bool:
@@ -66,7 +68,7 @@ def history_rewrite(matched: Matched) -> Matched:
     """Change the stored history as the client has rewritten it, and return the match with the result.
 
     After a rewind, this is the history of a new fork. Later prompts do not contain what the client has
-    omitted: the reasoning, or messages that it had added to a single request.
+    omitted: the reasoning, messages that it had added to a single request, or an answer that it discarded.
     """
     comparison = matched.comparison
     match comparison.change:
@@ -74,7 +76,7 @@ def history_rewrite(matched: Matched) -> Matched:
             _update_hashes(matched)
         case Change.OMITTED:
             _omit(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
-        case Change.REPLACED:
+        case Change.REPLACED | Change.DISCARDED:
             _omit(matched, range(comparison.common, comparison.kept))
         case Change.DIVERGED:
             return _forked(matched)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import LiteralString
+from itertools import takewhile
+from typing import LiteralString, NamedTuple
 
 from django.db import connection
 from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4
 
 from compaction.identity import message_hashes
+from compaction.messages import Role
 from redaction import redact_bytes
 from sessions.models import AgentSession, ClientHistory
 from sessions.selectors.stored_rows import messages_load
@@ -18,7 +20,7 @@ from sessions.store import bodies
 from sessions.store.postgres import execute, raw_connection, rows_fetch
 
 _HASHES: LiteralString = """
-SELECT position, content_hash FROM agent_sessions_message
+SELECT position, content_hash, role FROM agent_sessions_message
  WHERE session_id = %s AND position >= %s ORDER BY position
 """
 
@@ -57,20 +59,30 @@ def is_current(history: ClientHistory, message_count: int) -> bool:
     return bool(history.count == sum((message_count if end is None else end) - first for first, end in spans))
 
 
-def stored_hashes(session: AgentSession, history: ClientHistory, reading: Reading) -> list[bytes]:
+class StoredHashes(NamedTuple):
+    """The hash of each message of a client's history, and how many of the last ones the model wrote."""
+
+    hashes: list[bytes]
+    answers: int
+
+
+def stored_hashes(session: AgentSession, history: ClientHistory, reading: Reading) -> StoredHashes:
     """Return the hash of each message of the client's history. The caller has locked the session.
 
     A message that was pushed without a hash gets one: that of the corresponding sent message if they are
     equal after redaction, else a hash of the stored message.
     """
     at = positions(history, session.message_count)
-    known: dict[int, bytes | None] = dict(rows_fetch(_HASHES, [session.pk, Int4(at[0] if at else 0)]))
+    rows = rows_fetch(_HASHES, [session.pk, Int4(at[0] if at else 0)])
+    known: dict[int, bytes | None] = {position: content_hash for position, content_hash, _ in rows}
+    roles = {position: role for position, _, role in rows}
     missing = [position for position in at if known.get(position) is None]
     if missing:
         computed = _computed(session, at, missing, reading)
         hashes_write(session, computed)
         known |= computed
-    return [bytes(known[position] or b"") for position in at]
+    answers = takewhile(lambda position: roles[position] == Role.ASSISTANT.value, reversed(at))
+    return StoredHashes([bytes(known[position] or b"") for position in at], answers=len(list(answers)))
 
 
 def hashes_write(session: AgentSession, hashes: Mapping[int, bytes]) -> None:
