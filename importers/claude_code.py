@@ -24,6 +24,8 @@ _OTHERS = ("system", "summary", "attachment", "progress", "queue-operation", "fi
 _OWN_KEYS = ("sessionId", "leafUuid", "messageId")
 #: Prefixes of user messages that the client inserted.
 _META_OPENINGS = ("<system-reminder>", "<local-command-", "[Request interrupted")
+#: The tag around the text of an attachment, which the client omits in system messages.
+_TAG = ("<system-reminder>", "</system-reminder>")
 #: The model name of messages that the client generated: "No response requested.", API errors.
 _SYNTHETIC = "<synthetic>"
 #: Lines with a title of the session, in increasing precedence.
@@ -78,7 +80,7 @@ class _File:
         kind = record.get("type")
         if kind in _TITLE_KEYS:
             self._titles.append(record)
-        elif kind in _CONVERSATION or kind == "system":
+        elif kind in _CONVERSATION or kind == "system" or (kind == "attachment" and record.get("rendered")):
             uuid = record["uuid"] = str(record.get("uuid") or line_id)
             if uuid in self._seen:
                 return  # a forked session copies lines with their uuids
@@ -119,6 +121,7 @@ class _Conversation:
     def __init__(self) -> None:
         self._turns = TurnBuilder(in_one_message)
         self._answers: dict[str, Answer] = {}
+        self._system: list[Mapping[str, Any]] = []  # the attachments since the last answer
         self._metadata: dict[str, Any] = {}
         self._started_at: datetime | None = None
         self._first_words = ""
@@ -126,11 +129,14 @@ class _Conversation:
         self._compacting = False
 
     def take(self, record: Mapping[str, Any]) -> None:
-        """Read one line: a user message, a response, or the client's note about a compaction."""
+        """Read one line: a user message, a response, an attachment, or the note about a compaction."""
         if record["type"] == "system":
             self._take_note(record)
             return
         self._note_origin(record)
+        if record["type"] == "attachment":
+            self._take_attachment(record)
+            return
         message = record["message"]
         if record["type"] == "user":
             self._take_user(record, message)
@@ -141,6 +147,7 @@ class _Conversation:
 
     def session(self, session_id: str, agent: str, title: str) -> ImportedSession:
         """Return the session; `agent` is empty for the main one."""
+        self._add_system()
         return ImportedSession(
             external_id=f"{session_id}:agent-{agent}" if agent else session_id,
             parent_external_id=session_id if agent else None,
@@ -165,6 +172,7 @@ class _Conversation:
         elif record.get("subtype") == "compact_boundary":
             facts = mapping_of(record.get("compactMetadata"))
             before = tokens_of(facts, "preTokens") or None
+            self._add_system()
             self._turns.compacted(
                 ClientCompaction(trigger=str(facts.get("trigger") or ""), tokens_before=before)
             )
@@ -186,6 +194,22 @@ class _Conversation:
             if not is_meta and not words.startswith("<command-"):
                 self._first_words = request_of(self._first_words, words)
 
+    def _take_attachment(self, record: Mapping[str, Any]) -> None:
+        """Read what the client adds to the conversation, such as its skills, the date or notifications."""
+        if record.get("renderedRole") == "system":
+            self._system.append(record)
+            return
+        blocks = [block for each in record["rendered"] for block in _blocks(each["content"])]
+        self._turns.add(_message({**record, "type": "user"}, {"content": blocks}, is_meta=True))
+
+    def _add_system(self) -> None:
+        """Add the system message that the client sends last before an answer (provider rule A9)."""
+        if self._system:
+            text = "\n\n".join(map(_system_text, self._system))
+            record = {**self._system[0], "type": "system"}
+            self._turns.add(_message(record, {"content": text}, is_meta=True))
+            self._system.clear()
+
     def _take_summary(self, record: Mapping[str, Any], message: Mapping[str, Any]) -> None:
         if not self._compacting:  # older clients wrote the summary without a boundary
             self._turns.compacted(ClientCompaction())
@@ -199,6 +223,7 @@ class _Conversation:
         if answer is None and blocks:
             answer = _answer(record, message, response_id)
             self._answers[response_id] = answer
+            self._add_system()
             self._turns.answer(answer)
         if answer is None:
             return
@@ -233,6 +258,12 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise TypeError("content is neither a string nor a list of blocks")
     return content
+
+
+def _system_text(record: Mapping[str, Any]) -> str:
+    """Return the text of an attachment as the client sends it in a system message: without the tag."""
+    texts = [text_of(_blocks(each["content"])).strip() for each in record["rendered"]]
+    return "\n\n".join(text.removeprefix(_TAG[0]).removesuffix(_TAG[1]).strip() for text in texts)
 
 
 def _message(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,42 @@ def test_client_lines_are_input_but_not_typed_by_the_user() -> None:
     (session,), _ = read(log, "claude-code")
     assert [m.is_meta for m in session.turns[0].messages] == [True, True, True, True, False, False]
     assert session.title == "Now the real thing"
+
+
+def attachment(words: str, uuid: str, role: str) -> dict[str, Any]:
+    """Return a line with what the client added to the conversation, and the text that it sent."""
+    sent = {"rendered": [{"content": f"<system-reminder>\n{words}\n</system-reminder>"}]}
+    given = {"attachment": {"type": "skill_listing"}, "renderedRole": role, "sessionId": SESSION}
+    return {"type": "attachment", "uuid": uuid} | sent | given
+
+
+def test_attachments_are_input_and_system_messages_precede_the_answer() -> None:
+    unsent = {"type": "attachment", "uuid": "t0", "sessionId": SESSION, "attachment": {"type": "date"}}
+    lines = [
+        user("Fix the clock", "u1"),
+        unsent,
+        attachment("Skills: tests", "t1", "system"),
+        attachment("Today is Monday", "t2", "system"),
+        attachment("Be brief", "t3", "user"),
+        block("m1", tool_use("c1"), "a1"),
+        attachment("A task is done", "t4", "system"),
+        result("c1", "one", "r1"),
+        block("m2", text("Done."), "a2"),
+    ]
+    (session,), damages = read(jsonl(*lines, *lines), "claude-code")
+    assert not damages
+    reminder = text("<system-reminder>\nBe brief\n</system-reminder>")
+    assert [body for body in bodies(session) if body["role"] != "assistant"] == [
+        {"role": "user", "content": "Fix the clock"},
+        {"role": "user", "content": [reminder]},
+        {"role": "system", "content": "Skills: tests\n\nToday is Monday"},
+        result("c1", "one", "r1")["message"],
+        {"role": "system", "content": "A task is done"},
+    ]
+    assert [m.is_meta for m in session.turns[0].messages] == [False, True, True, False]
+    (part,), _ = read(jsonl(*lines[:4]), "claude-code")  # the log grows between two attachments
+    assert [m.source_id for m in part.turns[0].messages] == ["u1", "t1"]
+    assert session.title == "Fix the clock"
 
 
 def test_a_compaction_marks_the_following_turn() -> None:
