@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -65,6 +66,8 @@ class Compactor:
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._known: OrderedDict[tuple[bytes, str], Known] = OrderedDict()
+        #: The last compaction of each session's last request, and the messages at its last change.
+        self._last: OrderedDict[UUID, tuple[int, int]] = OrderedDict()
         self._found: OrderedDict[tuple[bytes, str], Found] = OrderedDict()
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
 
@@ -128,16 +131,21 @@ class Compactor:
             raise NotServable(Reason.NEW)
         if name:
             _put(self._known, (caller.key.id, name), known)
-        model = text(fields.get("model"))
+        model, edits = text(fields.get("model")), known.edits
+        last, until = self._last.get(edits.session_id, (edits.compaction, 0))
         apply = partial(
             edits_splice,
-            known.edits,
+            edits,
             call.body,
             redaction=known.redaction,
             model=model,
             field=PROVIDERS[call.provider].history_field(call.endpoint),
+            others_until=until if last == edits.compaction else sys.maxsize,
         )
-        return await loop.run_in_executor(self._threads, apply)
+        served = await loop.run_in_executor(self._threads, apply)
+        until = until if last == edits.compaction else served.count
+        _put(self._last, edits.session_id, (edits.compaction, until))
+        return served
 
     def _load(
         self,

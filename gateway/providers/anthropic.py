@@ -21,7 +21,7 @@ from gateway.providers.base import (
     requests_titles,
     text,
 )
-from sessions.services.reconcile.splice import without_thinking
+from sessions.services.reconcile.thinking import without_thinking
 from sessions.services.reconcile.values import Continued
 from sessions.store.rawjson import BadJson
 

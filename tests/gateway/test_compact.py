@@ -483,6 +483,31 @@ def test_edits_that_are_ready_after_the_call_was_recorded_fork_nothing(
 
 
 @pytest.mark.slow
+def test_thinking_of_answers_that_are_recorded_after_a_compaction_is_not_sent(
+    provider: Provider, api_key: str, tmp_path: Path, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_down = False
+
+    def write(call: Call) -> None:
+        if is_down:
+            raise StoreUnavailable("down")
+        call_record(call)
+
+    monkeypatch.setattr(recorder, "_LONGEST_PAUSE", 0.02)
+    with Running(upstream=provider.url, spool=tmp_path / "spool", write=write) as gateway:
+        agent = Agent(gateway, provider, api_key)
+        for number in range(26):
+            is_down = number % 4 != 3
+            agent.settles = not is_down
+            agent.work(number, thinking=True)
+        is_down = False
+        gateway.settle()
+    session = AgentSession.objects.get()
+    assert (session.turn_count, agent.rejected) == (26, 0)
+    assert session.compactions.filter(trigger="hard", state="done").exists()
+
+
+@pytest.mark.slow
 def test_calls_that_are_recorded_late_cause_no_further_compactions(
     provider: Provider,
     api: Api,

@@ -23,13 +23,13 @@ from sessions.services.compactions.on_demand import SummaryRequested
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.served import Edits, NotServable, Reason, new_tokens
 from sessions.services.reconcile.stored import positions
+from sessions.services.reconcile.thinking import without_thinking
 from sessions.services.reconcile.values import PromptSource
 from sessions.store.bodies import json_bytes, json_value
 from sessions.store.rawjson import element_spans, list_start, with_field
 
 _CONTEXT_MANAGEMENT = "context_management"
 _OUTPUT_CONFIG = "output_config"
-_THINKING = ("thinking", "redacted_thinking")
 
 #: Rules that a client may break, and the one that a prompt without thinking does not.
 _OF_CLIENT = frozenset({"A7", "A9", "C5", "R3"})
@@ -49,8 +49,8 @@ _ACCEPTED_MAX = 500
 class Served:
     """A request body with the edits applied; token figures are in the provider's tokens.
 
-    `estimate` is the size of the prompt in estimated tokens, and `source` where it is from, if contextapp's
-    edits determine it.
+    `count` is the number of the client's messages. `estimate` is the size of the prompt in estimated tokens,
+    and `source` where it is from, if contextapp's edits determine it.
     `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
     summary that should be sent in the background. `block_session` is the session of a summary that the
     provider wrote before, if the request begins with it. `is_repaired` is set if thinking was removed that
@@ -61,6 +61,7 @@ class Served:
     session: str
     tokens_before: int
     tokens_after: int
+    count: int = 0
     estimate: int | None = None
     source: PromptSource | None = None
     is_by_provider: bool = False
@@ -78,8 +79,13 @@ class SummaryNeeded:
     requested: SummaryRequested
 
 
-def edits_splice(edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str) -> Served:
+def edits_splice(
+    edits: Edits, body: bytes, *, redaction: Redaction, model: str, field: str, others_until: int = 0
+) -> Served:
     """Return the request with the edits applied. Uses no database.
+
+    The first `others_until` messages existed when the session's requests last had other edits. The thinking
+    of those that are not recorded yet is bound to these edits.
 
     Raises `NotServable` if the request does not continue the history that the edits are for, or if the
     provider would reject it with the edits; `BadJson` or `InvalidHistory` if it cannot be read.
@@ -90,14 +96,17 @@ def edits_splice(edits: Edits, body: bytes, *, redaction: Redaction, model: str,
     new = new_tokens(reading, edits.history.count, edits.format).total
     before, after = (edits.calibration.provider(size + new) for size in (edits.raw, edits.shown))
     messages: list[bytes] = []
-    is_repaired = False
+    first = edits.history.count
+    unrecorded = reading.from_index(first)[0][: max(others_until - first, 0)]
+    is_repaired = capabilities_of(model).bound_thinking and any(b'thinking"' in each for each in unrecorded)
     if not edits.changes_nothing:
         body, messages = _splice(edits, body, field)
-        is_repaired = not _accepts_thinking(messages, edits, model)
+        is_repaired = not _accepts_thinking(messages, edits, model) or is_repaired
     body = without_thinking(body) if is_repaired else body
     served = Served(
         body=body,
         session=edits.name,
+        count=reading.count,
         tokens_before=before,
         tokens_after=after,
         estimate=edits.shown + new if edits.provider is None and not is_repaired else None,
@@ -190,29 +199,6 @@ def _position_at(edits: Edits, index: int) -> int | None:
     if isinstance(piece, bytes) or piece >= edits.history.count:
         return None
     return positions(edits.history, edits.message_count)[piece]
-
-
-def without_thinking(body: bytes) -> bytes:
-    """Return a Messages request without thinking, every other message unchanged. Raises `BadJson`."""
-    spans = element_spans(body, list_start(body, "messages") or 0)
-    if not spans:
-        return body
-    messages = [_without_thinking(body[begin:end]) for begin, end in spans]
-    return body[: spans[0][0]] + b",".join(filter(None, messages)) + body[spans[-1][1] :]
-
-
-def _without_thinking(message: bytes) -> bytes:
-    """Return a message without thinking, or b"" if nothing is left."""
-    if b"thinking" not in message:
-        return message
-    value = json_value(message)
-    content = value.get("content") if isinstance(value, dict) else None
-    if not isinstance(content, list):
-        return message
-    kept = [block for block in content if not isinstance(block, dict) or block.get("type") not in _THINKING]
-    if len(kept) == len(content):
-        return message
-    return json_bytes({**value, "content": kept}) if kept else b""
 
 
 def _splice(edits: Edits, body: bytes, field: str) -> tuple[bytes, list[bytes]]:
