@@ -18,7 +18,7 @@ from compaction.deadline import check_deadline
 from compaction.descriptors import describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import open_start
-from compaction.layout import Layout, opening_of
+from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap import Recap
@@ -147,11 +147,6 @@ class Context:
         return frozenset(found)
 
     @cached_property
-    def opening(self) -> frozenset[int]:
-        """The positions of the system messages after the head. Only the last resort may evict them."""
-        return opening_of(self.start, self.layout.head_end)
-
-    @cached_property
     def latest_request(self) -> int:
         """The position of the latest user request, or -1 if none is shown. No step evicts it."""
         return latest_request(self.start.entries)
@@ -168,16 +163,15 @@ class Context:
 
     def in_middle(self, position: int) -> bool:
         """Whether an edit may change the message."""
-        is_kept = position in self.protected or position in self.opening
-        return self.head_last < position < self.tail_first and not is_kept
+        return self.head_last < position < self.tail_first and position not in self.protected
 
     def middle(self, view: View) -> list[Entry]:
         """Return the entries that edits may change, oldest first, with replacements of evicted messages."""
-        head_last, tail_first, kept = self.head_last, self.tail_first, self.protected | self.opening
+        head_last, tail_first, protected = self.head_last, self.tail_first, self.protected
         return [
             entry
             for entry in view.entries
-            if head_last < entry.first < tail_first and entry.first not in kept
+            if head_last < entry.first < tail_first and entry.first not in protected
         ]
 
     def outputs(self, view: View) -> list[Output]:

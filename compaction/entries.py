@@ -30,17 +30,18 @@ class Entry(NamedTuple):
 
 
 def before_answers(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Move system messages that precede a replacement to the next answer.
+    """Move Anthropic's system messages that precede a generated message to the next answer.
 
     Anthropic accepts a system message after the first request only between a message of the user and an
-    answer, and no two in a row (rule A9).
+    answer, and no two in a row (rule A9). Other providers accept it anywhere.
     """
     leads, moved = True, list[Entry]()
     placed: list[Entry] = []
     for entry, following in zip_longest(entries, entries[1:]):
         role = entry.message.role
         leads = leads and role is Role.SYSTEM
-        if role is Role.SYSTEM and not leads and following is not None and following.is_generated:
+        is_bound = role is Role.SYSTEM and not leads and entry.message.format == "anthropic"
+        if is_bound and following is not None and following.is_generated:
             moved.append(entry)
             continue
         if moved and role is Role.ASSISTANT and placed[-1].message.role is not Role.SYSTEM:

@@ -1,12 +1,13 @@
 """Head, middle and tail: determines the part of a view that edits may change.
 
-The head is the leading system messages and the first user message: the rules and the task. The tail is the
-recent messages. It extends back until two minimums are met, a share of the room for messages and a number
-of messages, and then to the nearest point that cuts no tool pair. The room is the budget, or the prompt if
-that is smaller, without system prompt, tools and working memory: a share of the whole budget would leave
-next to nothing to compact beside a long system prompt. A message that alone exceeds the share does not
-extend the tail beyond the minimum number of messages, because it would remain in the tail as long as newer
-messages are small. Only the middle between head and tail is compacted.
+The head is the leading system messages, the first user message and the system messages directly after it, in
+which Claude Code lists sub-agents and skills: the rules and the task. The tail is the recent messages. It
+extends back until two minimums are met, a share of the room for messages and a number of messages, and then
+to the nearest point that cuts no tool pair. The room is the budget, or the prompt if that is smaller, without
+system prompt, tools and working memory: a share of the whole budget would leave next to nothing to compact
+beside a long system prompt. A message that alone exceeds the share does not extend the tail beyond the
+minimum number of messages, because it would remain in the tail as long as newer messages are small. Only the
+middle between head and tail is compacted.
 """
 
 from __future__ import annotations
@@ -41,23 +42,16 @@ class Layout:
 
 def head_end(messages: Sequence[Message]) -> int:
     """Return the index after the head of pushed messages."""
-    end = 0
-    while end < len(messages) and messages[end].role is Role.SYSTEM:
-        end += 1
+    end = _system_end(messages, 0)
     if end < len(messages) and messages[end].role is Role.USER and not messages[end].tool_results:
-        end += 1
+        end = _system_end(messages, end + 1)
     return end
 
 
-def opening_of(view: View, head_end: int) -> frozenset[int]:
-    """Return the positions of the system messages directly after the head.
-
-    Claude Code lists the sub-agents and the skills of a session in a system message after the first request.
-    """
-    first = position = view.entries[head_end - 1].last + 1 if head_end else 0
-    while (place := view.places.get(position)) is not None and view.messages[place].role is Role.SYSTEM:
-        position += 1
-    return frozenset(range(first, position))
+def _system_end(messages: Sequence[Message], start: int) -> int:
+    """Return the index after the system messages that begin at `start`."""
+    rest = range(start, len(messages))
+    return next((index for index in rest if messages[index].role is not Role.SYSTEM), len(messages))
 
 
 def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layout:

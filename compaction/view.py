@@ -83,28 +83,20 @@ class View:
 
     @cached_property
     def prompt_entries(self) -> tuple[Entry, ...]:
-        """The entries of the whole prompt, including the working memory if there is one."""
-        memory = shown_memory(self.edits)
-        if memory is None:
-            return self.entries
-        index = self.memory_index
-        at = self.entries[index - 1].last if index else 0
-        message = _generated(memory)
-        entry = Entry(message=message, rule=MEMORY, first=at, last=at)
-        return (*self.entries[:index], entry, *self.entries[index:])
+        """The entries of the whole prompt in its order, including the working memory if there is one."""
+        entries, memory = self.entries, shown_memory(self.edits)
+        if memory is not None:
+            following = (i for i, entry in enumerate(entries) if entry.first >= memory.position)
+            index = next(following, len(entries))
+            at = entries[index - 1].last if index else 0
+            entry = Entry(message=_generated(memory), rule=MEMORY, first=at, last=at)
+            entries = (*entries[:index], entry, *entries[index:])
+        return tuple(before_answers(entries))
 
     @cached_property
     def prompt_messages(self) -> tuple[Message, ...]:
         """The messages of the whole prompt, as the model sees them."""
         return tuple(entry.message for entry in self.prompt_entries)
-
-    @property
-    def memory_index(self) -> int:
-        """The number of entries before the working memory, or of all entries if there is none."""
-        memory, last = shown_memory(self.edits), len(self.entries)
-        if memory is None:
-            return last
-        return next((i for i, entry in enumerate(self.entries) if entry.first >= memory.position), last)
 
     @property
     def unshed_components(self) -> Components:
@@ -221,7 +213,7 @@ def _view(
         _unchanged(known, changed) if known else {},
     )
     return View(
-        entries=tuple(before_answers(list(entries))),
+        entries=tuple(entries),
         edits=tuple(current),
         all_components=components,
         transcript=messages,

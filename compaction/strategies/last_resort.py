@@ -6,6 +6,8 @@ fit, the memory is removed first and the tools last, unless a call is kept.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
@@ -21,9 +23,9 @@ def run(view: View, context: Context) -> StepResult:
     if view.tokens <= context.budget:
         return StepResult(view=view)
     head = [entry for entry in view.entries if entry.last <= context.head_last]
-    opening = [entry for entry in view.entries if entry.first in context.opening]
+    leading = list(takewhile(lambda entry: entry.message.role is Role.SYSTEM, head))
     result = StepResult(view=view)
-    for kept in ([*head, *opening], head, [entry for entry in head if entry.message.role is Role.SYSTEM]):
+    for kept in (head, leading):
         result = StepResult.of(view, (*result.edits, *_evict_all_but(kept, view, context)))
         if result.view.tokens <= context.budget:
             return result

@@ -146,9 +146,10 @@ class TestLongHistories:
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         api.post("sessions/", {"id": "s1", "format": "openai", "policy": {"soft": 0}})
+        push(api, [request("Read the files."), {"role": "system", "content": "Two sub-agents exist."}])
         for number in range(14):
             push(api, openai_turn(number))
-        pinned = api.call("PUT", "sessions/s1/messages/4/pin/").status_code
+        pinned = api.call("PUT", "sessions/s1/messages/6/pin/").status_code
         assert pinned in {200, 201, 204}
         read: list[int] = []
         load = planning.messages_load
@@ -168,6 +169,7 @@ class TestLongHistories:
         assert done["record"]["steps"][0]["name"] == "drop_oldest"
         data = prompt(api)
         shown = json.dumps(data["messages"])
+        assert "Two sub-agents exist." in shown
         assert "Please read file 1." in shown  # pinned
         assert "Please read file 3." not in shown
         assert "Please read file 13." in shown

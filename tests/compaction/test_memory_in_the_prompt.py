@@ -61,6 +61,28 @@ def test_every_policy_shows_the_memory_after_the_first_request(policy: str) -> N
     assert made.fits
 
 
+@pytest.mark.parametrize("format", ["anthropic", "openai"])
+def test_system_messages_after_the_first_request_stay_where_the_provider_accepts_them(format: str) -> None:
+    """Anthropic requires an answer after them. The messages before it are compacted as all others."""
+    task, skills = user("Read all files."), system("These skills are available: review.")
+    talk = [each for n in range(12) for each in (assistant(lines(50, word=f"word{n}")), user("Go on."))]
+    items = [task, skills, *talk, assistant("Done."), user(lines(200))]
+    items += [assistant("I see."), user("Go on."), assistant("Yes.")]
+    first = planned(apply((), parse(items, format)), 7_000)
+    second = planned(apply(first.view.edits, parse([*items, *items[-2:], *items[-2:]], format)), 7_000)
+    for made in (first, second):
+        shown = made.view.prompt_messages
+        at = texts(made.view).index(skills["content"])
+        if format == "anthropic":
+            assert [message.role for message in shown[at - 1 : at + 2]] == ["user", "system", "assistant"]
+            assert texts(made.view)[:2] == [task["content"], MEMORY]
+        else:
+            assert texts(made.view)[:3] == [task["content"], skills["content"], MEMORY]
+        assert made.record.head_verbatim
+    assert lines(200) in texts(first.view)
+    assert lines(200) not in texts(second.view)
+
+
 @pytest.mark.parametrize("policy", COMPACTING)
 @pytest.mark.parametrize("format", DIALECTS)
 def test_it_is_valid_and_counted(policy: str, format: str) -> None:

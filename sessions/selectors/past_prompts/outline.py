@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from compaction.components import COMPONENT_OPS, Components, shed, shown_memory, with_memory
+from compaction.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
@@ -178,7 +178,9 @@ def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -
     values = [edit.value for edit in edits]
     run = _run(session, values, start, end)
     messages = _shown_messages(session, values, start, run.first if run is not None else end)
-    view = apply(values, messages)
+    prompt = apply(values, messages).prompt_entries
+    shown = [entry for entry in prompt if start <= entry.last < end or entry.is_generated]
+    rules = [entry.rule for entry in shown]
     system = sum(message.tokens for message in messages if message.role is Role.SYSTEM)
     system += run.system_tokens if run is not None else 0
     return Outline(
@@ -187,8 +189,8 @@ def outline_at(*, session: AgentSession, index: int, applied: Q | None = None) -
         preamble=preamble,
         components=shed(with_memory(_components(turn, session, preamble, system), values), values),
         memory=shown_memory(values),
-        memory_index=view.memory_index,
-        entries=[entry for entry in view.entries if start <= entry.last < end or entry.is_generated],
+        memory_index=rules.index(MEMORY) if MEMORY in rules else len(rules),
+        entries=[entry for entry in shown if entry.rule != MEMORY],
         run=run,
         edits=edits,
         client_start=start,

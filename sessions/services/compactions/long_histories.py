@@ -92,11 +92,14 @@ def _requests(session: AgentSession) -> QuerySet[Message]:
 
 
 def _head_end(session: AgentSession) -> int:
-    """Return the position after the head: leading system messages and the first user message."""
+    """Return the position after the head, as `compaction.layout.head_end` does."""
     start = session.context_start
     near = _requests(session).filter(position__gte=start, position__lt=start + _NEAR)
     first = near.order_by("position").values_list("position", flat=True).first()
-    return start if first is None else first + 1
+    if first is None:
+        return start
+    following = _messages(session).filter(position__gt=first).exclude(role=Role.SYSTEM.value)
+    return following.order_by("position").values_list("position", flat=True).first() or first + 1
 
 
 def _cut(session: AgentSession) -> int:
