@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compaction.recap.handles import handles_of
@@ -44,7 +44,7 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
     new. Lines with the handles and names of an entity keep what `previous` knows about them.
     """
     sections: dict[str, list[Item]] = {_DECISIONS: [], _ENTITIES: [], _FACTS: [], _OPEN: []}
-    lines = list(_lines(text))
+    lines = _lines(text)
     known = {mention.name: mention for item in previous.entities for mention in item.mentions}
     handles = {handled.handle for handled in handles_of(previous)}
     for line in lines:
@@ -65,15 +65,14 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
     )
 
 
-def _lines(text: str) -> Iterator[_Line]:
-    """Yield the user's lines, each with its section."""
-    section, latest = _FACTS, None
+def _lines(text: str) -> Sequence[_Line]:
+    """Return the user's lines, each with its section."""
+    section, found, latest = _FACTS, list[_Line](), None
     for raw in text.splitlines():
         line = raw.strip()
         if line == _MEMORY:
             break
-        continued = _CONTINUED.fullmatch(raw) if latest else None
-        if continued and latest:
+        if latest and (continued := _CONTINUED.fullmatch(raw)):
             label = continued[1]
             if latest.section == _ENTITIES and label in _LABELS:
                 latest.groups.setdefault(label, []).extend(continued[2].split())
@@ -83,16 +82,11 @@ def _lines(text: str) -> Iterator[_Line]:
         heading = _HEADING.fullmatch(line)
         title = heading[1].lower() if heading else ""
         if title in (_DECISIONS, _ENTITIES, _FACTS, _OPEN):
-            section = title
-            if latest:
-                yield latest
-            latest = None
+            section, latest = title, None
         elif line and not line.startswith(_FRAME) and not _LEFT_OUT.fullmatch(line):
-            if latest:
-                yield latest
             latest = _Line(section, line)
-    if latest:
-        yield latest
+            found.append(latest)
+    return found
 
 
 def _item(line: _Line, position: int, known: Mapping[str, Mention], handles: Collection[str]) -> Item:
