@@ -25,6 +25,8 @@ _COMMITMENT = re.compile(
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"^(?:\d+[.)]|[-*#>]+)\s*")
+#: Half of an emphasis in Markdown, but not a power such as 2**10.
+_EMPHASIS = re.compile(r"(?<!\w)\*\*(?=\S)|(?<=\S)\*\*(?!\w)")
 #: A numbered line of a file or a search result.
 _LISTED = re.compile(r"\d+(?::(?!\d)|→)")
 #: Tokens added to the length of a sentence, so that short ones with one name do not come first.
@@ -40,7 +42,7 @@ def facts(text: str) -> frozenset[str]:
 def statements(text: str) -> Iterator[str]:
     """Yield the sentences of a text that carry a fact or a commitment, clipped, each as one line."""
     for sentence in _SENTENCE_END.split(text):
-        line = _LIST_MARK.sub("", " ".join(sentence.replace("**", "").split()))
+        line = _LIST_MARK.sub("", " ".join(_EMPHASIS.sub("", sentence).split()))
         if (
             len(line) >= _LENGTH_MIN
             and not line.endswith(":")

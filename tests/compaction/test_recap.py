@@ -258,9 +258,13 @@ def test_names_of_tools_are_kept_while_the_user_and_the_agent_only_talk() -> Non
 
 def test_statements_contain_no_emphasis_headings_or_listings() -> None:
     talk = (
-        Transcript().user("**Flight:** HAT045 on May 17").says("**Payment Method Needed:**\n12: return 4096")
+        Transcript()
+        .user("**Flight:** HAT045 on May 17, of 2**12 seats")
+        .says("**Payment Method Needed:**\n12: return 4096")
     )
-    assert [item.text for item in recap_of(talk).facts] == ["user t0: Flight: HAT045 on May 17"]
+    assert [item.text for item in recap_of(talk).facts] == [
+        "user t0: Flight: HAT045 on May 17, of 2**12 seats"
+    ]
 
 
 def test_statements_are_only_kept_without_tools() -> None:
