@@ -14,11 +14,11 @@ from gateway.providers.base import (
     Provider,
     client_name,
     header_session,
+    is_opencode,
     items,
     json_object,
     mapping,
     parent_session,
-    requests_titles,
     text,
 )
 from sessions.services.reconcile.thinking import without_thinking
@@ -58,7 +58,7 @@ class Anthropic(Provider):
         is_claude_code = "x-claude-code-session-id" in headers or client_name(headers) == "claude-cli"
         kind = headers.get("x-claude-code-request-class", "")
         has_tools = _own_tools(body) or self.continued("messages", body) is not None
-        has_side = is_claude_code or requests_titles(headers)
+        has_side = is_claude_code or is_opencode(headers)
         is_side = kind not in _CONVERSATIONS if kind else has_side and not has_tools
         return Identity(
             session=named or _session_of_user(mapping(body.get("metadata")).get("user_id")),

@@ -144,10 +144,6 @@ _SESSION_HEADERS = (
 )
 
 
-#: Clients whose requests without tools are outside the conversation.
-_REQUEST_TITLES = frozenset({"claude-cli", "opencode"})
-
-
 def header_session(headers: Mapping[str, str], names: Sequence[str] = ()) -> str | None:
     """Return the session id in the headers, truncated to 150 characters."""
     for name in (*names, *_SESSION_HEADERS):
@@ -161,9 +157,9 @@ def parent_session(headers: Mapping[str, str]) -> str:
     return headers.get("x-parent-session-id", "").strip()[:150]
 
 
-def requests_titles(headers: Mapping[str, str]) -> bool:
-    """Return whether the client requests titles, without tools, in the session that they are for."""
-    return client_name(headers) in _REQUEST_TITLES
+def is_opencode(headers: Mapping[str, str]) -> bool:
+    """Return whether the client is OpenCode, which requests titles, without tools, in their session."""
+    return client_name(headers) == "opencode"
 
 
 def client_name(headers: Mapping[str, str]) -> str:

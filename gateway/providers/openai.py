@@ -17,11 +17,11 @@ from gateway.providers.base import (
     Provider,
     client_name,
     header_session,
+    is_opencode,
     items,
     json_object,
     mapping,
     parent_session,
-    requests_titles,
     text,
 )
 from sessions.services.reconcile.values import Continued
@@ -65,7 +65,7 @@ class OpenAI(Provider):
         subagent = headers.get("x-openai-subagent", "")
         if not session:
             session = thread or _uuid(body.get("prompt_cache_key"))
-        is_title = requests_titles(headers) and not body.get("tools")
+        is_title = is_opencode(headers) and not body.get("tools")
         is_codex = "x-codex-turn-metadata" in headers or client_name(headers).startswith("codex")
         return Identity(
             session=session or None,

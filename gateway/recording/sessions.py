@@ -112,17 +112,14 @@ def session_find_for_call(place: Place, *, creates: bool = False) -> AgentSessio
         return _create(place, None) if found is None and creates else found
     name, session = _named(place, place.name)
     if creates and (session is None or session.origin == TELEMETRY):
-        session = _create(place, name, _parent(place))
+        # A sub-agent's client may name the session that started it.
+        _, parent = _named(place, place.identity.parent)
+        session = _create(place, name, parent)
     if session is not None and place.identity.agent:
         session = _child(place, session, place.identity.agent, creates=creates)
     if session is not None and has_other_conversation(session, place.conversation):
         session = _child(place, session, place.conversation, creates=creates)
     return session
-
-
-def _parent(place: Place) -> AgentSession | None:
-    """Return the session that started this one as a sub-agent, if the client names it and it is recorded."""
-    return _named(place, place.identity.parent)[1] if place.identity.parent else None
 
 
 def _child(place: Place, parent: AgentSession, name: str, *, creates: bool) -> AgentSession | None:
