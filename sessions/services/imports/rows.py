@@ -159,7 +159,7 @@ def _write_blobs(project_id: Any, messages: Iterable[IngestedMessage]) -> Mappin
 def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn], *, kept: int = 0) -> set[str]:
     """Return the ids of responses billed to another session: a forked session copies its history.
 
-    The first `kept` turns of the session remain as they are stored, even if the other session was deleted.
+    The first `kept` turns of the session remain unchanged, even if the other session was deleted.
     """
     ids = [turn.response_id for turn in turns if turn.response_id]
     if not ids:
@@ -169,7 +169,8 @@ def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn], *, ke
     elsewhere = {response_id for response_id in found if response_id}
     stored = session.turns.filter(Q(billed=False) | Q(response_id__in=elsewhere), index__lt=kept)
     for response_id, billed in stored.values_list("response_id", "billed"):
-        (elsewhere.discard if billed else elsewhere.add)(response_id)
+        if response_id:
+            (elsewhere.discard if billed else elsewhere.add)(response_id)
     return elsewhere
 
 
