@@ -26,6 +26,13 @@ list.addEventListener("change", (event) => {
   else update();
 });
 
+// The order is a field of the filter, so that each request has both, even if the response to the previous one is pending.
+// Capture runs before htmx reads the fields.
+list.addEventListener("click", (event) => {
+  const link = event.target.closest("a.sort");
+  if (link) document.getElementById("filter").elements.sort.value = new URL(link.href).searchParams.get("sort") ?? "";
+}, { capture: true });
+
 // `x` selects the focused row, as in a mail program.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -384,6 +384,14 @@ def test_a_column_orders_the_list_and_a_filter_keeps_it(at, page, project):
         "aria-sort", "descending"
     )
     assert "sort=" not in page.url
+    page.locator("#q").fill("turns:>4")
+    page.get_by_role("columnheader", name="Turns").get_by_role("link").click()  # before the filter is applied
+    expect(titles).to_have_text(["most of all"])
+    page.locator("#q").fill("nothing")
+    expect(page.get_by_role("heading", name="No matching sessions")).to_be_visible()
+    page.locator("#q").fill("turns:>2")
+    expect(titles).to_have_text(["most of all", "some more"])
+    assert "sort=turns" in page.url
 
 
 def test_clicking_a_column_from_the_filter_sends_one_request(at, page, project):
