@@ -65,6 +65,19 @@ function failureShow({ detail }) {
   notice.hidden = false;
 }
 
+// A poll must not leave the page if the login has expired: the user may be writing.
+let isLoggedOut = false;
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  if (!isPoll(event.detail)) return;
+  const isRejected = Boolean(event.detail.xhr.getResponseHeader("HX-Redirect")?.startsWith("/login/"));
+  if (isRejected) event.preventDefault();
+  if (isRejected === isLoggedOut) return;
+  isLoggedOut = isRejected;
+  text.textContent = "You were logged out. Submit what you are writing, or reload the page, to log in again.";
+  retry = () => location.reload();
+  notice.hidden = !isRejected;
+});
+
 function failureHide() {
   notice.hidden = true;
   for (const element of document.querySelectorAll(".outdated")) element.classList.remove("outdated");

@@ -15,6 +15,7 @@ from accounts.models import Project
 from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.revisions import Writer, memory_patch
+from tests.pages.test_accessibility import active
 from tests.pages.transcripts import make_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -103,6 +104,39 @@ def test_text_typed_before_the_login_expired_is_kept(page_as, member, project):
     expect(notes).to_have_value("Look at turn 1")
     page.reload()
     expect(notes).to_have_value("")
+
+
+def test_all_fields_of_a_form_are_kept_when_the_login_expires(page_as, owner, project):
+    """Among them the scopes of a key: with the default ones, it could do more than the user chose."""
+    page = page_as(owner)
+    page.goto(reverse("settings_keys", args=[project.slug]))
+    page.get_by_label("Name").fill("Nightly")
+    page.get_by_label("push").uncheck()
+    page.get_by_label("Expires").fill("2050-12-24")
+    page.get_by_label("Requests per minute").fill("7")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Create key").click()
+    expect(page.get_by_role("status")).to_contain_text("You were logged out before the form was submitted")
+    log_in_again(page, owner)
+    expect(page.get_by_role("status")).to_contain_text("Check it and submit it again")
+    expect(page.get_by_label("Name")).to_have_value("Nightly")
+    expect(page.get_by_label("push")).not_to_be_checked()
+    expect(page.get_by_label("read")).to_be_checked()
+    expect(page.get_by_label("Expires")).to_have_value("2050-12-24")
+    expect(page.get_by_label("Requests per minute")).to_have_value("7")
+
+
+def test_updates_of_a_page_do_not_leave_it_when_the_login_expires(page_as, member, project):
+    page = page_as(member)
+    page.goto(reverse("session", args=[project.slug, active(project).pk]))
+    page.get_by_text("Edit title, tags and notes").click()
+    page.get_by_label("Notes").fill("Look at turn 1")
+    page.context.clear_cookies(name="sessionid")
+    page.evaluate("htmx.trigger('#live', 'live')")
+    expect(page.get_by_role("alert")).to_contain_text("You were logged out")
+    page.get_by_role("button", name="Save", exact=True).first.click()
+    log_in_again(page, member)
+    expect(page.get_by_label("Notes")).to_have_value("Look at turn 1")
 
 
 def test_fields_that_may_contain_a_secret_are_not_kept(page_as, owner, project):
