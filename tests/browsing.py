@@ -7,11 +7,11 @@ from playwright.sync_api import ConsoleMessage, Page, ViewportSize
 
 DESKTOP = ViewportSize(width=1440, height=900)
 PHONE = ViewportSize(width=390, height=800)
-_SERIOUS = ["serious", "critical"]
+_IMPACTS = ["moderate", "serious", "critical"]
 _COLOR_RULES = ["color-contrast", "link-in-text-block"]
-# Other rules cannot find serious violations.
-_STRUCTURE_RULES = """([serious, colors]) => axe._audit.rules
-    .filter(rule => rule.enabled && serious.includes(rule.impact) && !colors.includes(rule.id))
+# Other rules only find minor violations.
+_STRUCTURE_RULES = """([impacts, colors]) => axe._audit.rules
+    .filter(rule => rule.enabled && impacts.includes(rule.impact) && !colors.includes(rule.id))
     .map(rule => rule.id)"""
 # The rules about colors take longest, so they check one of the elements that look the same: they and their
 # ancestors have the same tags, classes and computed styles. Returns the looks that are not among `known`, as
@@ -63,14 +63,14 @@ _looks: set[str] = set()
 
 
 def barriers(page: Page) -> list[str]:
-    """Return the serious and critical accessibility violations that axe-core finds, one line each.
+    """Return the accessibility violations, except minor ones, that axe-core finds, one line each.
 
     In dark mode, only rules about colors are checked: the rest of a page does not depend on the theme.
     Colors are not checked again on elements that look like one that an earlier call has checked.
     """
     page.evaluate(Axe().axe_script)
     page.emulate_media(color_scheme="light")
-    found = _violations(page, "document", runOnly=page.evaluate(_STRUCTURE_RULES, [_SERIOUS, _COLOR_RULES]))
+    found = _violations(page, "document", runOnly=page.evaluate(_STRUCTURE_RULES, [_IMPACTS, _COLOR_RULES]))
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         new = page.evaluate(_SAMPLE_COLORS, [theme, list(_looks)])
@@ -90,7 +90,7 @@ def _violations(page: Page, context: str, **options: Any) -> list[str]:
     return [
         f"{rule['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
         for rule in found["violations"]
-        if rule["impact"] in _SERIOUS
+        if rule["impact"] in _IMPACTS
         for node in rule["nodes"]
     ]
 

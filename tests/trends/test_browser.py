@@ -163,7 +163,7 @@ def test_pages_fit_a_phone(window, used):
             expect_chart(window)
         if name == "trends":
             expect(window.get_by_role("rowheader", name="Change in cost")).to_be_visible()
-            row = window.get_by_role("region", name="By agent").locator("tbody tr").first.bounding_box()
+            row = window.get_by_role("group", name="By agent").locator("tbody tr").first.bounding_box()
             assert row is not None
             assert row["height"] < 80, "each group takes one line of the table"
         assert fits_in_width(window), name

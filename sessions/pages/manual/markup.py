@@ -124,7 +124,7 @@ class _Renderer(RendererHTML):
         return f'<div class="copyable"><pre tabindex="0">{code}</pre>{copy}</div>\n'
 
     def table_open(self, *_: Any) -> str:
-        return '<div class="table-scroll" tabindex="0" role="region" aria-label="Table"><table>'
+        return '<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table>'
 
     def table_close(self, *_: Any) -> str:
         return "</table></div>\n"
