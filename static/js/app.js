@@ -171,7 +171,7 @@ const KEYS = {
   k: () => rowStep(-1),
 };
 document.addEventListener("keydown", (event) => {
-  const field = event.target.closest("input, select, textarea");
+  const field = event.target.closest("input:not([type=checkbox]), select, textarea");
   if (field && event.key === "Escape") {
     if (field.type === "search") event.preventDefault(); // would clear the field
     field.blur();

@@ -37,7 +37,7 @@ function turnStep(step) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.target.closest("input, select, textarea, dialog")) return;
+  if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "[") turnStep(-1);
   else if (event.key === "]") turnStep(1);

@@ -280,6 +280,7 @@ def test_search_while_typing(at, page, project):
 def test_keyboard_only(at, page, project):
     make_session(project, name="one", title="First thing")
     at(reverse("sessions", args=[project.slug]))
+    page.get_by_role("checkbox", name="Select all sessions").check()  # a checkbox takes no letters
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
@@ -306,6 +307,12 @@ def test_the_keyboard_stays_at_its_place_when_a_part_of_the_page_is_replaced(at,
     expect(page.locator("#list")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Back to the first page")).to_be_focused()
+    at(reverse("session_turn", args=[project.slug, make_session(project).pk, 1]))
+    search = page.get_by_role("searchbox", name="Search the transcript up to this turn")
+    search.fill("nothing like this")
+    search.press("Enter")
+    expect(page.get_by_role("link", name="Back to the prompt")).to_be_visible()
+    expect(search).to_be_focused()
 
 
 def test_the_keyboard_stays_at_the_switch_between_changes_and_all_messages(at, page, project):
