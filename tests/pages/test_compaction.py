@@ -207,6 +207,10 @@ def test_a_member_edits_the_recap(member_client, viewer_client, session, project
     page = page_of(member_client, session, row.number + 1)
     assert "Keep f1.py as it is." in page.text
     assert "a person" in page.text
+    # The prompt no longer contains the first version.
+    assert "Edit recap" in page.text
+    assert "Edit recap" not in page_of(member_client, session, row.number).text
+    assert "cannot be edited" in member_client.get(target).text
     assert project.audit_events.filter(action="recap.edited").exists()
 
 

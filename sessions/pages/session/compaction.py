@@ -30,6 +30,7 @@ from sessions.selectors.recaps import Line, RecapLines
 from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
+from sessions.services.compactions.recaps import recap_is_shown
 
 #: Maximum length of an edited recap, in characters.
 _MAX_LENGTH = 60_000
@@ -71,7 +72,7 @@ def session_compaction(
         "provider_budget": _provider_budget(row.record),
         "fallback": recap_fallback(row),
         "sections": _sections(detail.recap.lines) if detail.recap else (),
-        "can_edit": viewer.may_write and row.state == Compaction.State.DONE and detail.recap is not None,
+        "can_edit": viewer.may_write and detail.recap is not None and recap_is_shown(row),
         "is_open": row.state in Compaction.OPEN,
         "rates": rates_by_strategy(edits_of_session(session.pk, compaction=row.number))
         if detail.lost
@@ -150,7 +151,8 @@ def _recap_edit(request: HttpRequest, viewer: Viewer, session: AgentSession, num
 def _recap_form(
     request: HttpRequest, context: dict[str, Any], row: Compaction, text: str, problem: str = ""
 ) -> HttpResponse:
-    context |= {"row": row, "text": text, "problem": problem, "longest": _MAX_LENGTH}
+    can_edit = context["viewer"].may_write and recap_is_shown(row)
+    context |= {"row": row, "text": text, "problem": problem, "longest": _MAX_LENGTH, "can_edit": can_edit}
     return render(request, "sessions/compaction/recap.html", context, status=422 if problem else 200)
 
 

@@ -66,8 +66,7 @@ class ShownRecap:
 def recap_shown(compaction: Compaction) -> ShownRecap | None:
     """Return the compaction's recap, or None if the prompt no longer contains it."""
     edits = _recap_edits(compaction)
-    in_force = edits_in_force(compaction.session_id)
-    shown = next((edit for edit in edits if edit.pk in in_force and edit.text), None)
+    shown = _edit_shown(compaction, edits)
     recap = recap_newest(compaction)
     if shown is None or recap is None:
         return None
@@ -84,6 +83,16 @@ def recap_shown(compaction: Compaction) -> ShownRecap | None:
         ),
         previous=recap_value(previous) if previous is not None else None,
     )
+
+
+def recap_is_shown(compaction: Compaction) -> bool:
+    """Return whether the prompt contains the compaction's recap."""
+    return _edit_shown(compaction, _recap_edits(compaction)) is not None
+
+
+def _edit_shown(compaction: Compaction, edits: Sequence[Edit]) -> Edit | None:
+    in_force = edits_in_force(compaction.session_id)
+    return next((edit for edit in edits if edit.pk in in_force and edit.text), None)
 
 
 def _recap_edits(compaction: Compaction) -> Sequence[Edit]:
