@@ -89,7 +89,8 @@ def test_only_the_largest_of_several_reached_shares_is_reported(budget, spend):
     assert set(BudgetAlert.objects.values_list("share", flat=True)) == {50, 80}
 
 
-def test_shares_of_a_raised_limit_are_reported(project, budget, spend):
+def test_shares_of_a_raised_limit_are_reported(project, budget, spend, settings):
+    settings.CONTEXTAPP_PUBLIC_URL = "https://ctx.example.org"
     spend(10)
     assert cost_budgets_check(now=NOW) == 1
     changed = {"project": project, "period": "month", "emails": ["lead@example.org"]}
@@ -97,6 +98,7 @@ def test_shares_of_a_raised_limit_are_reported(project, budget, spend):
     assert cost_budgets_check(now=NOW) == 1
     assert "50%" in mail.outbox[-1].subject
     assert "$10.00 of its monthly budget of $16.00" in mail.outbox[-1].body
+    assert "https://ctx.example.org/p/alpha/trends/" in mail.outbox[-1].body
     spend(3)
     assert cost_budgets_check(now=NOW) == 1
     assert "80%" in mail.outbox[-1].subject

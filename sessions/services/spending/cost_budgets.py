@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
 from django.db.models import F
+from django.urls import reverse
 from django.utils.formats import date_format
 
 from accounts.actors import SYSTEM, Actor
@@ -180,6 +181,8 @@ def _mail(alert: BudgetAlert) -> int:
         f"{budget.project.name} has spent ${spent:,.2f} of its {kind} of "
         f"${limit:,.2f} in the period starting {date_format(alert.starts, 'M j, Y')} ({budget.time_zone}).\n"
     )
+    if settings.CONTEXTAPP_PUBLIC_URL:
+        text += f"\n{settings.CONTEXTAPP_PUBLIC_URL}{reverse('trends', args=[budget.project.slug])}\n"
     try:
         return send_mail(subject, text, settings.DEFAULT_FROM_EMAIL, budget.emails)
     except OSError as error:  # smtplib errors are OSErrors
