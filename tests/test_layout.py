@@ -87,7 +87,6 @@ def test_every_package_is_in_an_import_contract() -> None:
     assert exhaustive == set(DJANGO_APPS)
 
 
-@pytest.mark.slow
 def test_no_packages_import_each_other() -> None:
     assert package_cycles(PACKAGES) == []
 
