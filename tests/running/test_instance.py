@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from contextapp.embedded import home as homes
-from sessions.api.metrics import instruments
+from sessions.services.event_metrics import event_metrics
 from tests.running.instance import START_SECONDS, Instance, alive, children, free_port, running
 
 WORKER = "contextapp.worker"
@@ -51,7 +51,7 @@ def test_two_instances_run_side_by_side_until_they_are_stopped_or_killed(
     tmp_path, home, shared_world, subtests
 ):
     """One start of an instance serves for all that can be seen on it, because a start takes seconds."""
-    instruments().compactions.labels("manual", "done")  # creates the file with the counters of this process
+    event_metrics().compactions.labels("manual", "done")  # creates the file with the counters of this process
     counted = list(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob(f"counter_{os.getpid()}.db"))
     first, second = Instance(home, tmp_path / "out"), shared_world.instance
     with running(first):
