@@ -91,7 +91,7 @@ class Visitor:
         is_posted = "POST".__eq__
         with self.page.expect_response(lambda response: is_posted(response.request.method)) as found:
             control.click()
-            question = self.page.locator("[popover]:popover-open button.danger")
+            question = self.page.locator("[popover]:popover-open button[autofocus]")
             if is_confirmed := question.count() > 0:
                 question.click()
         response: Response = found.value
