@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from contextapp_client.errors import UnexpectedResponse
 from contextapp_client.payloads import RESPONSES_FIELDS
+from contextapp_client.steps import load_json
 from contextapp_client.types import Format, ManifestEntry, Reconciliation
 
 #: The fields to pass to the provider. The other fields describe the prompt.
@@ -58,7 +58,7 @@ class Prompt:
     def read(cls, data: bytes) -> Prompt:
         """Parse a response body. Raises `UnexpectedResponse`."""
         try:
-            value: Mapping[str, Any] = json.loads(data)
+            value: Mapping[str, Any] = load_json(data)
             manifest = value.get("manifest")
             return cls(
                 params=_params(value),
