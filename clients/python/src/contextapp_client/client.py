@@ -126,18 +126,15 @@ class AppCalls(ProjectCalls, Generic[S]):
         policy's hard trigger stay unchanged, unless `force`. `window` first removes the oldest messages by
         number.
         """
-        fields = {
-            "budget": {"input_tokens": budget} if budget is not None else None,
-            "model": model,
-            "policy": policy,
-            "window": window,
-            "format": format,
-        }
-        body = {
-            **payloads.prompt_fields(params),
-            **{name: value for name, value in fields.items() if value is not None},
-        }
-        body["force"] = force
+        fields = payloads.given(
+            budget={"input_tokens": budget} if budget is not None else None,
+            model=model,
+            policy=policy,
+            window=window,
+            format=format,
+            force=force,
+        )
+        body = {**payloads.prompt_fields(params), **fields}
         return self.transport.json("POST", "prompts", "compact", body=body, repeatable=True)
 
     @call

@@ -8,6 +8,7 @@ from typing import Literal
 from contextapp_client import types
 from contextapp_client.calls import Pages, call, pages
 from contextapp_client.endpoint import SessionEndpoint
+from contextapp_client.payloads import given
 from contextapp_client.prompt import Prompt
 from contextapp_client.steps import Steps
 
@@ -24,8 +25,7 @@ class CompactionCalls(SessionEndpoint):
         preview: bool = False,
     ) -> Steps[types.CompactionRecord]:
         """Compact the session now. With `preview`, return what a compaction would do without applying it."""
-        fields = {"instructions": instructions, "policy": policy, "preview": preview or None}
-        body = {name: value for name, value in fields.items() if value is not None}
+        body = given(instructions=instructions, policy=policy, preview=preview or None)
         return self._json("POST", "compact", body=body, repeatable=preview)
 
     @pages

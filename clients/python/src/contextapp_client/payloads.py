@@ -31,6 +31,11 @@ _REPORTED = ("usage", "model")
 _ANTHROPIC_REPORTED = (*_REPORTED, "context_management", "input_transformations")
 
 
+def given(**fields: object) -> dict[str, object]:
+    """Return the fields that are not None: optional arguments of a call that its request omits."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def encode(value: object) -> bytes:
     """Encode `value` as UTF-8 JSON. Lone surrogates are escaped, so that the server can reject them."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from contextapp_client import types
 from contextapp_client.calls import Pages, call, pages
+from contextapp_client.payloads import given
 from contextapp_client.steps import Pause, Steps
 from contextapp_client.transport import BaseTransport
 
@@ -72,8 +73,7 @@ class ProjectCalls:
         expires_at: datetime | None = None,
     ) -> Steps[types.Fact]:
         """Accept, reject, reword or extend a shared fact. Requires the scope `admin`."""
-        given = {"state": state, "text": text, "expires_at": expires_at and expires_at.isoformat()}
-        body = {name: value for name, value in given.items() if value is not None}
+        body = given(state=state, text=text, expires_at=expires_at and expires_at.isoformat())
         return self.transport.json("PATCH", "memory", "facts", id, body=body, repeatable=True)
 
     @call
@@ -92,9 +92,7 @@ class ProjectCalls:
         format: types.WebhookFormat | None = None,
     ) -> Steps[types.Webhook]:
         """Create a webhook for some events, or for all. `secret` in the result is not shown again."""
-        body: dict[str, object] = {"url": url}
-        body |= {"events": list(events)} if events is not None else {}
-        body |= {"format": format} if format is not None else {}
+        body = given(url=url, events=None if events is None else list(events), format=format)
         return self.transport.json("POST", "webhooks", body=body)
 
     @call
@@ -113,13 +111,8 @@ class ProjectCalls:
         active: bool | None = None,
     ) -> Steps[types.Webhook]:
         """Change a webhook, or disable it with `active=False`."""
-        given = {
-            "url": url,
-            "events": None if events is None else list(events),
-            "format": format,
-            "active": active,
-        }
-        body = {name: value for name, value in given.items() if value is not None}
+        chosen = None if events is None else list(events)
+        body = given(url=url, events=chosen, format=format, active=active)
         return self.transport.json("PATCH", "webhooks", id, body=body, repeatable=True)
 
     @call

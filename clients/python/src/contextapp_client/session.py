@@ -250,8 +250,7 @@ class AsyncSession(AsyncCaller, SessionCalls):
 AnySession = Session | AsyncSession
 
 
-def _push_body(messages: Iterable[object], **given: object) -> Steps[dict[str, object]]:
+def _push_body(messages: Iterable[object], **fields: object) -> Steps[dict[str, object]]:
     """Return the body with the messages and what their response reports; given fields take precedence."""
     pushed = yield from payloads.read(messages)
-    fields = {name: value for name, value in given.items() if value is not None}
-    return {"messages": pushed.messages, **pushed.reported, **fields}
+    return {"messages": pushed.messages, **pushed.reported, **payloads.given(**fields)}

@@ -19,7 +19,7 @@ from contextapp_client.errors import (
     error_from_response,
     seconds_until_retry,
 )
-from contextapp_client.payloads import encode_body
+from contextapp_client.payloads import encode_body, given
 from contextapp_client.steps import LARGE, Pause, Request, Response, Step, Steps, Work
 
 T = TypeVar("T")
@@ -99,9 +99,9 @@ class BaseTransport:
             else:
                 if is_last or not repeatable or response.status not in _RETRIED_STATUSES:
                     break
-                given = seconds_until_retry(response.headers)
-                if given is not None:  # not earlier, and not at the same time as all other clients
-                    delay = min(given, _LAST_RETRY_AFTER) * random.uniform(1, 1.1)  # noqa: S311
+                asked = seconds_until_retry(response.headers)
+                if asked is not None:  # not earlier, and not at the same time as all other clients
+                    delay = min(asked, _LAST_RETRY_AFTER) * random.uniform(1, 1.1)  # noqa: S311
             yield Pause(delay)
         if response.status == 404 and request.method == "DELETE" and was_lost:
             return Response(status=204, headers=response.headers, data=b"")
@@ -114,8 +114,8 @@ class BaseTransport:
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, object] | None) -> str:
         segments = "".join(f"{quote(segment, safe='')}/" for segment in path)
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        return f"{self.base_url}/api/v1/{segments}" + (f"?{urlencode(given)}" if given else "")
+        parameters = given(**(query or {}))
+        return f"{self.base_url}/api/v1/{segments}" + (f"?{urlencode(parameters)}" if parameters else "")
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         """Return the arguments of `httpx2` for an attempt."""
