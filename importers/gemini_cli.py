@@ -16,7 +16,7 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, tool_call
-from .gemini_parts import chat_content, result_text
+from .gemini_parts import chat_content, result_text, usage_of
 from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
@@ -167,17 +167,12 @@ def _answer(turns: TurnBuilder, entry: Mapping[str, Any], key: str) -> None:
 
 
 def _usage(tokens: Any) -> Usage | None:
-    """Return the usage in disjoint parts: `input` includes `cached`, and `thoughts` are billed as output."""
+    """Return the usage; `thoughts` are billed as output."""
     counts = mapping_of(tokens)
-    total = tokens_of(counts, "input") + tokens_of(counts, "tool")
-    if not total:
-        return None
-    read = min(tokens_of(counts, "cached"), total)
-    return Usage(
-        uncached_tokens=total - read,
-        cache_read_tokens=read,
-        cache_write_tokens=0,
-        output_tokens=tokens_of(counts, "output") + tokens_of(counts, "thoughts"),
+    return usage_of(
+        prompt=tokens_of(counts, "input") + tokens_of(counts, "tool"),
+        cached=tokens_of(counts, "cached"),
+        output=tokens_of(counts, "output") + tokens_of(counts, "thoughts"),
     )
 
 

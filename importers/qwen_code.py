@@ -9,7 +9,7 @@ from compaction.messages import Usage
 
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import call_ids, tool_call
-from .gemini_parts import chat_content, result_text
+from .gemini_parts import chat_content, result_text, usage_of
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of
@@ -105,15 +105,10 @@ class _Recording:
 
 
 def _usage(counts: Any) -> Usage | None:
-    """Return the usage in disjoint parts. The output includes the reasoning, as in OpenAI's API."""
+    """Return the usage; the output includes the reasoning, as in OpenAI's API."""
     found = mapping_of(counts)
-    total = tokens_of(found, "promptTokenCount")
-    if not total:
-        return None
-    read = min(tokens_of(found, "cachedContentTokenCount"), total)
-    return Usage(
-        uncached_tokens=total - read,
-        cache_read_tokens=read,
-        cache_write_tokens=0,
-        output_tokens=tokens_of(found, "candidatesTokenCount"),
+    return usage_of(
+        prompt=tokens_of(found, "promptTokenCount"),
+        cached=tokens_of(found, "cachedContentTokenCount"),
+        output=tokens_of(found, "candidatesTokenCount"),
     )
