@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from django.conf import settings
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
-from sessions.store.metric_files import metric_files_reserve
+from sessions.store.metric_files import metric_files_reserve, metric_registry
 
 _SECONDS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
@@ -26,8 +24,7 @@ class Metrics:
 @cache
 def metrics() -> Metrics:
     """Return the counters of this process."""
-    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
-    registry = CollectorRegistry()
+    registry = metric_registry()
     return Metrics(
         calls=Counter(
             "contextapp_gateway_calls",

@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import Counter, Histogram
 
 from sessions.services.event_metrics import event_metrics
-from sessions.store.metric_files import metric_files_reserve
+from sessions.store.metric_files import metric_files_reserve, metric_registry
 
 #: In seconds. Pushes and fetches are at the low end, imports at the high end.
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
@@ -38,8 +36,7 @@ class Instruments:
 @cache
 def instruments() -> Instruments:
     """Return this process's metrics. The first call creates the folder."""
-    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
-    registry = CollectorRegistry()
+    registry = metric_registry()
     return Instruments(
         requests=Counter(
             "contextapp_http_requests",

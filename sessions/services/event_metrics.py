@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db.models.signals import post_save
 from django.dispatch import receiver
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import Counter
 
 from sessions.models import Compaction
 from sessions.services.commits import after_commit
 from sessions.services.push.compacted import compaction_stored
 from sessions.services.push.spikes import spike_stored
+from sessions.store.metric_files import metric_registry
 
 _FINISHED = frozenset(Compaction.State.values) - set(Compaction.OPEN)
 
@@ -34,8 +33,7 @@ class EventMetrics:
 @cache
 def event_metrics() -> EventMetrics:
     """Return this process's counters. The first call creates the folder."""
-    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
-    registry = CollectorRegistry()
+    registry = metric_registry()
     return EventMetrics(
         compactions=Counter(
             "contextapp_compactions",

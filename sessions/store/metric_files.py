@@ -10,6 +10,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 
+def metric_registry() -> CollectorRegistry:
+    """Return a new registry, after creating the folder of the files that its metrics are written to."""
+    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
+    return CollectorRegistry()
+
+
 def metric_files_reserve(**least: int) -> None:
     """Reserve the space of this process's files, and at least this many bytes of each kind (`counter=…`).
 
@@ -31,8 +37,7 @@ def metric_files_reserve(**least: int) -> None:
 
 def exposition() -> bytes:
     """Return the metrics of all processes in the Prometheus text format."""
-    Path(settings.CONTEXTAPP_METRICS_FOLDER).mkdir(parents=True, exist_ok=True)
-    registry = CollectorRegistry()
+    registry = metric_registry()
     MultiProcessCollector(registry, path=settings.CONTEXTAPP_METRICS_FOLDER)  # type: ignore[no-untyped-call]
     text: bytes = generate_latest(registry)
     return text
