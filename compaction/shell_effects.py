@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-#: Without the spaces around it: matching those takes quadratic time.
-_SEPARATOR = re.compile(r"&&|\|\||;|\n")
+#: Between the simple commands of a line, without the spaces around it: matching those takes quadratic time.
+SEPARATOR = re.compile(r"&&|\|\||;|\n")
 _STATE = re.compile(
     r"^(?:sudo\s+)?(?:"
     r"(?:python[\d.]*\s+-m\s+)?pip[\d.]*\s+(?:install|uninstall)\b|uv\s+(?:add|remove|sync|pip\s+install)\b"
@@ -44,7 +44,7 @@ _ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
 
 def segments(command: str) -> Iterator[str]:
     """Yield the simple commands of a command line, without leading variable assignments."""
-    for segment in _SEPARATOR.split(command):
+    for segment in SEPARATOR.split(command):
         if bare := _ENV.sub("", segment.strip()):
             yield " ".join(bare.split())
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import re2
 
 from compaction.outcomes import exit_code
+from compaction.shell_effects import SEPARATOR
 
 _RUNNERS = {
     "pytest": r"(?:python[\d.]*\s+-m\s+)?(?:pytest|py\.test)\b",
@@ -30,8 +31,6 @@ _WITHOUT_TESTS = re.compile(r"--(?:version|help|collect-only|fixtures)\b|\s-h\b"
 _ASSIGNED = re.compile(
     r"^(?:(?:env|time|timeout(?:\s+-\S+)*\s+\d+\w?|sudo|uv run|poetry run|npx|[A-Za-z_]\w*=\S*)\s+)+"
 )
-#: Without the spaces around them: matching those takes quadratic time.
-_SEPARATOR = re.compile(r"&&|\|\||;|\n")
 _PIPED = re.compile(r"\d?>&\d|\d?>\s*+\S+|\|.*", re.DOTALL)
 
 _FAILED = (
@@ -134,7 +133,7 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
 
 def command_of(command: str) -> str | None:
     """Return the last part of a shell command that runs tests, without pipes and redirections."""
-    for segment in reversed(_SEPARATOR.split(command)):
+    for segment in reversed(SEPARATOR.split(command)):
         bare = " ".join(_PIPED.sub(" ", _ASSIGNED.sub("", segment.strip())).split())
         if _runner_of(bare) and not _WITHOUT_TESTS.search(bare):
             return bare
