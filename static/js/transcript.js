@@ -1,5 +1,7 @@
 // Navigation through the turns of a session: [ and ], jumps, and loading older turns on scroll.
 
+import "./reading_place.js";
+
 const transcript = document.getElementById("transcript");
 const turns = () => [...document.querySelectorAll("[data-turn]")];
 

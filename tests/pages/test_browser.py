@@ -214,6 +214,16 @@ def test_older_turns_load_without_moving_the_scroll_position(at, page, project):
     expect(page.locator(".turn")).to_have_count(2 * SHOWN)
     expect(page.locator(f"#turn-{first - SHOWN} time")).to_have_attribute("data-local", "")
     expect(page.locator(f"#turn-{first}")).to_be_in_viewport()
+    # Back returns to the place that was read, although the page first shows the newest turns.
+    read = page.locator(f"#turn-{first - SHOWN + 3}")
+    read.evaluate("turn => scrollTo(0, turn.getBoundingClientRect().top + scrollY - 150)")
+    read.locator("h3 a").click()
+    expect(page.get_by_role("heading", name="What the model saw")).to_be_visible()
+    page.go_back()
+    expect(read).to_be_in_viewport()
+    assert abs(read.bounding_box()["y"] - 150) < 10
+    page.reload()
+    expect(read).to_be_in_viewport()
 
 
 def test_a_turn_that_does_not_exist_is_reported(at, page, project):
