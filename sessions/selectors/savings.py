@@ -19,6 +19,7 @@ from django.db.models import Sum
 from pricing import Rates
 from pricing.custom import CustomPrice, rates_at
 from sessions.models import AgentSession, Compaction, MemoryExtraction, Turn, UsageRollup
+from sessions.selectors.custom_prices import custom_prices
 
 #: SQL conditions: compaction `c` by contextapp changed prompts of session `s`. A fork has copies of its
 #: parent's compactions of the messages that they share. `OWN` excludes these copies.
@@ -73,6 +74,13 @@ def session_savings(ids: Sequence[UUID], *, prices: Sequence[CustomPrice]) -> Ma
         )
         for row in sums.annotate(tokens=Sum("hidden_tokens"), microusd=Sum("saved_microusd"))
     }
+
+
+def savings_of_session(session: AgentSession) -> SessionSavings | None:
+    """Return the savings of a session, or None if none are known. At most three queries."""
+    if not session.compaction_count:
+        return None
+    return session_savings([session.pk], prices=custom_prices(session.project)).get(session.pk)
 
 
 def _costs(ids: Sequence[UUID], prices: Sequence[CustomPrice]) -> Mapping[UUID, int]:

@@ -19,6 +19,7 @@ from sessions.selectors.charts import chart_points, compactions_by_turn, prompt_
 from sessions.selectors.comments import session_comments
 from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
+from sessions.selectors.savings import savings_of_session
 from sessions.selectors.search.related import related_sessions
 from sessions.selectors.token_budgets import calibration_of
 from sessions.selectors.transcript import TurnsPage, turns_page
@@ -60,6 +61,7 @@ def _about(session: AgentSession) -> dict[str, Any]:
         "expensive": expensive_calls(session=session, known=known),
         "estimated_outputs": estimated_outputs(session=session, known=known),
         "calibration": calibration_of(session.calibration, model=session.model),
+        "savings": savings_of_session(session),
     }
 
 
