@@ -55,7 +55,7 @@ function toggleGroup(name, choose) {
 function chart(host, first) {
   let whole = first;
   const label = () => `Prompt size over ${exact(whole.turn_count)} turns, last ${exact(lastSize(whole))} tokens. A data table follows.`;
-  const place = plotPlace(label());
+  const place = plotPlace(label(), "Enter opens the turn.");
   const below = element("div");
   const hidden = new Set(); // tools hidden with the legend
   let [data, plot, isLog, view] = [whole, null, false, "lines"];
@@ -102,7 +102,7 @@ function chart(host, first) {
     refreshed = Date.now();
     const isZoomed = data !== whole;
     whole = await fetchData(host, { live: 1 }).catch(() => whole);
-    place.setAttribute("aria-label", label());
+    place.ariaLabel = label();
     if (isZoomed) return;
     data = whole;
     drawAll();

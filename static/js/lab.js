@@ -21,7 +21,7 @@ function tipPlugin(data, strokes) {
     const rows = data.policies.map((policy, index) => [strokes[index], policy.name, `${exact(policy.prompts[at])} tokens`]);
     tip.replaceChildren(element("b", "", `Turn ${data.turns[at]}`), swatchTable(rows));
   };
-  return cursorTip("trend-tip", fill, 0);
+  return cursorTip("trend-tip", fill);
 }
 
 function budgetPlugin(data, color) {

@@ -18,7 +18,7 @@ function tipPlugin(data, strokes) {
     const rows = data.series.map(({ name, values }, at) => [strokes[at], name, values[index] == null ? "–" : `${exact(values[index])} tokens`]);
     tip.replaceChildren(element("b", "", bucketLabel(data, index, true)), swatchTable(rows));
   };
-  return cursorTip("trend-tip", fill, 0);
+  return cursorTip("trend-tip", fill);
 }
 
 function options(data, width, strokes, [text, grid]) {

@@ -20,7 +20,9 @@ function legend(data, lines, colors) {
   return list;
 }
 
-function tipPlugin(data) {
+const turnOpen = (host, turn) => location.assign(`${host.dataset.turn}?turn=${turn}#turn-${turn}`);
+
+function tipPlugin(data, host) {
   return cursorTip("replay-tip", (tip, index) => {
     const turn = data.turns[index];
     const rows = element("dl");
@@ -32,13 +34,12 @@ function tipPlugin(data) {
     for (const policy of data.policies.filter((each) => each.lost_turn === turn)) {
       tip.append(element("p", "", `${policy.name}: first loss`));
     }
-  });
+  }, { below: 12, open: (_plot, _left, index) => turnOpen(host, data.turns[index]) });
 }
 
 function clickPlugin(data, host) {
   const open = (plot, event) => {
-    const turn = data.turns[plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left)];
-    location.assign(`${host.dataset.turn}?turn=${turn}#turn-${turn}`);
+    turnOpen(host, data.turns[plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left)]);
   };
   return { hooks: { init: (plot) => plot.over.addEventListener("click", (event) => open(plot, event)) } };
 }
@@ -70,14 +71,14 @@ function options(data, host, width) {
         width: 2,
         points: { show: data.turns.length < 30, size: 5 },
       }))],
-      plugins: [tipPlugin(data), clickPlugin(data, host)],
+      plugins: [tipPlugin(data, host), clickPlugin(data, host)],
     },
   };
 }
 
 function draw(host, data) {
   const names = data.policies.map((policy) => policy.name).join(", ");
-  const place = plotPlace(`Prompt size per turn under ${names} at a budget of ${data.budget}. The same data follows as a table.`);
+  const place = plotPlace(`Prompt size per turn under ${names} at a budget of ${data.budget}. The same data follows as a table.`, "Enter opens the turn.");
   const below = element("div");
   host.replaceChildren(place, below);
   let plot = null;

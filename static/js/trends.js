@@ -25,7 +25,7 @@ function tipPlugin(data, fills, hidden) {
     const rows = shares.map(([color, name, value]) => [color, name, measured(value, data.unit)]);
     tip.replaceChildren(element("b", "", `${bucketLabel(data, index, true)}: ${measured(total, data.unit)}`), swatchTable(rows));
   };
-  return cursorTip("trend-tip", fill, 0);
+  return cursorTip("trend-tip", fill, { open: (_plot, _left, index) => narrow(data, index, index) });
 }
 
 // Policy changes. Sessions after a line started under a different policy.
@@ -130,7 +130,7 @@ function chartDraw(host, data) {
     host.replaceChildren(element("p", "chart-state", "No data in this period."));
     return;
   }
-  const place = plotPlace(`${data.measure} by ${data.bucket}, ${data.series.length} groups. The same data follows as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`);
+  const place = plotPlace(`${data.measure} by ${data.bucket}, ${data.series.length} groups. The same data follows as a table.${(data.marks ?? []).map(({ index, text }) => ` ${text} from ${data.buckets[index]}.`).join("")}`, "Enter shows only this period.");
   let plot = null;
   const hidden = new Set();
   const colors = () => resolved(host, [...COLORS, "var(--muted)", "var(--line)"]);

@@ -175,6 +175,23 @@ def test_a_spike_of_tool_output_is_marked(at, page, project):
     expect(page.locator(".chart-legend .key-spike")).to_be_visible()
 
 
+def test_the_keyboard_reads_the_chart_and_opens_a_turn(at, page, sample):
+    at(address(sample))
+    chart_drawn(page)
+    last = sample.turn_count - 1
+    chart = page.get_by_role("slider")
+    page.get_by_role("button", name="Log", exact=True).focus()
+    page.keyboard.press("Tab")
+    expect(chart).to_be_focused()
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(f"^Turn {last}, "))
+    page.keyboard.press("ArrowLeft")
+    expect(chart).to_have_attribute("aria-valuetext", re.compile(f"^Turn {last - 1}, .* tokens"))
+    expect(page.locator(".chart-tip")).to_contain_text(f"Turn {last - 1}")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/turns/0/")
+
+
 def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
     at(address(sample))
     box = chart_drawn(page).bounding_box()

@@ -125,7 +125,7 @@ class TestBrowser:
         active(project, 5)
         expect(page.locator("#turn-4")).to_be_visible()
         expect(page.locator("#session-tabs [aria-current] small")).to_have_text("5")
-        expect(page.get_by_role("img", name=re.compile("over 5 turns"))).to_be_attached()
+        expect(page.get_by_role("slider", name=re.compile("over 5 turns"))).to_be_attached()
         expect(page.locator("[data-live-status]")).to_have_text("2 new turns")
         assert page.evaluate("scrollY") == before
         page.get_by_role("button", name="Live").click()

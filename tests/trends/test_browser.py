@@ -88,7 +88,7 @@ def test_the_prompt_sizes_are_drawn(window):
     chart = window.locator("[data-prompt-sizes]")
     expect(chart.locator("canvas")).to_be_visible()
     expect(chart).to_contain_text("p99")
-    expect(chart.get_by_role("img")).to_have_attribute("aria-label", re.compile("99th percentile"))
+    expect(chart.get_by_role("slider")).to_have_attribute("aria-label", re.compile("99th percentile"))
 
 
 def test_the_causes_of_the_cost_change_lead_to_the_figures(window):

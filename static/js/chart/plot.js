@@ -78,7 +78,7 @@ export function plotMake(place, data, { isLog, view, hidden, colour, onSelect, o
       scales: cost?.scales ?? scales(data, columns, isLog),
       axes: cost?.axes ?? turnAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
       series: [{}, ...(cost?.series ?? sizes)],
-      plugins: [marks(data, colour, view), tips(data, view), pointer(onSelect, onClick)],
+      plugins: [marks(data, colour, view), tips(data, view, onClick), pointer(onSelect, onClick)],
     },
     [data.turns, ...columns],
     place,

@@ -76,6 +76,6 @@ function fill(tip, plot, data, index, view, left) {
   if (compaction) tip.append(client(compaction));
 }
 
-export function tips(data, view) {
-  return cursorTip("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, view, plot.cursor.left));
+export function tips(data, view, open) {
+  return cursorTip("chart-tip", (tip, index, plot) => fill(tip, plot, data, index, view, plot.cursor.left), { below: 12, open });
 }
