@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -46,6 +46,17 @@ class Rate:
     @property
     def share(self) -> float:
         return self.referenced / self.edits if self.edits else 0.0
+
+
+def rates_total(rates: Sequence[Rate]) -> Rate:
+    """Return the sum of rates whose edits do not overlap."""
+    return Rate(
+        name="",
+        edits=sum(rate.edits for rate in rates),
+        silent=sum(rate.silent for rate in rates),
+        expanded=sum(rate.expanded for rate in rates),
+        read_again=sum(rate.read_again for rate in rates),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -226,9 +226,14 @@ def test_references_to_removed_content_are_those_of_the_period(project, viewer_c
     )  # fmt: skip
     turns_add(session, [turn_make(session, 0, NOON)])
     rollups_fill()
-    assert "replay/rates/?first=2026-03-01" in viewer_client.get(address(), MARCH).text
+    page = viewer_client.get(address(), MARCH).text
+    assert "replay/rates/?first=2026-03-01" in page
+    assert '<div id="needed-again">' in page
     rates = reverse("replay_rates", args=["alpha"])
-    assert [rate.name for rate in viewer_client.get(rates, MARCH).context["rates"]] == ["collapse"]
+    response = viewer_client.get(rates, {**MARCH, "tile": "1"}, headers={"HX-Request": "true"})
+    assert [rate.name for rate in response.context["rates"]] == ["collapse"]
+    assert '<div id="needed-again" hx-swap-oob="true">' in response.text  # the tile of the page
+    assert "0 <small>of 1 edit</small>" in one_line(response)
     assert viewer_client.get(rates, {**MARCH, "agent": "reader"}).context["rates"] == []
     april = {"first": "2026-04-01", "last": "2026-04-30"}
     assert viewer_client.get(rates, april).context["rates"] == []
