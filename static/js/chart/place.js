@@ -17,6 +17,6 @@ export function followWidth(place, height, plotOf) {
 
 export async function fetchJson(address) {
   const response = await fetch(address, { headers: { Accept: "application/json" } });
-  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  if (!response.ok) throw new Error(response.status === 401 ? "you were logged out" : `HTTP ${response.status}`);
   return response.json();
 }
