@@ -618,8 +618,17 @@ def test_times_are_local_with_utc_on_hover(browser, served_url, sample, member):
         assert time.inner_text() != utc[:16]
 
 
+#: The controls outside of lines of text that a finger can hardly hit (WCAG 2.5.8).
+SMALL = """() => [...document.querySelectorAll("main :is(button, nav a, li > a, td > a, h3 a, summary)")]
+  .filter((control) => control.checkVisibility() && !control.closest("p, pre, label"))
+  .map((control) => [control.innerText || control.name, control.getBoundingClientRect()])
+  .filter(([, { width, height }]) => width && height < 23)
+  .map(([name]) => name)"""
+
+
 def test_pages_fit_a_phone_screen(at, page, sample, project):
     page.set_viewport_size(PHONE)
+    page.context.new_cdp_session(page).send("Emulation.setTouchEmulationEnabled", {"enabled": True})
     compacted = compacted_session(project, name="c" * 200)
     compacted.agent, compacted.model, compacted.tags = "a" * 100, "m" * 200, ["t" * 100]
     compacted.save(update_fields=["agent", "model", "tags"])
@@ -637,6 +646,7 @@ def test_pages_fit_a_phone_screen(at, page, sample, project):
     ):
         at(path)
         assert fits_in_width(page), path
+        assert page.evaluate(SMALL) == [], path
 
 
 def test_the_api_reference_is_readable_on_a_phone(page, served_url):
