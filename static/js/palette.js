@@ -83,6 +83,7 @@ export function paletteOpen() {
   field.focus();
 }
 
+document.querySelector("[data-palette]")?.addEventListener("click", paletteOpen);
 field.addEventListener("input", refresh);
 field.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") select(field, list, 1);

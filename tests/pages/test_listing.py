@@ -13,6 +13,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounts.models import Membership, Project, Role
 from sessions.models import AgentSession, SavedView
 from sessions.pages.listing.suggest import suggestions_of
 from sessions.pages.saved_queries import query_clean
@@ -216,6 +217,20 @@ class TestTheList:
         for text in ("", "\0", "no such words"):
             assert member_client.get(address, {"q": text}).json() == {"places": []}
         assert stranger_client.get(address, {"q": "one"}).status_code == 404
+
+    @pytest.mark.slow
+    def test_the_palette_finds_projects_that_the_menu_omits(self, member, member_client, project):
+        others = [Project(name=f"Team {number:02}", slug=f"team-{number}") for number in range(60)]
+        Project.objects.bulk_create(others)
+        Membership.objects.bulk_create(
+            Membership(project=other, user=member, role=Role.VIEWER) for other in others
+        )
+        last = reverse("sessions", args=["team-59"])
+        page = member_client.get(reverse("sessions", args=[project.slug])).text
+        assert last not in page
+        assert "Find another project" in page
+        found = member_client.get(reverse("sessions_find", args=[project.slug]), {"q": "team 59"}).json()
+        assert {"label": "Team 59", "kind": "project", "href": last} in found["places"]
 
     @pytest.mark.slow
     def test_a_view_is_saved_and_deleted(self, viewer_client, owner_client, project, listed):

@@ -1,9 +1,10 @@
-"""The search results of the command palette: settings, sessions, messages and the documentation."""
+"""The search results of the command palette: settings, projects, sessions, messages and the documentation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
+from itertools import islice
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
@@ -22,7 +23,7 @@ from sessions.selectors.search.results import SearchHit, search
 from sessions.selectors.sessions import sessions_search
 
 #: Number of entries of each kind, and characters of a message's label.
-_SESSIONS, _MESSAGES, _DOCS, _LABEL = 5, 5, 3, 90
+_PROJECTS, _SESSIONS, _MESSAGES, _DOCS, _LABEL = 5, 5, 5, 3, 90
 
 
 @require_safe
@@ -34,6 +35,7 @@ def palette_find(request: HttpRequest, slug: str) -> JsonResponse:
     hits = _hits(viewer.project, text, zone_of(request))
     found = [
         *_settings(slug, text),
+        *_projects(viewer.projects, text),
         *_sessions(viewer.project, text, hits),
         *(_message(slug, hit) for hit in hits),
         *_docs(text),
@@ -45,6 +47,13 @@ def _settings(slug: str, text: str) -> Iterator[dict[str, str]]:
     for label, name in SECTIONS:
         if all(word in f"settings {label}".lower() for word in text.lower().split()):
             yield {"label": label, "kind": "settings", "href": reverse(name, args=[slug])}
+
+
+def _projects(projects: Sequence[Project], text: str) -> Iterator[dict[str, str]]:
+    words = text.lower().split()
+    named = (each for each in projects if all(word in f"project {each.name}".lower() for word in words))
+    for each in islice(named, _PROJECTS):
+        yield {"label": each.name, "kind": "project", "href": reverse("sessions", args=[each.slug])}
 
 
 def _sessions(project: Project, text: str, hits: Sequence[SearchHit]) -> Iterator[dict[str, str]]:
