@@ -3,7 +3,7 @@
 import { colours, element, exact } from "./chart/format.js";
 import { legend } from "./chart/legend.js";
 import { canPrice, canStack, HEIGHT, lastSize, plotMake } from "./chart/plot.js";
-import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
+import { fetchJson, follow, followWidth, plotPlace } from "./chart/place.js";
 import { near } from "./chart/tip.js";
 
 // The chart of an active session is loaded again at most this often.
@@ -61,11 +61,11 @@ function chart(host, first) {
   let [data, plot, isLog, view] = [whole, null, false, "lines"];
   const zoomOut = document.querySelector("[data-zoom-out]");
 
-  const open = (name, number) => location.assign(host.dataset[`${name}Page`].replace(/0\/$/, `${number}/`));
-  const onClick = (target, left, index) => {
+  const open = (name, number, event) => follow(host.dataset[`${name}Page`].replace(/0\/$/, `${number}/`), event);
+  const onClick = (target, left, index, event) => {
     const compacted = near(target, data.own_compactions, left);
-    if (compacted) open("compaction", compacted.number);
-    else open("turn", data.turns[index]);
+    if (compacted) open("compaction", compacted.number, event);
+    else open("turn", data.turns[index], event);
   };
   const draw = () => {
     plot?.destroy();

@@ -3,7 +3,7 @@
 import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
-import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
+import { fetchJson, follow, followWidth, plotPlace } from "./chart/place.js";
 import { policyLines } from "./chart/policies.js";
 
 const HEIGHT = 320;
@@ -20,7 +20,7 @@ function legend(data, lines, colors) {
   return list;
 }
 
-const turnOpen = (host, turn) => location.assign(`${host.dataset.turn}?turn=${turn}#turn-${turn}`);
+const turnOpen = (host, turn, event) => follow(`${host.dataset.turn}?turn=${turn}#turn-${turn}`, event);
 
 function tipPlugin(data, host) {
   return cursorTip("replay-tip", (tip, index) => {
@@ -39,7 +39,7 @@ function tipPlugin(data, host) {
 
 function clickPlugin(data, host) {
   const open = (plot, event) => {
-    turnOpen(host, data.turns[plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left)]);
+    turnOpen(host, data.turns[plot.posToIdx(event.clientX - plot.over.getBoundingClientRect().left)], event);
   };
   return { hooks: { init: (plot) => plot.over.addEventListener("click", (event) => open(plot, event)) } };
 }

@@ -195,6 +195,11 @@ def test_the_keyboard_reads_the_chart_and_opens_a_turn(at, page, sample):
 def test_a_click_on_the_chart_opens_the_turn(at, page, sample):
     at(address(sample))
     box = chart_drawn(page).bounding_box()
+    page.keyboard.down("Control")
+    with page.expect_popup() as opened:
+        page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
+    page.keyboard.up("Control")
+    opened.value.wait_for_url("**/turns/0/")
     page.mouse.click(box["x"] + 4, box["y"] + box["height"] / 2)
     page.wait_for_url("**/turns/0/")
     expect(page.get_by_role("heading", name="What the model saw")).to_be_visible()

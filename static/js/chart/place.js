@@ -15,6 +15,12 @@ export function followWidth(place, height, plotOf) {
   new ResizeObserver(() => plotOf()?.setSize({ width: place.clientWidth, height })).observe(place);
 }
 
+// Follow a link of a chart; with Ctrl or Cmd in a new tab, like other links.
+export function follow(address, event) {
+  if (event?.ctrlKey || event?.metaKey) window.open(address, "_blank");
+  else location.assign(address);
+}
+
 export async function fetchJson(address) {
   const response = await fetch(address, { headers: { Accept: "application/json" } });
   if (!response.ok) throw new Error(response.status === 401 ? "you were logged out" : `HTTP ${response.status}`);

@@ -96,7 +96,7 @@ function pointer(onSelect, onClick) {
         plot.over.addEventListener("click", (event) => {
           if (selected) return;
           const left = event.clientX - plot.over.getBoundingClientRect().left;
-          onClick(plot, left, plot.posToIdx(left));
+          onClick(plot, left, plot.posToIdx(left), event);
         });
       },
       setSelect: (plot) => {
