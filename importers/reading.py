@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
+import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,18 @@ from typing import BinaryIO
 import zstandard
 
 from .base import LogFile
+from .databases import database_log, database_sessions, is_database
+from .folders import grouped, is_opencode_storage, opencode_sessions
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 _PACKED_ENDINGS = (".gz", ".zst")
 
+#: Suffix of databases with many sessions.
+_DATABASE_ENDING = ".db"
+
 #: Suffix of a file beside each log of a sub-agent of Claude Code. It contains no messages.
 _DETAILS_ENDING = ".meta.json"
-
-#: Name of a file with one model call, as written by LiteLLM clients: "…<model>-<seconds>.<fraction>.json".
-_CALL_NAME = re.compile(r"-\d{10}\.\d+\.json(?:\.gz|\.zst)?$")
-
-#: One file per event, as OpenHands stores a conversation: "events/0.json", "events/1.json", …
-_EVENT_NAME = re.compile(r"^\d+\.json(?:\.gz|\.zst)?$")
 
 #: Maximum size of a decompressed log, as protection against decompression bombs.
 LARGEST_LOG_BYTES = 1 << 30
@@ -39,20 +38,32 @@ class UnreadableLogError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSource:
-    """The location of a log: one file, or the files of a folder with one model call each, in order."""
+    """The location of a log: one file, or several files of a folder, in order, with one record each.
+
+    A database contains many logs: `session` is the id of one, and `share` its share of the file.
+    """
 
     name: str
     files: Sequence[Path]
+    session: str = ""
+    share: float = 1.0
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(file.stat().st_size for file in self.files)
+        return int(sum(file.stat().st_size for file in self.files) * self.share)
 
     def read(self) -> LogFile:
         """Return the decompressed log. Raises UnreadableLogError."""
-        data = b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
-        return LogFile(name=self.name, data=data, modified=_modified(self.files))
+        return LogFile(name=self.name, data=self._data(), modified=_modified(self.files))
+
+    def _data(self) -> bytes:
+        if not self.session:
+            return b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
+        try:
+            return database_log(self.files[0], self.session)
+        except sqlite3.Error as error:
+            raise UnreadableLogError(f"{self.name}: {error}") from error
 
 
 def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
@@ -61,33 +72,48 @@ def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
         if path.is_dir():
             yield from _folder_sources(path)
         else:
-            yield LogSource(name=_plain_name(path), files=(path,))
+            yield from _file_sources(path)
 
 
 def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
-    """Return the folders of this user's Claude Code and Codex logs."""
+    """Return the folders of this user's Claude Code, Codex, OpenCode and goose logs."""
     home = home or Path.home()
     if configured := environment.get("CLAUDE_CONFIG_DIR"):
         claude = [Path(configured)]
     else:
         claude = [home / ".config" / "claude", home / ".claude"]
     codex = Path(environment.get("CODEX_HOME") or home / ".codex")
+    shared = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     folders = [*(folder / "projects" for folder in claude), codex / "sessions", codex / "archived_sessions"]
+    folders += [shared / "opencode", shared / "goose" / "sessions"]
     return [folder for folder in folders if folder.is_dir()]
 
 
 def _folder_sources(folder: Path) -> Iterator[LogSource]:
+    if is_opencode_storage(folder):
+        for session, files in opencode_sessions(folder):
+            yield LogSource(name=_printable(session), files=files)
+        return
     entries = sorted(folder.iterdir())
     logs = [entry for entry in entries if entry.is_file() and _is_log(_plain_name(entry))]
-    series = _series(folder, logs)
-    if series:
-        yield LogSource(name=_printable(folder), files=tuple(series))
-    for entry in logs:
-        if entry not in series:
-            yield LogSource(name=_plain_name(entry), files=(entry,))
+    for path, files in grouped(folder, logs):
+        yield LogSource(name=_printable(path) if path == folder else _plain_name(path), files=files)
+    for entry in entries:
+        if entry.is_file() and entry.suffix == _DATABASE_ENDING and database_sessions(entry):
+            yield from _file_sources(entry)
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():  # links could cause an infinite loop
             yield from _folder_sources(entry)
+
+
+def _file_sources(path: Path) -> Iterator[LogSource]:
+    """Yield the log in a file, or the logs in a database."""
+    sessions = database_sessions(path) if is_database(path) else []
+    for session in sessions:
+        name = f"{_printable(path)}/{session}"
+        yield LogSource(name=name, files=(path,), session=session, share=1 / len(sessions))
+    if not sessions:
+        yield LogSource(name=_plain_name(path), files=(path,))
 
 
 def _is_log(name: str) -> bool:
@@ -101,19 +127,6 @@ def _plain_name(path: Path) -> str:
 def _printable(path: Path) -> str:
     """Return a path as text. Bytes that are not UTF-8 can be neither printed nor stored, and are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
-
-
-def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:
-    """Return the files of a folder that form one log, in order, with one model call or one event each."""
-    if folder.name == "events":
-        events = [entry for entry in logs if _EVENT_NAME.search(entry.name)]
-        return sorted(events, key=lambda entry: int(entry.name.split(".", 1)[0]))
-    return sorted((entry for entry in logs if _CALL_NAME.search(entry.name)), key=_call_time)
-
-
-def _call_time(path: Path) -> float:
-    found = re.search(r"-(\d{10}\.\d+)\.json", path.name)
-    return float(found.group(1)) if found else 0.0
 
 
 def _modified(files: Sequence[Path]) -> datetime | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from .base import Importer, LogFile
 from .claude_code import ClaudeCodeImporter
+from .cline import ClineImporter
 from .codex import CodexImporter
 from .contextapp import ContextappImporter
 from .gemini_cli import GeminiCliImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
+from .opencode import OpenCodeImporter
 from .openhands import OpenHandsImporter
 from .openhands_events import OpenHandsEventsImporter
 from .pi import PiImporter
@@ -25,6 +27,8 @@ IMPORTERS: dict[str, Importer] = {
         ClaudeCodeImporter(),
         CodexImporter(),
         PiImporter(),
+        OpenCodeImporter(),
+        ClineImporter(),
         OpenHandsImporter(),
         OpenHandsEventsImporter(),
         SweAgentImporter(),

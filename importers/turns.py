@@ -23,7 +23,8 @@ Messages = Sequence[ImportedMessage]
 class Answer:
     """One response of the model while its log is being read; `body` may still grow.
 
-    In formats whose responses consist of several items, `items` are those after the first.
+    In formats whose responses consist of several items, `items` are those after the first. `is_summary` marks
+    an answer that is the client's summary of the earlier conversation.
     """
 
     body: dict[str, Any]
@@ -37,9 +38,13 @@ class Answer:
     cache_write_1h_tokens: int = 0
     results: list[ImportedMessage] = field(default_factory=list)
     items: list[ImportedMessage] = field(default_factory=list)
+    is_summary: bool = False
 
     def messages(self) -> list[ImportedMessage]:
-        return [ImportedMessage(body=self.body, source_id=self.source_id, at=self.at), *self.items]
+        first = ImportedMessage(
+            body=self.body, source_id=self.source_id, at=self.at, is_summary=self.is_summary
+        )
+        return [first, *self.items]
 
 
 class TurnBuilder:

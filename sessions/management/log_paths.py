@@ -13,7 +13,7 @@ from importers.reading import LogSource, discovered_folders, log_sources
 
 def add_path_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a log, or a folder of logs")
-    parser.add_argument("--discover", action="store_true", help="add this user's Claude Code and Codex logs")
+    parser.add_argument("--discover", action="store_true", help="add the logs of this user's coding agents")
 
 
 def selected_logs(options: dict[str, Any]) -> list[LogSource]:
@@ -22,7 +22,7 @@ def selected_logs(options: dict[str, Any]) -> list[LogSource]:
     paths = [*options["paths"], *(discovered_folders() if discover else [])]
     if not paths:
         raise CommandError(
-            "Found no Claude Code or Codex logs of this user."
+            "Found no logs of Claude Code, Codex, OpenCode or goose of this user."
             if discover
             else "Name a log or a folder of logs, or use --discover."
         )

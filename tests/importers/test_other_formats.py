@@ -296,8 +296,9 @@ def test_compressed_and_damaged_files(tmp_path: Path) -> None:
 
 
 def test_discovered_folders(tmp_path: Path) -> None:
-    for folder in (".claude/projects", ".codex/sessions", "other/projects"):
+    found = (".claude/projects", ".codex/sessions", ".local/share/opencode")
+    for folder in (*found, "other/projects"):
         (tmp_path / folder).mkdir(parents=True)
-    assert discovered_folders({}, tmp_path) == [tmp_path / ".claude/projects", tmp_path / ".codex/sessions"]
+    assert discovered_folders({}, tmp_path) == [tmp_path / folder for folder in found]
     configured = {"CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     assert discovered_folders(configured, tmp_path)[0] == tmp_path / "other/projects"

@@ -1,0 +1,71 @@
+"""Find the files of a folder that form one log, for the agents that write several files per session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+#: A log: the file or folder that it is named after, and its files, in order.
+Group = tuple[Path, Sequence[Path]]
+
+#: Name of a file with one model call, as written by LiteLLM clients: "…<model>-<seconds>.<fraction>.json".
+_CALL_NAME = re.compile(r"-(\d{10}\.\d+)\.json(?:\.gz|\.zst)?$")
+
+#: One file per event, as OpenHands stores a conversation: "events/0.json" or "events/event-00000-<id>.json".
+_EVENT_NAME = re.compile(r"^(?:event-)?(\d+)(?:-[\w-]+)?\.json(?:\.gz|\.zst)?$")
+
+#: The file beside OpenHands' folder of events that contains usage and cost.
+_EVENTS_STATE = "base_state.json"
+
+#: The two files of a task of Cline or Roo Code: in the extensions' folders, which contain other files, and in
+#: those of newer versions of Cline.
+_TASK_FILES = ("api_conversation_history.json", "ui_messages.json")
+_TASK_ENDING = ".messages.json"
+
+
+def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
+    """Yield the logs in a folder, whose log files are `logs`, sorted."""
+    if any(entry.name == _TASK_FILES[0] for entry in logs):
+        task = [entry for entry in logs if entry.name in _TASK_FILES]
+        yield folder / _TASK_FILES[0], task
+        return
+    series = _series(folder, logs)
+    if series:
+        state = folder.parent / _EVENTS_STATE
+        yield folder, [state, *series] if folder.name == "events" and state.is_file() else series
+    facts = {entry: _facts_of(entry) for entry in logs if entry.name.endswith(_TASK_ENDING)}
+    others = {*series, *facts.values()}
+    if (folder / "events").is_dir():
+        others.add(folder / _EVENTS_STATE)
+    for entry in logs:
+        if entry not in others:
+            yield entry, [entry, facts[entry]] if facts.get(entry) in logs else [entry]
+
+
+def is_opencode_storage(folder: Path) -> bool:
+    """Return whether OpenCode stores its sessions in this folder."""
+    return folder.name == "storage" and all((folder / name).is_dir() for name in ("session", "message"))
+
+
+def opencode_sessions(folder: Path) -> Iterator[Group]:
+    """Yield the sessions of OpenCode's storage folder: a file each, and one for each message and part.
+
+    Ids of newer sessions sort before those of older ones. Parents precede their sub-agents.
+    """
+    for session in sorted((folder / "session").rglob("ses_*.json"), reverse=True):
+        messages = sorted((folder / "message" / session.stem).glob("msg_*.json"))
+        parts = [part for each in messages for part in sorted((folder / "part" / each.stem).glob("*.json"))]
+        yield session, [session, *messages, *parts]
+
+
+def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:
+    """Return the files of a folder with one model call or one event each, in order."""
+    name, number = (_EVENT_NAME, int) if folder.name == "events" else (_CALL_NAME, float)
+    found = [(number(match[1]), entry) for entry in logs if (match := name.search(entry.name))]
+    return [entry for _, entry in sorted(found)]
+
+
+def _facts_of(messages: Path) -> Path:
+    """Return the file with the facts of a session, which is beside the one with its messages."""
+    return messages.with_name(messages.name.removesuffix(_TASK_ENDING) + ".json")
