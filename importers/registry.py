@@ -8,6 +8,7 @@ from .cline import ClineImporter
 from .codex import CodexImporter
 from .contextapp import ContextappImporter
 from .gemini_cli import GeminiCliImporter
+from .goose import GooseImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
 from .opencode import OpenCodeImporter
@@ -29,6 +30,7 @@ IMPORTERS: dict[str, Importer] = {
         PiImporter(),
         OpenCodeImporter(),
         ClineImporter(),
+        GooseImporter(),
         OpenHandsImporter(),
         OpenHandsEventsImporter(),
         SweAgentImporter(),
