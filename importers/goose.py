@@ -114,7 +114,7 @@ class _Reading:
         )
 
     def _add_answer(self, blocks: list[dict[str, Any]], answer: Answer) -> None:
-        """Add a part of a response. Consecutive messages of the model are one response, as goose sends them."""
+        """Add a part of a response, which consists of all consecutive messages of the model."""
         calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
         if self._answer:
             self._answer.body["content"].extend(blocks)
@@ -137,7 +137,7 @@ class _Reading:
 
 
 def _metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the folder, and the tokens and the cost of the whole session, which goose does not break down."""
+    """Return the folder, and the tokens and the cost of the whole session."""
     usage = mapping_of(facts.get("accumulated_usage"))
     counts = {name: tokens_of(usage, name) or tokens_of(facts, f"accumulated_{name}") for name in _TOKENS}
     found = {
@@ -172,7 +172,7 @@ def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _tool_result(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's result. In older versions, its value is the list of contents."""
-    block = {"type": "tool_result", "tool_use_id": str(part["id"])}
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": str(part["id"])}
     result = part["toolResult"]
     if result.get("status") == "error":
         return {**block, "content": str(result.get("error") or ""), "is_error": True}

@@ -14,6 +14,7 @@ from .openai_chat import OpenAIChatImporter
 from .opencode import OpenCodeImporter
 from .openhands import OpenHandsImporter
 from .openhands_events import OpenHandsEventsImporter
+from .openhands_sdk import OpenHandsSdkImporter
 from .pi import PiImporter
 from .qwen_code import QwenCodeImporter
 from .swe_agent import SweAgentImporter
@@ -32,6 +33,7 @@ IMPORTERS: dict[str, Importer] = {
         ClineImporter(),
         GooseImporter(),
         OpenHandsImporter(),
+        OpenHandsSdkImporter(),
         OpenHandsEventsImporter(),
         SweAgentImporter(),
         GeminiCliImporter(),
