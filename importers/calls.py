@@ -42,7 +42,7 @@ def logged_call(record: Mapping[str, Any]) -> LoggedCall:
     choices: Sequence[Any] = response.get("choices") or record.get("choices") or [{}]
     return LoggedCall(
         messages=request["messages"],
-        answer=choices[0].get("message"),
+        answer=response if response.get("type") == "message" else choices[0].get("message"),
         model=str(response.get("model") or request.get("model") or record.get("model") or ""),
         usage=chat_usage(response.get("usage") or record.get("usage")),
         response_id=str(response["id"]) if response.get("id") else None,
@@ -52,10 +52,13 @@ def logged_call(record: Mapping[str, Any]) -> LoggedCall:
 
 
 class CallSeries:
-    """One conversation, read from its requests in order."""
+    """One conversation, read from its requests in order.
+
+    A subclass reads another format than OpenAI's chat format.
+    """
 
     def __init__(self) -> None:
-        self._turns = TurnBuilder()
+        self._turns = self.builder()
         self._known: list[str] = []
         self._count = 0
         self.model = ""
@@ -80,8 +83,8 @@ class CallSeries:
 
         Raises KeyError, TypeError or ValueError if its messages are not in the chat format.
         """
-        bodies = [chat_body(message) for message in call.messages]
-        answer = chat_body(call.answer) if call.answer else None
+        bodies = [self.body(message) for message in call.messages]
+        answer = self.body(call.answer) if call.answer else None
         marks = _marks(bodies)
         shared = self._shared(marks)
         new = list(range(shared, len(marks)))
@@ -100,6 +103,24 @@ class CallSeries:
     def turns(self) -> tuple[ImportedTurn, ...]:
         return self._turns.turns()
 
+    # -- The format ------------------------------------------------------------------------------
+
+    def builder(self) -> TurnBuilder:
+        return TurnBuilder()
+
+    def body(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a message for a request. Raises KeyError, TypeError or ValueError if it is not one."""
+        return chat_body(message)
+
+    def calls(self, body: Mapping[str, Any]) -> Sequence[str]:
+        """Return the ids of an answer's tool calls."""
+        return call_ids(body)
+
+    def add_input(self, message: ImportedMessage) -> None:
+        self._turns.add_chat(message)
+
+    # --------------------------------------------------------------------------------------------
+
     def _shared(self, marks: Sequence[str]) -> int:
         """Return the number of known leading messages."""
         pairs = zip(self._known, marks, strict=False)
@@ -110,9 +131,9 @@ class CallSeries:
         """Add a message of a request. An answer in a request is one whose request was not logged."""
         source_id = self._next_id()
         if body["role"] == "assistant":
-            self._turns.answer(Answer(body=body, source_id=source_id, model=call.model), call_ids(body))
+            self._turns.answer(Answer(body=body, source_id=source_id, model=call.model), self.calls(body))
             return
-        self._turns.add_chat(ImportedMessage(body=body, source_id=source_id, at=call.at))
+        self.add_input(ImportedMessage(body=body, source_id=source_id, at=call.at))
         if body["role"] == "user":
             self.first_words = request_of(self.first_words, text_of(body["content"]))
 
@@ -126,7 +147,7 @@ class CallSeries:
             response_id=call.response_id,
             cost_microusd=call.cost_microusd,
         )
-        self._turns.answer(answer, call_ids(body))
+        self._turns.answer(answer, self.calls(body))
         self._known.append(_mark(body))
 
     def _next_id(self) -> str:
@@ -156,8 +177,16 @@ def _marks(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 def _mark(message: Mapping[str, Any]) -> str:
     """Return the identity of a message. Clients may restructure answers when they resend them."""
     text = text_of(message.get("content"))
-    identity = [message.get("role"), text, message.get("tool_call_id"), _calls(message)]
+    identity = [message.get("role"), text, message.get("tool_call_id"), _calls(message), *_blocks(message)]
     return hashlib.sha256(orjson.dumps(identity)).hexdigest()[:16]
+
+
+def _blocks(message: Mapping[str, Any]) -> list[Any]:
+    """Return the ids of the tool calls and results that are blocks of an Anthropic message."""
+    content = message.get("content")
+    parts = map(mapping_of, content) if isinstance(content, list) else ()
+    keys = {"tool_use": "id", "tool_result": "tool_use_id"}
+    return [part.get(keys[part["type"]]) for part in parts if part.get("type") in keys]
 
 
 def _calls(message: Mapping[str, Any]) -> list[Any]:

@@ -24,6 +24,8 @@ class OpenAIChatImporter:
 
     name = "openai-chat"
     label = "OpenAI chat messages (JSON or JSONL)"
+    format = "openai"
+    series: type[CallSeries] = CallSeries
 
     def recognizes(self, log: LogFile) -> bool:
         value = first_value(log)
@@ -31,7 +33,7 @@ class OpenAIChatImporter:
         return bool(items) and (is_chat_message(items[0]) or _is_conversation(items[0]))
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        reading = _Reading(log)
+        reading = _Reading(log, self)
         yield from read_records(log, values(log), lambda record: reading.take(record.value))
         yield from reading.sessions()
 
@@ -39,15 +41,17 @@ class OpenAIChatImporter:
 class _Conversation:
     """One conversation with its id and tools."""
 
-    def __init__(self, facts: Mapping[str, Any]) -> None:
-        self.series = CallSeries()
+    def __init__(self, facts: Mapping[str, Any], series: CallSeries) -> None:
+        self.series = series
         self.id = next((str(facts[key]) for key in _ID_KEYS if facts.get(key)), "")
-        self.tools = facts.get("tools")
+        request = mapping_of(facts.get("request") or facts.get("body")) or facts
+        self.system, self.tools = request.get("system"), request.get("tools")
 
 
 class _Reading:
-    def __init__(self, log: LogFile) -> None:
+    def __init__(self, log: LogFile, importer: OpenAIChatImporter) -> None:
         self._log = log
+        self._importer = importer
         self._conversations: list[_Conversation] = []
         self._loose: list[Mapping[str, Any]] = []
 
@@ -69,25 +73,28 @@ class _Reading:
             self._add({}, LoggedCall(messages=self._loose))
         for number, conversation in enumerate(self._conversations, start=1):
             name = f"{self._log.stem}-{number}" if number > 1 else self._log.stem
-            yield self._session(conversation, conversation.id or name)
+            session = self._session(conversation, conversation.id or name)
+            if session.turns:
+                yield session
 
     def _session(self, conversation: _Conversation, external_id: str) -> ImportedSession:
         series = conversation.series
         return ImportedSession(
             external_id=external_id,
-            format="openai",
+            format=self._importer.format,
             agent="",
             turns=series.turns(),
             model=series.model,
             title=title_of(series.first_words),
             started_at=series.started_at,
+            system=conversation.system,
             tools=conversation.tools,
         )
 
     def _add(self, facts: Mapping[str, Any], call: LoggedCall) -> None:
         latest = self._conversations[-1] if self._conversations else None
         if latest is None or not latest.series.extends(call.messages):
-            latest = _Conversation(facts)
+            latest = _Conversation(facts, self._importer.series())
             self._conversations.append(latest)
         latest.series.add(call)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .anthropic_messages import AnthropicMessagesImporter
 from .base import Importer, LogFile
 from .claude_code import ClaudeCodeImporter
 from .cline import ClineImporter
@@ -40,6 +41,7 @@ IMPORTERS: dict[str, Importer] = {
         MiniSweAgentImporter(),
         TauBenchImporter(),
         Tau2BenchImporter(),
+        AnthropicMessagesImporter(),
         OpenAIChatImporter(),
     )
 }
