@@ -12,6 +12,7 @@ from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
+from .openai_responses import OpenAIResponsesImporter
 from .opencode import OpenCodeImporter
 from .openhands import OpenHandsImporter
 from .openhands_events import OpenHandsEventsImporter
@@ -41,6 +42,7 @@ IMPORTERS: dict[str, Importer] = {
         MiniSweAgentImporter(),
         TauBenchImporter(),
         Tau2BenchImporter(),
+        OpenAIResponsesImporter(),
         AnthropicMessagesImporter(),
         OpenAIChatImporter(),
     )
