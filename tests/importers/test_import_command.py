@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -54,6 +55,19 @@ def test_a_log_is_imported_once_and_then_its_new_part(tmp_path: Path) -> None:
     assert total(run(path)) == [1, 0, 1, 0, 1, 2]
     session = AgentSession.objects.get(external_id=SESSION)
     assert (session.turn_count, session.message_count) == (2, 4)
+
+
+def test_a_sub_agent_is_linked_to_a_parent_that_is_read_after_it(tmp_path: Path) -> None:
+    parent = {"id": "ses_b", "projectID": "p"}
+    for session in ({"id": "ses_a", "projectID": "p", "parentID": "ses_b"}, parent):
+        info = {"id": "msg_1", "role": "user", "sessionID": session["id"]}
+        part = {"id": "prt_1", "messageID": "msg_1", "type": "text", "text": "Fix the parser"}
+        export = {"info": session, "messages": [{"info": info, "parts": [part]}]}
+        (tmp_path / f"{session['id']}.json").write_bytes(orjson.dumps(export))
+    assert total(run(str(tmp_path)))[1] == 2
+    child = AgentSession.objects.get(external_id="ses_a")
+    assert child.parent is not None
+    assert child.parent.external_id == "ses_b"
 
 
 def test_a_log_without_times_is_dated_by_its_file(tmp_path: Path) -> None:
