@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .anthropic_messages import AnthropicMessagesImporter
+from .atif import AtifImporter
 from .base import Importer, LogFile
 from .claude_code import ClaudeCodeImporter
 from .cline import ClineImporter
@@ -39,6 +40,7 @@ IMPORTERS: dict[str, Importer] = {
         OpenHandsEventsImporter(),
         SweAgentImporter(),
         GeminiCliImporter(),
+        AtifImporter(),
         MiniSweAgentImporter(),
         TauBenchImporter(),
         Tau2BenchImporter(),
