@@ -80,9 +80,7 @@ class _Run:
     def __init__(self, *, project: Project | None, format: str | None) -> None:
         self.report = Report()
         self._project = project
-        self._orphans: list[
-            LogSource
-        ] = []  #: logs of sub-agents that were read before those of their parents
+        self._orphans: list[LogSource] = []  #: logs of sub-agents that precede those of their parents
         self._known = known_logs(project) if project else {}
         # In a dry run nothing is stored, so the placeholders need not match those of a project.
         redaction = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
