@@ -26,5 +26,5 @@ def blob_storage() -> dict[str, Any]:
         }
         if not options["bucket_name"]:
             raise env.InvalidVariable("CONTEXTAPP_BLOB_BUCKET is not set.")
-        return {"blobs": {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}}
+        return {"blobs": {"BACKEND": "sessions.store.blob_bucket.BlobBucket", "OPTIONS": options}}
     return {}

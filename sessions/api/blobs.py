@@ -15,6 +15,7 @@ from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import operation
 from sessions.api.serializers import contents as serializers
 from sessions.selectors import contents
+from sessions.store.blobs import ContentLost
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}
 
@@ -43,7 +44,10 @@ class Blob(Endpoint):
         """Returns the original of content that a compaction clipped, collapsed or offloaded. The prompt
         contains its handle instead, such as `h_52ft5e7ibp`."""
         session = session_or_404(call, session_id)
-        content = contents.content_find(session=session, handle=handle)
+        try:
+            content = contents.content_find(session=session, handle=handle)
+        except ContentLost as error:
+            raise NotFound(str(error), code="content_lost", param="handle") from None
         if content is None:
             raise NotFound(f"No content with the handle {handle!r} in this session.", param="handle")
         return json_response(content_json(call, content))

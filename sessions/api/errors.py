@@ -79,8 +79,8 @@ class NotFound(ApiError):
     status = 404
     type = "not_found"
 
-    def __init__(self, message: str, *, param: str | None = None) -> None:
-        super().__init__("not_found", message, param=param)
+    def __init__(self, message: str, *, code: str = "not_found", param: str | None = None) -> None:
+        super().__init__(code, message, param=param)
 
 
 class NotSupported(ApiError):

@@ -94,7 +94,8 @@ class Prompt(Endpoint):
             etag = f'"{content_hash(content).hex()}"'
             if etag_matches(call.request.META, etag):
                 return _not_modified(etag)
-        return json_response(content, headers={"ETag": etag})
+        # A placeholder is replaced when the lost content is restored, which does not change the tag.
+        return json_response(content, headers={"ETag": etag} if messages.is_complete or at_turn >= 0 else {})
 
 
 def _state(call: ApiCall, session_id: str) -> PromptState:

@@ -13,8 +13,7 @@ from psycopg.types.numeric import Int4
 
 from accounts.selectors import KEY_IS_VALID
 from sessions.selectors.filters import Cursor, SessionFilter, page_after, sessions_filtered
-from sessions.store import bodies
-from sessions.store.blobs import blob_get
+from sessions.store.blobs import body_read
 from sessions.store.postgres import execute, raw_connection, rows_fetch
 
 #: The columns that a list shows of a session.
@@ -109,7 +108,7 @@ SELECT index, at, source, model, first_position, message_count, prompt_estimate,
 """
 
 _MESSAGES: LiteralString = """
-SELECT m.turn_index, coalesce(m.body, b.data), b.project_id, b.sha256
+SELECT m.turn_index, coalesce(m.body, b.data), b.project_id, b.sha256, m.role
   FROM agent_sessions_message m
   LEFT JOIN agent_sessions_blob b ON b.id = m.blob_id
  WHERE m.session_id = %s AND m.position >= %s AND m.position < %s
@@ -140,7 +139,6 @@ def pushed_messages(*, session_id: UUID, turns: Sequence[Any]) -> dict[int, list
     first, end = turns[0].first_position, turns[-1].first_position + turns[-1].message_count
     rows = rows_fetch(_MESSAGES, [session_id, Int4(first), Int4(end)])
     found: dict[int, list[orjson.Fragment]] = {}
-    for turn, data, project_id, sha256 in rows:
-        packed = blob_get(project_id, sha256) if data is None else data
-        found.setdefault(turn, []).append(orjson.Fragment(bodies.unpack(packed)))
+    for turn, *columns in rows:
+        found.setdefault(turn, []).append(orjson.Fragment(body_read(*columns)))
     return found

@@ -11,7 +11,8 @@ from uuid import UUID
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from redaction.patterns import pattern_compile
 from sessions.models import AgentSession, Edit, Message
-from sessions.selectors.convert import message_value
+from sessions.selectors.convert import message_bytes, message_value
+from sessions.store.blobs import ContentLost, Placeholder
 
 #: Maximum number of matches that a grep returns.
 MAX_MATCHES = 200
@@ -31,7 +32,7 @@ class Content:
 
 
 def content_find(*, session: AgentSession, handle: str) -> Content | None:
-    """Return the content that a handle of this session identifies, or None."""
+    """Return the content that a handle of this session identifies, or None. Raises `ContentLost`."""
     if "\0" in handle:
         return None
     edits = Edit.objects.filter(session=session, handle=handle)
@@ -41,6 +42,8 @@ def content_find(*, session: AgentSession, handle: str) -> Content | None:
     row = Message.objects.filter(session=session, position=edit.position).select_related("blob").first()
     if row is None:
         return None
+    if isinstance(message_bytes(row), Placeholder):
+        raise ContentLost("The content is missing from object storage, or damaged.")
     value = message_value(row, session.format)
     parts = value.parts if edit.part is None else value.parts[edit.part : edit.part + 1]
     return Content(

@@ -13,7 +13,7 @@ from compaction.messages import Usage
 from sessions.models import Edit, Message
 from sessions.selectors.edit_texts import edit_texts
 from sessions.store import bodies
-from sessions.store.blobs import blob_get
+from sessions.store.blobs import body_read
 from sessions.store.edit_texts import Base, text_pack, text_unpack
 from sessions.store.flags import MessageFlag
 from sessions.store.text import storable
@@ -25,7 +25,7 @@ def message_bytes(row: Message) -> bytes:
         return bodies.unpack(row.body or b"")
     if row.blob.data is None:
         # Cached on the row, because callers often need both its value and its bytes.
-        row.blob.data = blob_get(row.blob.project_id, row.blob.sha256)
+        row.blob.data = body_read(None, row.blob.project_id, row.blob.sha256, row.role)
     return bodies.unpack(row.blob.data)
 
 

@@ -29,7 +29,7 @@ from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.stored_rows import IN_SPANS
 from sessions.selectors.token_budgets import calibration_of
 from sessions.store import bodies
-from sessions.store.blobs import blob_get
+from sessions.store.blobs import body_read
 from sessions.store.postgres import rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline, Span
@@ -63,7 +63,12 @@ def messages_now(state: PromptState, stored: Rows | None = None) -> PromptMessag
 
 
 def messages_keep(state: PromptState, messages: PromptMessages) -> None:
-    """Cache the messages of a prompt whose last one is unchanged by edits."""
+    """Cache the messages of a prompt whose last one is unchanged by edits.
+
+    Messages whose content is lost are not cached, because the object may be restored.
+    """
+    if not messages.is_complete:
+        return
     preamble = CachedPreamble(version=state.preamble_version, system=state.system, tools=state.tools)
     found = CachedPrompt(
         version=state.cached_version,
@@ -104,7 +109,7 @@ def messages_extend(known: CachedPrompt, rows: Rows, end: int) -> PromptMessages
     read = PromptOutline(entries=[span]).fill(rows)
     if (read.pieces[:1], read.manifest[:1]) != (known.messages.pieces[-1:], known.messages.manifest[-1:]):
         return None
-    return known.messages.append(PromptMessages(pieces=read.pieces[1:], manifest=read.manifest[1:]))
+    return known.messages.append(replace(read, pieces=read.pieces[1:], manifest=read.manifest[1:]))
 
 
 def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:
@@ -112,9 +117,7 @@ def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:
     firsts, ends = (f"{{{','.join(map(str, positions))}}}" for positions in zip(*spans, strict=True))
     parameters = {"session": session_id, "firsts": firsts, "ends": ends}
     return {
-        at: (role, tokens, bodies.unpack(blob_get(project_id, sha256) if data is None else data))
-        if omitted_from is None
-        else None
+        at: (role, tokens, body_read(data, project_id, sha256, role)) if omitted_from is None else None
         for at, role, tokens, omitted_from, data, project_id, sha256 in rows_fetch(_ROWS, parameters)
     }
 

@@ -20,8 +20,7 @@ from compaction.messages import Message as MessageValue
 from compaction.view import in_force
 from sessions.models import AgentSession
 from sessions.selectors.convert import value_of
-from sessions.store import bodies
-from sessions.store.blobs import blob_get
+from sessions.store.blobs import body_read
 from sessions.store.edit_texts import TEXTS, text_unpack
 from sessions.store.postgres import rows_fetch
 
@@ -154,7 +153,7 @@ def messages_load(session_id: UUID, spans: Iterable[Span]) -> list[StoredMessage
             tokens,
             flags,
             omitted_from,
-            bodies.unpack(blob_get(project_id, sha256) if data is None else data),
+            body_read(data, project_id, sha256, role),
         )
         for position, turn, role, tokens, flags, omitted_from, data, project_id, sha256 in rows
     ]

@@ -74,7 +74,8 @@ def pack(data: bytes) -> bytes:
 
 def unpack(data: bytes | memoryview) -> bytes:
     """Return the data that `pack` compressed, now or in an earlier version. Raises `UnknownDictionary`."""
-    data = bytes(data)
+    if not isinstance(data, bytes):
+        data = bytes(data)
     if not data.startswith(_ZSTD_MAGIC):
         return data
     if not hasattr(_local, "decompressors"):

@@ -25,14 +25,19 @@ from compaction.rendering import render
 from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
 from compaction.view import Entry, View
 from sessions.store import bodies
+from sessions.store.blobs import Placeholder
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptMessages:
-    """The messages of a prompt as JSON, and a manifest entry for each."""
+    """The messages of a prompt as JSON, and a manifest entry for each.
+
+    `is_complete` is false if the content of a message is lost and another takes its place.
+    """
 
     pieces: Sequence[bytes] = ()
     manifest: Sequence[Mapping[str, Any]] = ()
+    is_complete: bool = True
     _joined: JoinedMessages | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -48,6 +53,7 @@ class PromptMessages:
         return PromptMessages(
             pieces=[*self.pieces, *messages.pieces],
             manifest=[*self.manifest, *messages.manifest],
+            is_complete=self.is_complete and messages.is_complete,
             _joined=self.joined.append(messages.pieces, messages.roles),
         )
 
@@ -70,7 +76,7 @@ class PromptMessages:
             [item] = dialects.get_dialect(format).render_message(memory)
             pieces.insert(at, bodies.json_bytes(item))
             manifest.insert(at, manifest_entry(position, position, memory.role, MEMORY, 0, tokens))
-        return PromptMessages(pieces=pieces, manifest=manifest)
+        return PromptMessages(pieces=pieces, manifest=manifest, is_complete=self.is_complete)
 
     def values(self) -> list[dict[str, Any]]:
         """Return the messages as JSON values."""
@@ -108,7 +114,8 @@ def messages_of_view(
             manifest_entry(entry.first, entry.last, message.role, rule, raw_tokens, message.tokens)
             for _ in pieces
         )
-    prompt = PromptMessages(pieces=shown_pieces, manifest=manifest)
+    is_complete = not any(isinstance(piece, Placeholder) for piece in shown_pieces)
+    prompt = PromptMessages(pieces=shown_pieces, manifest=manifest, is_complete=is_complete)
     return prompt, Continuation().after(shown, format)
 
 
@@ -166,7 +173,8 @@ def request_fields(messages: PromptMessages, parts: RequestParts) -> dict[str, A
 def joined_fields(messages: PromptMessages, parts: RequestParts) -> dict[str, Any] | None:
     """Return the fields like `request_fields`, or None if the stored bytes cannot be joined."""
     dialect = dialects.get_dialect(parts.format)
-    if not parts.is_regular or dialects.get_dialect(parts.stored_format).name != dialect.name:
+    is_regular = parts.is_regular and messages.is_complete
+    if not is_regular or dialects.get_dialect(parts.stored_format).name != dialect.name:
         return None
     stored = StoredPrompt(messages=messages.joined, system=parts.system, tools=parts.tools)
     joined = dialect.join_stored(stored, parts.capabilities)

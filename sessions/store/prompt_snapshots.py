@@ -15,6 +15,7 @@ import orjson
 
 from compaction.view import VERBATIM
 from sessions.store import bodies
+from sessions.store.blobs import Placeholder
 from sessions.store.prompt_bytes import PromptMessages, manifest_entry
 
 #: A half-open range of positions.
@@ -63,6 +64,7 @@ class PromptOutline:
         """
         pieces: list[bytes] = []
         manifest: list[Mapping[str, Any]] = []
+        is_complete = True
         for each in self.entries:
             if isinstance(each, Generated):
                 pieces.append(each.data)
@@ -73,9 +75,10 @@ class PromptOutline:
                 if row is None:
                     continue
                 role, tokens, data = row
+                is_complete = is_complete and not isinstance(data, Placeholder)
                 pieces.append(data)
                 manifest.append(manifest_entry(position, position, role, VERBATIM, tokens, tokens))
-        return PromptMessages(pieces=pieces, manifest=manifest)
+        return PromptMessages(pieces=pieces, manifest=manifest, is_complete=is_complete)
 
     def pack(self, text: str | None) -> bytes:
         """Return the outline as stored in `PromptSnapshot.data`: a line of JSON, and the generated messages.

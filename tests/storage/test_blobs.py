@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -261,10 +262,11 @@ class TestTheSettings:
 
 
 def test_a_file_is_complete_while_it_is_rewritten(folder: Path) -> None:
-    project, sha256 = UUID(int=1), bytes(32)
-    blobs.blob_put(project, sha256, b"x" * 100_000)
+    project, data = UUID(int=1), b"x" * 100_000
+    sha256 = hashlib.sha256(data).digest()
+    blobs.blob_put(project, sha256, data)
     with (folder / blobs.blob_name(project, sha256)).open("rb") as reader:
-        blobs.blob_put(project, sha256, b"x" * 100_000)
+        blobs.blob_put(project, sha256, data)
         assert len(reader.read()) == 100_000
-    assert blobs.blob_get(project, sha256) == b"x" * 100_000
+    assert blobs.blob_get(project, sha256) == data
     assert len(files(folder)) == 1

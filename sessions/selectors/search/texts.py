@@ -12,8 +12,7 @@ from psycopg.types.numeric import Int4
 
 from search.documents import message_text
 from sessions.selectors.convert import value_of
-from sessions.store import bodies
-from sessions.store.blobs import blob_get
+from sessions.store.blobs import body_read
 from sessions.store.postgres import rows_fetch
 
 #: A session and a position in it.
@@ -21,7 +20,7 @@ Place = tuple[UUID, int]
 
 _ROWS: LiteralString = """
 SELECT m.session_id, m.position, m.turn_index, t.at, m.flags, s.format, coalesce(m.body, b.data),
-       b.project_id, b.sha256
+       b.project_id, b.sha256, m.role
   FROM unnest(%(sessions)s::uuid[], %(positions)s::int[]) AS place (session_id, position)
   JOIN agent_sessions_message m USING (session_id, position)
   JOIN agent_sessions_agentsession s ON s.id = m.session_id AND s.project_id = %(project)s
@@ -48,10 +47,8 @@ def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, F
     }
     rows = rows_fetch(_ROWS, parameters)
     found = {}
-    for session, position, turn, at, flags, format, data, blob_project, sha256 in rows:
-        packed = blob_get(blob_project, sha256) if data is None else data
-        value = value_of(
-            bodies.unpack(packed), format=format, position=position, turn=turn, tokens=0, flags=flags
-        )
+    for session, position, turn, at, flags, format, data, blob_project, sha256, role in rows:
+        body = body_read(data, blob_project, sha256, role)
+        value = value_of(body, format=format, position=position, turn=turn, tokens=0, flags=flags)
         found[session, position] = FoundMessage(turn=turn, at=at, text=message_text(value))
     return found

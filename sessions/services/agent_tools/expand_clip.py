@@ -14,12 +14,16 @@ from sessions.services.agent_tools.base import (
     text_argument,
     truncate,
 )
+from sessions.store.blobs import ContentLost
 
 
 def run(session: AgentSession, arguments: Arguments) -> str:
     """Return the content of a handle: all of it, a range of lines, or the lines that match a pattern."""
     handle = text_argument(arguments, "handle")
-    content = contents.content_find(session=session, handle=handle)
+    try:
+        content = contents.content_find(session=session, handle=handle)
+    except ContentLost as error:
+        raise ToolError(str(error)) from None
     if content is None:
         raise ToolError(f"this session has no content with the handle {handle!r}")
     if pattern := arguments.get("grep"):
