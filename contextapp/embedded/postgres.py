@@ -44,6 +44,9 @@ SETTINGS = {
     "random_page_cost": "1.1",
     "jit": "off",
     "log_min_messages": "warning",
+    # After the crash of a process, the supervisor restarts the server. In a restart by the server itself, it
+    # would wait forever if the process that recovers the database is killed.
+    "restart_after_crash": "off",
 }
 # For tests, which do not need durability.
 FAST = {

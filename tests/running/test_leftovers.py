@@ -85,3 +85,13 @@ def test_remaining_processes_of_a_server_are_stopped(home: Path) -> None:
     os.kill(postmaster, signal.SIGKILL)
     assert_starts(home)
     child.process.wait()
+
+
+def test_a_server_ends_when_one_of_its_processes_is_killed(home: Path) -> None:
+    """The supervisor then starts it again. A server that restarts its own processes may wait forever."""
+    child = Child(postgres.program(home, fast=True))
+    child.wait_until_ready()
+    [_, process, *_] = postgres.server_pids(home / "postgres")
+    os.kill(process, signal.SIGKILL)
+    assert child.process.wait(60) != 0
+    assert_starts(home)
