@@ -23,6 +23,7 @@ from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.ingestion import NewPreamble
 from sessions.services.memory.fact_identity import facts_lock
 from sessions.services.sessions.audit import session_audit
+from sessions.services.webhooks.deliveries import deliveries_cancel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +164,7 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
     counts = {"turns": locked.turn_count, "messages": locked.message_count}
     session_audit(locked, "session.deleted", actor, id=str(locked.pk), **counts)
     _delete_facts(locked)
+    deliveries_cancel(session=locked)
     locked.delete()
 
 

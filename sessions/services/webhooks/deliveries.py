@@ -20,11 +20,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, Window
+from django.db.models import F, Func, IntegerField, Value, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from sessions.models import Compaction, Webhook, WebhookDelivery, WebhookFormat
+from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
 from sessions.selectors.compactions import compaction_json
 from sessions.services.claims import claim, is_free, still_own
 from sessions.services.commits import after_commit
@@ -215,6 +215,26 @@ def deliveries_sweep() -> int:
     place = Window(RowNumber(), partition_by=F("webhook_id"), order_by=since)
     ids = pending.annotate(place=place).order_by("place", since).values_list("pk", flat=True)[:_BATCH]
     return sum(task_dispatch(WEBHOOK_DELIVER, id) for id in ids)
+
+
+def deliveries_cancel(*, session: AgentSession) -> None:
+    """Delete the pending deliveries about tool outputs of a session that is being deleted.
+
+    Those about its compactions are deleted with them.
+    """
+    contains = Func(
+        Value(str(session.pk).encode()),
+        F("body"),
+        function="position",
+        arg_joiner=" IN ",
+        output_field=IntegerField(),
+    )
+    spikes = WebhookDelivery.objects.filter(
+        webhook__project_id=session.project_id,
+        event=WebhookEvent.SPIKE,
+        state=WebhookDelivery.State.PENDING,
+    )
+    spikes.annotate(place=contains).filter(place__gt=0).delete()
 
 
 def deliveries_expire() -> int:
