@@ -14,6 +14,10 @@ from accounts.models import Membership, Project, Role
 from accounts.services.audit import audit_record
 
 
+class ProjectChanged(Exception):
+    """Another user has changed the setting since it was read."""
+
+
 @transaction.atomic
 def project_create(*, name: str, slug: str, owner: User | None = None) -> Project:
     """Create a project, with `owner` as its first member if given."""
@@ -30,9 +34,15 @@ def project_update(
     project: Project,
     changes: Mapping[str, Any],
     actor: Actor = SYSTEM,
+    only_unchanged: bool = False,
 ) -> None:
-    """Set fields of the project. The audit log keeps the previous values."""
+    """Set fields of the project. The audit log keeps the previous values.
+
+    With `only_unchanged`, raises `ProjectChanged` if their stored values differ from those of `project`.
+    """
     locked = Project.objects.select_for_update().get(pk=project.pk)
+    if only_unchanged and any(getattr(locked, name) != getattr(project, name) for name in changes):
+        raise ProjectChanged
     detail = {
         name: {"from": _to_json(getattr(locked, name)), "to": _to_json(value)}
         for name, value in changes.items()

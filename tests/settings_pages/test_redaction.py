@@ -26,6 +26,22 @@ def test_owners_set_patterns(project, owner_client, member_client):
     assert b"ACME-" in member_client.get(address()).content
 
 
+def test_an_owner_does_not_replace_patterns_that_another_owner_saved_meanwhile(project, owner_client):
+    version = owner_client.get(address()).context["form"]["version"].value()
+    other = {"patterns": "order ORD-\\d+", "version": version}
+    assert owner_client.post(address(), other).status_code == 302
+    response = owner_client.post(address(), {**TICKET, "version": version})
+    assert response.status_code == 422
+    assert b"Another owner has changed the patterns" in response.content
+    assert b"<code>ORD-" in response.content
+    assert [pattern.kind for pattern in redaction_for(project.pk).patterns] == ["order"]
+    form = response.context["form"]
+    again = {name: form[name].value() for name in ("patterns", "version")}
+    assert again["patterns"] == TICKET["patterns"]
+    assert owner_client.post(address(), again).status_code == 302
+    assert [pattern.kind for pattern in redaction_for(project.pk).patterns] == ["ticket", "name"]
+
+
 @pytest.mark.parametrize(
     "patterns",
     ["ticket", "Ticket x", "ticket (?=x)", "ticket .*", "\n".join(f"k{n} x{n}" for n in range(21))],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from django import forms
@@ -11,13 +12,18 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import Project
-from accounts.services.projects import project_update
+from accounts.services.projects import ProjectChanged, project_update
 from redaction import ExtraPattern, InvalidPatternError, Redaction, extra_rules, redact
 from sessions.pages.access import Viewer, actor_of
 from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.selectors.redaction import redaction_key
 
 _MAX_SAMPLE_LENGTH = 20_000
+
+_CHANGED = (
+    "Another owner has changed the patterns since you opened this page. They are listed below. Saving again "
+    "replaces them."
+)
 
 
 class RedactionForm(PlainForm):
@@ -38,6 +44,8 @@ class RedactionForm(PlainForm):
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
         help_text="Choose “Test patterns” to see it redacted. It is not stored.",
     )
+    # Identifies the patterns that the form was filled with.
+    version = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def clean_patterns(self) -> list[dict[str, str]]:
         lines = [line.strip() for line in self.cleaned_data["patterns"].splitlines() if line.strip()]
@@ -55,7 +63,9 @@ class RedactionForm(PlainForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
     viewer, data = sent_by_owner(request, slug)
-    form = RedactionForm(data, initial={"patterns": _lines(viewer.project)})
+    stored = _lines(viewer.project)
+    version = sha256(stored.encode()).hexdigest()
+    form = RedactionForm(data, initial={"patterns": stored, "version": version})
     if not form.is_valid():
         return _page(request, viewer, form)
     patterns = form.cleaned_data["patterns"]
@@ -65,7 +75,15 @@ def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
         )
         redacted, found = redact(form.cleaned_data["sample"], redaction=redaction)
         return _page(request, viewer, form, redacted=redacted, found=found)
-    project_update(project=viewer.project, changes={"redaction_patterns": patterns}, actor=actor_of(request))
+    try:
+        if form.cleaned_data["version"] not in ("", version):
+            raise ProjectChanged
+        changes = {"redaction_patterns": patterns}
+        project_update(project=viewer.project, changes=changes, actor=actor_of(request), only_unchanged=True)
+    except ProjectChanged:
+        form.data = {name: form.data.get(name, "") for name in form.fields} | {"version": version}
+        form.add_error(None, _CHANGED)
+        return _page(request, viewer, form, is_changed=True)
     messages.success(request, "Patterns saved. They apply to new pushes and imports.")
     return redirect("settings_redaction", slug=slug)
 
