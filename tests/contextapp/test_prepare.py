@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from django.core.management import CommandError
 from django.db import connection
@@ -9,7 +10,7 @@ from django.db.migrations import AddField
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from contextapp.management.commands.prepare import check_tables
+from contextapp.management.commands.prepare import check_database, check_tables
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +42,23 @@ def test_a_migration_of_another_version_is_reported() -> None:
     MigrationRecorder(connection).record_applied("agent_sessions", "0999_later")
     with pytest.raises(CommandError, match=r"agent_sessions\.0999_later\)\. Start that version"):
         check_tables()
+
+
+@pytest.mark.slow
+def test_the_encoding_of_the_database_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, requests with a title or a name that it cannot store would fail."""
+    parameters = connection.get_connection_params() | {"autocommit": True}
+    parameters.pop("pool", None)
+    check_database()
+    with psycopg.connect(**parameters) as server:
+        server.execute("CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+        try:
+            with monkeypatch.context() as patch:
+                patch.setitem(connection.settings_dict, "NAME", "latin1")
+                with pytest.raises(CommandError, match="the encoding LATIN1"):
+                    check_database()
+        finally:
+            server.execute("DROP DATABASE latin1")
 
 
 def test_the_previous_version_can_write_to_migrated_tables() -> None:

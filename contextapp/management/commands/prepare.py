@@ -42,17 +42,23 @@ class Command(BaseCommand):
 
 def check_database() -> None:
     """Connect without the pool, whose errors do not include the cause."""
+    place = settings.DATABASES["default"]
     parameters = connection.get_connection_params()
     parameters.pop("pool", None)
     try:
-        psycopg.connect(**{**parameters, "connect_timeout": CONNECT_SECONDS}).close()
+        with psycopg.connect(**{**parameters, "connect_timeout": CONNECT_SECONDS}) as server:
+            encoding = server.info.parameter_status("server_encoding")
     except psycopg.OperationalError as error:
-        place = settings.DATABASES["default"]
         where = place["HOST"] or "this machine"
         raise CommandError(
             f"The database {place['NAME']} on {where} cannot be reached: {one_line(error)}. "
             "Check DATABASE_URL."
         ) from error
+    if encoding != "UTF8":
+        raise CommandError(
+            f"The database {place['NAME']} has the encoding {encoding}, which cannot store every text. "
+            "Create it with `createdb --encoding=UTF8 --template=template0`."
+        )
 
 
 def check_broker() -> None:
