@@ -104,10 +104,14 @@ class CallHistogram(models.Model):
 
 
 class RollupCursor(models.Model):
-    """The number of turns, from the first, that the rollups of a session contain."""
+    """The number of turns, from the first, that the rollups of a session contain.
+
+    `version` is that of the calculation (see `services.spending.rollups`).
+    """
 
     session = models.OneToOneField(AgentSession, on_delete=models.CASCADE, primary_key=True)
     turns = models.PositiveIntegerField()
+    version = models.SmallIntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"{self.session_id}: {self.turns} turns"

@@ -19,7 +19,7 @@ from accounts.models import Project
 from sessions.models import AgentSession, Compaction, RollupCursor, SessionProfile, UsageRollup
 from sessions.selectors.recent_activity import sessions_active_since
 from sessions.services.sessions.profiles import profiles_refresh
-from sessions.services.spending.rollups import rollups_fill
+from sessions.services.spending.rollups import VERSION, rollups_fill
 from sessions.store.postgres import rows_copy
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
@@ -63,7 +63,7 @@ def idle(project: Project) -> AgentSession:
     """Create many idle sessions with all derived data, and return one of them."""
     made = [resting(project, number) for number in range(3_000)]
     derived = [
-        *(RollupCursor(session=session, turns=1) for session in made),
+        *(RollupCursor(session=session, turns=1, version=VERSION) for session in made),
         *(
             SessionProfile(session=session, turn_count=1, edits_revision=0, grade="A", score=100)
             for session in made

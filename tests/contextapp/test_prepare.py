@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 def database(request: pytest.FixtureRequest) -> None:
     """The database of this version, and one to which its last migration has not been applied yet."""
     if request.param == "before the migrations":
-        execute("DROP TABLE agent_sessions_historypoint")
-        MigrationRecorder(connection).record_unapplied("agent_sessions", "0004_history_point")
+        execute("ALTER TABLE agent_sessions_rollupcursor DROP COLUMN version")
+        MigrationRecorder(connection).record_unapplied("agent_sessions", "0005_rollup_version")
     check_tables()
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db.models import F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -163,6 +164,22 @@ def test_a_long_session_is_summed_in_batches(project, monkeypatch):
     assert rollups_fill(most_batches=2) == 14
     assert RollupCursor.objects.get().turns == 14
     assert rollups_fill() == 26
+    assert_same()
+
+
+def test_the_sums_of_an_earlier_version_are_calculated_again(project):
+    shrunk = {"prompt_estimate": 9_000, "prompt_served": 1_000, "prompt_reported": 2_000}
+    for number in range(60):
+        session = session_make(project, f"s{number}", last_active_at=START)
+        turns_add(session, [turn_make(session, 0, START, **shrunk)])
+    rollups_fill(everywhere=True)
+    expected = list(UsageRollup.objects.values_list("hidden_tokens", "saved_microusd"))
+    RollupCursor.objects.update(version=0)
+    UsageRollup.objects.update(
+        hidden_tokens=F("hidden_tokens") + 5_000, saved_microusd=F("saved_microusd") + 9
+    )
+    rollups_fill(everywhere=True)
+    assert list(UsageRollup.objects.values_list("hidden_tokens", "saved_microusd")) == expected
     assert_same()
 
 

@@ -35,6 +35,10 @@ from sessions.selectors.custom_prices import project_prices
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.turn_stretches import LONG, stretches_compute
 
+#: Version of the calculation. Increase it when the same turns give other sums: those of earlier versions are
+#: then calculated again. Version 0 counted content that the agent does not push as savings.
+VERSION = 1
+
 #: Advisory lock: exclusive while sums are added, shared while sessions are invalidated, so that turns are not
 #: summed while they are being replaced.
 _LOCK = 0x726F6C6C
@@ -50,9 +54,16 @@ SELECT id FROM agent_sessions_agentsession WHERE id = ANY(%s) FOR KEY SHARE SKIP
 
 
 def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
-    """Add the missing turns of recently active sessions, or of all sessions. Returns the number of turns."""
+    """Add the missing turns of recently active sessions, or of all sessions. Returns the number of turns.
+
+    With `everywhere`, sums of earlier versions are calculated again, a few sessions at a time.
+    """
     found = AgentSession.objects.all()
-    if not everywhere:
+    if everywhere:
+        while most_batches > 0 and _discard_outdated():
+            _fill_batch(found)
+            most_batches -= 1
+    else:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
     return sum(takewhile(bool, (_fill_batch(found) for _ in range(most_batches))))
 
@@ -72,6 +83,15 @@ def rollups_invalidate(*sessions: UUID) -> None:
     CallHistogram.objects.filter(session__in=sessions).delete()
     TurnStretch.objects.filter(session__in=sessions).delete()
     RollupCursor.objects.filter(session__in=sessions).delete()
+
+
+@transaction.atomic
+def _discard_outdated() -> int:
+    """Discard the sums of some sessions that an earlier version calculated. Returns their number."""
+    outdated = RollupCursor.objects.exclude(version=VERSION).values_list("pk", flat=True)[:_SESSIONS]
+    ids = list(outdated)
+    rollups_invalidate(*ids)
+    return len(ids)
 
 
 @transaction.atomic
@@ -217,7 +237,7 @@ ON CONFLICT (session_id, at, model, measure, slot) DO UPDATE SET calls = r.calls
 """  # noqa: S608
 
 _MOVE = f"""
-INSERT INTO {RollupCursor._meta.db_table} (session_id, turns)
-SELECT * FROM unnest(%(ids)s::uuid[], %(ends)s::int[])
+INSERT INTO {RollupCursor._meta.db_table} (session_id, turns, version)
+SELECT *, {VERSION} FROM unnest(%(ids)s::uuid[], %(ends)s::int[])
 ON CONFLICT (session_id) DO UPDATE SET turns = excluded.turns
 """  # noqa: S608
