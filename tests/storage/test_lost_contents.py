@@ -149,3 +149,5 @@ def test_a_folder_that_is_not_mounted_is_unavailable(api: Api, folder: Path) -> 
     push(api, [request(output(0, 900))])
     shutil.rmtree(next(folder.iterdir()))
     assert api.get("sessions/s1/prompt/").status_code == 503
+    with pytest.raises(CommandError, match="object storage is unavailable"):
+        call_command("check_contents")

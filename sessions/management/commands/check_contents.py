@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from sessions.models import Blob, Message
-from sessions.store.blobs import ContentLost, blob_get, blob_name
+from sessions.store.blobs import ContentLost, StorageUnavailable, blob_get, blob_name
 
 #: Rows read at a time.
 _BATCH = 1_000
@@ -28,6 +28,8 @@ class Command(BaseCommand):
                 except ContentLost as error:
                     lost += 1
                     self._list_messages(blob, error)
+                except StorageUnavailable as error:
+                    raise CommandError(f"The object storage is unavailable: {error}") from None
             batch = list(blobs.filter(pk__gt=batch[-1].pk)[:_BATCH])
         if lost:
             raise CommandError(f"{lost:,} of {checked:,} contents are lost.")
