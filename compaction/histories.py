@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compaction.identity import REASONING, beginning_hashes
+from compaction.dialects import parse_message
+from compaction.identity import REASONING, beginning_hashes, canonical
 from compaction.messages import JSON
 from compaction.provider_summary import COMPACTION, begins_with_summary
 
@@ -21,6 +22,7 @@ class Change(StrEnum):
     DISCARDED = "discarded"  #: dropped the last answer and added to the question
     TRIMMED = "trimmed"  #: the client dropped messages after its system prompt
     COMPACTED = "compacted"  #: the client replaced messages with a summary
+    REWRITTEN = "rewritten"  #: replaced any messages, but not the last question and its answer
     SIDE = "side"  #: a side request outside the conversation, for example for a title
     DIVERGED = "diverged"  #: continues from an earlier point
 
@@ -44,6 +46,10 @@ _SIDE_MESSAGES = 4
 
 #: Maximum number of messages that a client adds to a single request only.
 ONCE_MAX = 3
+
+#: Minimum size, in bytes, of an answer that identifies a session although other messages before it differ. A
+#: tool call has at least an id, a name and arguments.
+_DISTINCTIVE = 60
 
 #: A history is trimmed if it still contains at least this many of the last messages.
 _KEPT_MIN = 2
@@ -187,6 +193,46 @@ def discards_answer(
     return 0 < common == question + 1
 
 
+def keeps_last_exchange(
+    stored: Sequence[bytes],
+    sent: Sequence[bytes],
+    common: int,
+    messages: Sequence[JSON],
+    *,
+    stored_answers: int,
+) -> bool:
+    """Return whether a client that diverged still sends the last question with its answer.
+
+    It has then rewritten the messages before them, and not gone back to an earlier point. A short answer does
+    not count. Between the two, messages may be missing that the client added to a single request. An answer
+    with tool calls needs no question, because their ids are unique. `messages` are those sent after the
+    `common` ones without the answer, and `sent` are their hashes.
+    """
+    end = len(stored) - stored_answers
+    answers = [each for each in stored[end:] if each != REASONING]
+    questions = stored[max(end - 1 - ONCE_MAX, common) : end]
+    spoken = [pair for pair in zip(sent, messages, strict=True) if pair[0] != REASONING]
+    for start in range(len(spoken) - len(answers) + 1 if answers else 0):
+        found = [message for _, message in spoken[start : start + len(answers)]]
+        if [each for each, _ in spoken[start : start + len(answers)]] != answers or not is_distinctive(found):
+            continue
+        question, value = spoken[start - 1] if start else (None, None)
+        if has_calls(found) or (question in questions and not is_answer(value)):
+            return True
+    return False
+
+
+def has_calls(messages: Sequence[JSON]) -> bool:
+    """Return whether any of the messages has tool calls or results."""
+    parsed = [parse_message(message, default=None, position=0, turn=0) for message in messages]
+    return any(message.tool_calls or message.tool_results for message in parsed)
+
+
+def is_distinctive(answers: Sequence[JSON]) -> bool:
+    """Return whether no other conversation is likely to have the same answer."""
+    return sum(len(canonical(message)) for message in answers) >= _DISTINCTIVE
+
+
 def is_answer(message: JSON) -> bool:
     """Return whether the model wrote a message."""
     if not isinstance(message, Mapping):
@@ -194,6 +240,11 @@ def is_answer(message: JSON) -> bool:
     kind = message.get("type")
     is_item = isinstance(kind, str) and (kind == "reasoning" or kind.endswith("_call"))
     return message.get("role") == "assistant" or is_item
+
+
+def last_answer_end(messages: Sequence[JSON]) -> int:
+    """Return the index after the last answer, 0 if there is none."""
+    return next((at for at in range(len(messages), 0, -1) if is_answer(messages[at - 1])), 0)
 
 
 def leading_system(messages: Sequence[JSON]) -> int:

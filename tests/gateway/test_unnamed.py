@@ -19,6 +19,7 @@ from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.points import points_expire
 from sessions.services.sessions.lifecycle import session_delete
+from tests.api.client import Api
 from tests.api.statements import statements
 from tests.gateway.double import Provider
 from tests.gateway.openai_talk import chat_whole
@@ -54,13 +55,16 @@ class Agent:
     def ask(self, *messages: JSON, answer: str = ANSWER) -> JSON:
         """Send the messages after a system prompt, which differs in each call if none is set."""
         message = assistant(answer.format(next(self.numbers)))
-        self.provider.otherwise = lambda received: chat_whole(message, prompt=len(received.body) // 4)
+        self.send(*messages, answer=message)
+        return message
+
+    def send(self, *messages: JSON, answer: JSON) -> None:
+        self.provider.otherwise = lambda received: chat_whole(answer, prompt=len(received.body) // 4)
         system = {"role": "system", "content": self.system or f"Today is day {next(self.numbers)}."}
         body = json.dumps({"model": "gpt-5", "messages": [system, *messages]}).encode()
         response = self.gateway.call("/openai/v1/chat/completions", body, self.headers)
         assert response.status == 200, response.body
         self.gateway.settle()
-        return message
 
 
 @pytest.fixture
@@ -159,6 +163,50 @@ def test_an_agent_that_drops_its_first_messages(agent: Agent, kept: list[JSON]) 
     assert HistoryPoint.objects.exists()
     session_delete(session=session)
     assert not HistoryPoint.objects.exists()
+
+
+def test_an_agent_that_replaces_its_first_messages_with_a_summary(agent: Agent, api: Api) -> None:
+    agent.system, history = "You are a reader.", [user("Read all files.")]
+    for number in range(8):
+        if number % 4 == 3:
+            history = [user(f"We have read {number} files."), *history[-4:]]
+        function = {"name": "read", "arguments": json.dumps({"path": f"{number}.py"})}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+        agent.send(*history, answer=answer)
+        history += [answer, {"role": "tool", "tool_call_id": f"call_{number}", "content": "line"}]
+    session = only_session(turns=8)
+    assert [row.trigger for row in session.compactions.all()] == ["client", "client"]
+    assert api.get(f"sessions/{session.external_id}/prompt/").json()["messages"][1:] == history[:-1]
+
+
+def test_an_earlier_answer_as_an_example_does_not_continue_its_session(agent: Agent) -> None:
+    agent.system, first = "You write SQL.", user("Which customers ordered article 1?")
+    answer = agent.ask(first)
+    agent.ask(user("How many customers?"), assistant("SELECT …"), first, answer, user("And article 2?"))
+    assert [session.turn_count for session in AgentSession.objects.all()] == [1, 1]
+
+
+@pytest.mark.parametrize("examples", [0, 4])
+def test_an_agent_with_a_name_that_changes_its_first_messages(agent: Agent, api: Api, examples: int) -> None:
+    """aider sends a map of the repository before the conversation, and the files after it."""
+    agent.headers["x-session-id"] = "s"
+    agent.system, rules = "You are an expert who edits files. " * 5, {"role": "system", "content": "Rules."}
+    first = [each for number in range(examples) for each in (user(f"Example {number}"), assistant("Done."))]
+    done, sent = list[JSON](), list[JSON]()
+    for number in range(4):
+        agent.system += f"It is 9:4{number}."
+        repository = [user(f"Map {number}"), assistant("I will not edit these files without asking first.")]
+        files = [user(f"Files {number}"), assistant("I will edit these files and no other ones, as you say.")]
+        question = user(f"Question {number}")
+        sent = [*first, *repository, *done, *files, question, rules]
+        sent.append(agent.ask(*sent))
+        done += [question, sent[-1], user(f"I committed {number}."), assistant("Ok.")]
+    session = only_session(turns=4)
+    assert [row.trigger for row in session.compactions.all()] == ["client"] * 3
+    assert api.get("sessions/s/prompt/").json()["messages"][1:] == sent
+    agent.ask(*sent[:-3], user("Another question"), rules)
+    assert AgentSession.objects.exclude(pk=session.pk).get().forked_at is not None
 
 
 def test_another_agent_that_gets_the_end_of_a_conversation_has_its_own_session(agent: Agent) -> None:

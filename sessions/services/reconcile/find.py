@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from compaction.histories import Change, leading_system
-from compaction.identity import canonical
+from compaction.histories import Change, has_calls, last_answer_end
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory
-from sessions.selectors.stored_rows import messages_load
-from sessions.services.reconcile.matching import histories_of, history_match
+from sessions.services.reconcile.matching import has_system_of, histories_of, history_match
 from sessions.services.reconcile.new_turn import preamble_hash_of
 from sessions.services.reconcile.points import root_of_points, roots_of_last_answer
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.values import Sent
-from sessions.store.bodies import json_value
 
 #: Maximum number of new messages with which a client is still recognized.
 _MOST_NEW = 100
@@ -46,27 +43,23 @@ def root_of_caller(
 
 
 def _root_of_trimmed(reading: Reading, *, project_id: UUID, caller: bytes) -> AgentSession | None:
-    """Return the session whose client has dropped the beginning of its history, or None.
+    """Return the session whose client has dropped or replaced the beginning of its history, or None.
 
     The request has the end of the whole last history, and the same system prompt and tools: another agent may
-    get the last messages of a conversation, for example to check them.
+    get the last messages of a conversation, for example to check them. If other messages precede that end, it
+    must have tool calls, whose ids no other conversation has: without them, it may be an example.
     """
     roots = roots_of_last_answer(reading, project_id=project_id, caller=caller)
     root = AgentSession.objects.filter(pk=roots.pop()).first() if len(roots) == 1 else None
     if root is None:
         return None
     matched = history_match(histories_of(root), reading, Sent())
-    is_trimmed = matched.comparison.change in {Change.TRIMMED, Change.COMPACTED}
+    change, end = matched.comparison.change, last_answer_end(reading.values)
+    is_trimmed = change in {Change.TRIMMED, Change.COMPACTED} or (
+        change is Change.REWRITTEN and has_calls(reading.values[:end][-2:])
+    )
     is_same = bytes(matched.history.preamble_hash) == (preamble_hash_of(reading) or b"")
-    return root if is_trimmed and is_same and _has_system_of(matched.session, reading) else None
-
-
-def _has_system_of(session: AgentSession, reading: Reading) -> bool:
-    """Return whether a request has the system messages of a session. Their hashes ignore the text."""
-    sent = reading.values[: leading_system(reading.values)]
-    rows = messages_load(session.pk, [(0, len(sent) + 1)])
-    stored = [json_value(row.data) for row in rows]
-    return [*map(canonical, stored[: leading_system(stored)])] == [*map(canonical, sent)]
+    return root if is_trimmed and is_same and has_system_of(matched.session, reading) else None
 
 
 def has_other_conversation(session: AgentSession, conversation: str) -> bool:

@@ -91,7 +91,7 @@ def _store(
     match matched.comparison.change:
         case Change.EXTENDED | Change.EDITED | Change.OMITTED | Change.REPLACED | Change.DISCARDED:
             return _append(target, request, sent, reading, history_rewrite(matched), Status.APPENDED)
-        case Change.TRIMMED | Change.COMPACTED:
+        case Change.TRIMMED | Change.COMPACTED | Change.REWRITTEN:
             return _compacted(target, request, sent, reading, matched)
         case Change.SIDE:
             beside = side_session_create(parent=root)

@@ -13,16 +13,25 @@ from compaction.histories import (
     discards_answer,
     is_provider_summary,
     is_side_prompt,
+    keeps_last_exchange,
+    leading_system,
 )
-from compaction.identity import history_digest
+from compaction.identity import canonical, history_digest
 from sessions.models import AgentSession, ClientHistory
+from sessions.selectors.stored_rows import messages_load
+from sessions.services.reconcile.new_turn import preamble_hash_of
 from sessions.services.reconcile.reading import Reading
 from sessions.services.reconcile.stored import is_current, stored_hashes
 from sessions.services.reconcile.values import Sent
+from sessions.store.bodies import json_value
 from sessions.store.postgres import rows_fetch
 
 #: Number of most recent forks that a history is compared with.
 _FORKS = 20
+
+#: Bytes at the beginning of a system message by which an agent is recognized that changes its end, for example
+#: the date.
+_SYSTEM_BEGINNING = 100
 
 #: The histories of a session and its most recent forks. A plain query, because Django needs a millisecond to
 #: build one, and this one is in each request.
@@ -139,6 +148,7 @@ _ORDER = {
     Change.OMITTED: 3,
     Change.REPLACED: 3,
     Change.TRIMMED: 2,
+    Change.REWRITTEN: 2,
     Change.COMPACTED: 1,
     Change.DISCARDED: 1,
     Change.DIVERGED: 1,
@@ -159,15 +169,20 @@ def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
         answers=len(sent.answers),
         is_compacted=sent.is_compacted,
     )
-    common, asked = comparison.common, reading.values[: len(reading.values) - len(sent.answers)]
+    common, end = comparison.common, reading.count - len(sent.answers)
+    first = max(common, reading.first)
+    asked = reading.values[first - reading.first : end - reading.first]
     if comparison.change is Change.DIVERGED and discards_answer(
-        stored,
-        common,
-        asked[max(common - reading.first, 0) :],
-        stored_answers=stored_answers,
-        key=reading.redaction.key,
+        stored, common, asked, stored_answers=stored_answers, key=reading.redaction.key
     ):
         comparison = replace(comparison, change=Change.DISCARDED, kept=len(stored))
+    elif (
+        comparison.change in {Change.DIVERGED, Change.SIDE}
+        and keeps_last_exchange(stored, hashes[first:end], common, asked, stored_answers=stored_answers)
+        and bytes(history.preamble_hash) == (preamble_hash_of(reading) or b"")
+        and has_system_of(history.session, reading, size=_SYSTEM_BEGINNING)
+    ):
+        comparison = replace(comparison, change=Change.REWRITTEN)
     return Matched(
         session=history.session,
         history=history,
@@ -175,6 +190,21 @@ def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
         sent_hashes=hashes,
         stored=stored,
     )
+
+
+def has_system_of(session: AgentSession, reading: Reading, *, size: int | None = None) -> bool:
+    """Return whether a request has the system messages of a session, or the first bytes of each.
+
+    Their hashes ignore the text.
+    """
+    if reading.first:
+        return True  # as in the history with whose bytes the request begins
+    sent = reading.values[: leading_system(reading.values)]
+    rows = messages_load(session.pk, [(0, len(sent) + 1)])
+    stored = [json_value(row.data) for row in rows]
+    return [canonical(each)[:size] for each in stored[: leading_system(stored)]] == [
+        canonical(each)[:size] for each in sent
+    ]
 
 
 def is_side_request(reading: Reading, sent: Sent) -> bool:

@@ -18,8 +18,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from compaction.histories import ONCE_MAX, is_answer, leading_system
-from compaction.identity import canonical, history_digest
+from compaction.histories import ONCE_MAX, is_answer, is_distinctive, last_answer_end, leading_system
+from compaction.identity import history_digest
 from sessions.models import ClientHistory, HistoryPoint
 from sessions.services.reconcile.reading import Reading
 from sessions.store.postgres import rows_fetch
@@ -29,10 +29,6 @@ _SEARCHED = 100
 
 #: Number of most recent points with the same digest that are compared.
 _COMPARED = 20
-
-#: Minimum size, in bytes, of an answer that identifies a session although other messages before it differ. A
-#: tool call has at least an id, a name and arguments.
-_DISTINCTIVE = 60
 
 #: `omitted` of the points with the last question and its answer only.
 _END = 32_767
@@ -94,9 +90,9 @@ def points_expire(*, now: datetime | None = None) -> None:
 def roots_of_last_answer(reading: Reading, *, project_id: UUID, caller: bytes) -> set[UUID]:
     """Return the ids of the sessions that ended with the last question and answer in a request."""
     values = reading.values
-    end = next((at for at in range(len(values), 0, -1) if is_answer(values[at - 1])), 0)
+    end = last_answer_end(values)
     first = _first_answer(reading, end)
-    if first <= leading_system(values) or not _is_distinctive(reading, first, end):
+    if first <= leading_system(values) or not is_distinctive(values[first:end]):
         return set()
     digest = history_digest(reading.hashes[first - 1 : end])
     rows = rows_fetch(_FIND, [[end], [digest], [_END], [_END], caller, project_id, _COMPARED])
@@ -134,9 +130,9 @@ def _wanted(reading: Reading, after: int) -> Iterator[_Wanted]:
         first = _first_answer(reading, end)
         # Before the user's first message, the application has written the answer.
         if first > leading and (end <= _SEARCHED or end > len(values) - _SEARCHED):
-            is_distinctive = _is_distinctive(reading, first, end)
-            yield _Wanted(end, reading.digests[end], 0, ONCE_MAX if is_distinctive else 0)
-            if is_distinctive:
+            may_omit = is_distinctive(values[first:end])
+            yield _Wanted(end, reading.digests[end], 0, ONCE_MAX if may_omit else 0)
+            if may_omit:
                 digest = history_digest(reading.hashes[first:end], start=reading.digests[first - 1])
                 yield _Wanted(end, digest, 1, ONCE_MAX)
         end = first
@@ -148,8 +144,3 @@ def _first_answer(reading: Reading, end: int) -> int:
     while first > 0 and is_answer(reading.values[first - 1]):
         first -= 1
     return first
-
-
-def _is_distinctive(reading: Reading, first: int, end: int) -> bool:
-    """Return whether no other conversation is likely to have the same answer."""
-    return sum(len(canonical(value)) for value in reading.values[first:end]) >= _DISTINCTIVE
