@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from django.conf import settings
@@ -55,6 +56,8 @@ class Callers:
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[float, Caller | None]] = {}
         self._down_until = 0.0
+        # Not the default threads, which resolve the names of the providers: a store that hangs may block all.
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="callers")
 
     async def find(self, text: str) -> Caller | None:
         """Return the caller with this key, or None if the key is malformed, unknown, expired or revoked.
@@ -72,7 +75,8 @@ class Callers:
         if now < self._down_until:
             return fallback
         try:
-            found = await asyncio.wait_for(asyncio.to_thread(_read, text, proof), _PATIENCE)
+            reading = asyncio.get_running_loop().run_in_executor(self._threads, _read, text, proof)
+            found = await asyncio.wait_for(reading, _PATIENCE)
         except (DatabaseError, TimeoutError) as error:
             log.warning("The database does not respond (%s). Keys are not verified.", type(error).__name__)
             self._down_until = time.monotonic() + _PAUSE

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 from django.db import OperationalError
 
@@ -41,6 +45,28 @@ def test_a_key_that_was_revoked_is_refused_also_while_the_store_is_down(
     (key, revoked), (_, valid) = (api_key_create(project=project, name=name) for name in "ab")
     api_key_revoke(key=key)
     run(work())
+
+
+@pytest.mark.slow
+def test_while_the_store_hangs_providers_are_found_by_their_name(
+    provider: Provider, api_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both take threads."""
+    is_released = threading.Event()
+
+    def hang(*_: object, **__: object) -> None:
+        is_released.wait(60)
+        raise OperationalError("the connection is closed")
+
+    def call(_: int) -> int:
+        return gateway.call("/anthropic/v1/models", None, {"x-contextapp-key": api_key}, method="GET").status
+
+    upstream = provider.url.replace("127.0.0.1", "localhost")
+    with Running(upstream=upstream, spool=tmp_path) as gateway, ThreadPoolExecutor(60) as threads:
+        monkeypatch.setattr(callers, "_read", hang)
+        statuses = [*threads.map(call, range(60))]
+        is_released.set()
+    assert set(statuses) == {200}
 
 
 @pytest.mark.slow
