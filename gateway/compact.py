@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import Error as DatabaseError
@@ -25,8 +25,10 @@ from gateway.providers.base import Identity, text
 from gateway.recording.record import KeyInvalid, key_find
 from gateway.recording.sessions import Place, caller_id, session_find_for_call
 from redaction import Redaction
+from sessions.models import ClientHistory
 from sessions.selectors.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
+from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.served import Edits, NotServable, Reason, edits_for_request
 from sessions.services.reconcile.splice import Served, SessionParams, edits_splice, parameters_apply
 from sessions.services.reconcile.values import InvalidHistory, Sent
@@ -60,16 +62,27 @@ class Found:
     name: str
 
 
+class _Key(NamedTuple):
+    """The session of a client. `name` is "" if the client does not name it."""
+
+    caller: bytes
+    provider: str
+    upstream: str
+    name: str
+
+
 class Compactor:
     """Applies edits to requests. Keeps the last edits of each session for when the store does not respond."""
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self._patience = patience
-        self._known: OrderedDict[tuple[bytes, str], Known] = OrderedDict()
+        self._known: OrderedDict[_Key, Known] = OrderedDict()
         #: The last compaction of each session's last request, and the messages at its last change.
         self._last: OrderedDict[UUID, tuple[int, int]] = OrderedDict()
         self._found: OrderedDict[tuple[bytes, str], Found] = OrderedDict()
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
+        #: They never wait for the store.
+        self._splicing = ThreadPoolExecutor(4, thread_name_prefix="splice")
 
     async def serve(self, call: Call, caller: Caller) -> Served:
         """Return the request with the edits in force. Raises `NotServable` to have it forwarded unchanged."""
@@ -110,18 +123,24 @@ class Compactor:
         """Return the request with the edits in force. Raises `NotServable` and the errors of reading it."""
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         name = f"{identity.session}/{identity.agent}" if identity.session else ""
+        key = _Key(caller.key.id, call.provider, call.upstream, name)
+        field = PROVIDERS[call.provider].history_field(call.endpoint)
         loop = asyncio.get_running_loop()
         forwarded = Event()
         sent = Sent(
             is_side=identity.is_side, is_compacted=identity.is_compacted, is_forwarded=forwarded.is_set
         )
-        loading = loop.run_in_executor(self._threads, self._load, call, caller, fields, identity, sent, name)
+        running = self._threads.submit(self._load, call, caller, fields, identity, sent, name)
+        loading = asyncio.wrap_future(running)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
             forwarded.set()
-            loading.add_done_callback(_swallow)
-            known = self._known.get((caller.key.id, name)) if name else None
+            if not running.cancel():
+                loading.add_done_callback(partial(self._keep, key))
+            known = self._known.get(key)
+            if not name:
+                known = await loop.run_in_executor(self._splicing, self._unnamed, key, call.body, field)
             if known is None:
                 reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.STORE
                 raise NotServable(reason) from None
@@ -129,8 +148,7 @@ class Compactor:
         if known is None:
             self._threads.submit(tokenizer)  # the next call of the session needs it
             raise NotServable(Reason.NEW)
-        if name:
-            _put(self._known, (caller.key.id, name), known)
+        _put(self._known, key if name else _key_of(key, known), known)
         model, edits = text(fields.get("model")), known.edits
         last, until = self._last.get(edits.session_id, (edits.compaction, 0))
         apply = partial(
@@ -139,13 +157,35 @@ class Compactor:
             call.body,
             redaction=known.redaction,
             model=model,
-            field=PROVIDERS[call.provider].history_field(call.endpoint),
+            field=field,
             others_until=until if last == edits.compaction else sys.maxsize,
         )
-        served = await loop.run_in_executor(self._threads, apply)
+        served = await loop.run_in_executor(self._splicing, apply)
         until = until if last == edits.compaction else served.count
         _put(self._last, edits.session_id, (edits.compaction, until))
         return served
+
+    def _keep(self, key: _Key, loading: asyncio.Future[Known | None]) -> None:
+        """Keep edits for the next request that were loaded after this one was forwarded."""
+        if loading.cancelled() or loading.exception() is not None or (known := loading.result()) is None:
+            return
+        key = key if key.name else _key_of(key, known)
+        newest = self._known.get(key)
+        if newest is None or newest.edits.history.count <= known.edits.history.count:
+            _put(self._known, key, known)
+
+    def _unnamed(self, key: _Key, body: bytes, field: str) -> Known | None:
+        """Return the kept edits of the longest history with which a request begins, or None."""
+        kept = [known for each, known in [*self._known.items()] if each[:3] == key[:3]]
+        if not kept:
+            return None
+        reading = history_read(body, histories=(), redaction=kept[0].redaction, field=field)
+
+        def is_begun(history: ClientHistory) -> bool:
+            return reading.digest_at(history.count) == bytes(history.digest)
+
+        begun = [known for known in kept if is_begun(known.edits.history)]
+        return max(begun, key=lambda known: known.edits.history.count, default=None)
 
     def _load(
         self,
@@ -194,18 +234,17 @@ def call_forwarded(call: Call, served: Served) -> Call:
     )
 
 
+def _key_of(key: _Key, known: Known) -> _Key:
+    """Return the key under which the edits of an unnamed session are kept."""
+    return key._replace(name=known.edits.session_id.hex)
+
+
 def _put(cache: OrderedDict[K, V], key: K, value: V) -> None:
     """Add a value, and remove the oldest one if there are too many."""
     cache[key] = value
     cache.move_to_end(key)
     while len(cache) > _KEPT:
         cache.popitem(last=False)
-
-
-def _swallow(loading: asyncio.Future[Known | None]) -> None:
-    """Ignore the error of a load whose request has already been forwarded."""
-    if not loading.cancelled():
-        loading.exception()
 
 
 def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> SessionParams | None:

@@ -457,6 +457,36 @@ def test_while_the_store_is_down_the_last_edits_stay_in_force(
 
 
 @pytest.mark.slow
+def test_a_store_that_hangs_delays_no_call_and_the_last_edits_stay_in_force(
+    agent: Agent, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for an agent that does not name its session, and if each of its edits was loaded late before."""
+    is_released = threading.Event()
+
+    def hang(*_: object, **__: object) -> None:
+        is_released.wait(60)
+        raise OperationalError("the connection is closed")
+
+    agent.headers.pop("x-session-id")
+    with Running(upstream=provider.url, spool=tmp_path / "other", patience=0.001) as agent.gateway:
+        modes = [agent.work(number).headers["x-contextapp"] for number in range(12)]
+        assert sum(mode.startswith("compact; ") for mode in modes) > 6
+        assert AgentSession.objects.get().compaction_count
+        old = provider.received[-1]
+        with monkeypatch.context() as patched:
+            patched.setattr(compact, "edits_for_request", hang)
+            agent.settles = False
+            late = threading.Timer(20, is_released.set)
+            late.start()
+            modes = [agent.work(number).headers["x-contextapp"] for number in range(12, 24)]
+            assert not is_released.is_set()
+            late.cancel()
+            is_released.set()
+    assert all(mode.startswith("compact; ") for mode in modes)
+    assert shared(messages(old), messages(provider.received[-1])) == len(messages(old))
+
+
+@pytest.mark.slow
 def test_edits_that_are_ready_after_the_call_was_recorded_fork_nothing(
     agent: Agent, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

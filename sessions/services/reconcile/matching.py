@@ -29,8 +29,8 @@ from sessions.store.postgres import rows_fetch
 #: Number of most recent forks that a history is compared with.
 _FORKS = 20
 
-#: Bytes at the beginning of a system message by which an agent is recognized that changes its end, for example
-#: the date.
+#: Bytes at the beginning of a system message by which an agent is recognized. It may change the rest, for
+#: example the date.
 _SYSTEM_BEGINNING = 100
 
 #: The histories of a session and its most recent forks. A plain query, because Django needs a millisecond to
