@@ -129,6 +129,8 @@ class Gateway:
         metrics().overhead.observe(time.monotonic() - started)
         copy = Copy(most_bytes=self._most_bytes if endpoint else 0)
         self._open += 1
+        if endpoint:
+            self._recorder.prepare()
         try:
             with metrics().open.track_inprogress():
                 await exchange(self._http, forward, receive, send, copy)

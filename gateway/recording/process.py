@@ -1,7 +1,7 @@
 """Record calls in a separate process, so that the streams do not share an interpreter with it.
 
 Recording parses, redacts and counts: some milliseconds of computing for each call. The process starts with
-the first call and ends with the gateway.
+the first request, because it takes some seconds and 160 MB, and ends with the gateway.
 """
 
 from __future__ import annotations
@@ -37,14 +37,21 @@ class RecordingProcess:
         self._pool: ProcessPoolExecutor | None = None
         self._deadly, self._deaths = "", 0  # the call during which the process died last, and how often
 
-    def __call__(self, call: Call) -> None:
-        """Record a call. Raises `StoreUnavailable` or `NotRecorded`."""
+    def start(self) -> None:
+        """Start the process, unless it runs. Does not wait until it is ready."""
+        self._running().submit(int)
+
+    def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 1, mp_context=get_context("spawn"), initializer=_prepare, initargs=(os.getpid(),)
             )
+        return self._pool
+
+    def __call__(self, call: Call) -> None:
+        """Record a call. Raises `StoreUnavailable` or `NotRecorded`."""
         try:
-            error, is_temporary = self._pool.submit(_record, call).result()
+            error, is_temporary = self._running().submit(_record, call).result()
         except BrokenProcessPool:
             self._pool = None
             self._deaths = self._deaths + 1 if call.id == self._deadly else 1

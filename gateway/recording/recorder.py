@@ -56,11 +56,18 @@ class Recorder:
         self._being_written = 0  # calls on their way to the disk
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
+        self._is_prepared = False
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="recorder")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
+
+    def prepare(self) -> None:
+        """Start what records calls, while the provider answers the first one."""
+        if not self._is_prepared and (start := getattr(self._write, "start", None)) is not None:
+            self._threads.submit(start)
+        self._is_prepared = True
 
     @property
     def waiting(self) -> int:

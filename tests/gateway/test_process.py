@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,10 @@ from gateway.recording.process import RecordingProcess
 from gateway.recording.recorder import NotRecorded, StoreUnavailable
 from sessions.models import AgentSession
 from sessions.store.metric_files import exposition
-from tests.gateway.anthropic_talk import request, stream, text
+from tests.gateway.anthropic_talk import request, stream, streamed, text
+from tests.gateway.double import Provider, Reply
 from tests.gateway.dying import die
+from tests.gateway.running import Running
 from tests.running.instance import children
 from tests.serving import database_url
 
@@ -57,6 +61,22 @@ def spikes() -> float:
     """Return the number of tool output spikes in the metrics."""
     found = re.search(r"^contextapp_tool_output_spikes_total (\S+)$", exposition().decode(), re.MULTILINE)
     return float(found[1]) if found else 0.0
+
+
+def test_it_starts_before_the_first_call_is_answered(
+    provider: Provider, api_key: str, tmp_path: Path
+) -> None:
+    """Otherwise, the next calls of a fast agent would not be compacted: it takes some seconds."""
+    recording = RecordingProcess()
+    start, is_started = recording.start, threading.Event()
+    recording.start = lambda: (start(), is_started.set())  # type: ignore[method-assign]
+    provider.otherwise = lambda _: streamed(text("Hello.")) if is_started.wait(20) else Reply(status=500)
+    with Running(upstream=provider.url, spool=tmp_path, write=recording) as gateway:
+        headers = {"x-contextapp-key": api_key, "x-session-id": "s"}
+        body = request({"role": "user", "content": "Hi."})
+        assert gateway.call("/anthropic/v1/messages", body, headers).status == 200
+        gateway.settle()
+    assert AgentSession.objects.get().turn_count == 1
 
 
 def test_it_records_reports_errors_and_is_started_again(api_key: str) -> None:
