@@ -349,6 +349,18 @@ def test_a_rewind_is_compacted_like_the_requests_before_it(agent: Agent, calls: 
 
 
 @pytest.mark.slow
+def test_a_request_with_another_earlier_message_is_compacted_like_those_before_it(agent: Agent) -> None:
+    """The whole history may exceed the context window of the model."""
+    for number in range(16):
+        agent.work(number)
+    agent.history.insert(-4, {"role": "user", "content": "Be careful."})
+    modes = [agent.work(number).headers["x-contextapp"] for number in range(16, 20)]
+    assert all(mode.startswith("compact; ") for mode in modes), modes
+    assert max(int(mode.rpartition("=")[2]) for mode in modes) <= BUDGET
+    assert agent.rejected == 0
+
+
+@pytest.mark.slow
 def test_a_message_that_the_client_changed_in_place_is_compacted_too(
     agent: Agent, provider: Provider
 ) -> None:

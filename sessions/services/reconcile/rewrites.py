@@ -51,6 +51,7 @@ def rewritten_history(
 #: An extended one has been recorded in the meantime.
 _REWRITTEN = (
     Change.DISCARDED, Change.DIVERGED, Change.EDITED, Change.EXTENDED, Change.OMITTED, Change.REPLACED,
+    Change.REWRITTEN,
 )  # fmt: skip
 
 #: Those that change the prompt even if no compaction has shortened it.
@@ -67,8 +68,9 @@ def _is_compacted(matched: Matched, count: int) -> bool:
 def history_rewrite(matched: Matched) -> Matched:
     """Change the stored history as the client has rewritten it, and return the match with the result.
 
-    After a rewind, this is the history of a new fork. Later prompts do not contain what the client has
-    omitted: the reasoning, messages that it had added to a single request, or an answer that it discarded.
+    After a rewind, this is the history of a new fork, in which the edits before that point remain in force.
+    Later prompts do not contain what the client has omitted: the reasoning, messages that it had added to a
+    single request, or an answer that it discarded.
     """
     comparison = matched.comparison
     match comparison.change:
@@ -78,7 +80,7 @@ def history_rewrite(matched: Matched) -> Matched:
             _omit(matched, {index for index, stored in enumerate(matched.stored) if stored == REASONING})
         case Change.REPLACED | Change.DISCARDED:
             _omit(matched, range(comparison.common, comparison.kept))
-        case Change.DIVERGED:
+        case Change.DIVERGED | Change.REWRITTEN:
             return _forked(matched)
     return matched
 
