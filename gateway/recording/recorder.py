@@ -57,7 +57,9 @@ class Recorder:
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
         self._is_prepared = False
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+        # A separate thread, so that calls are stored on disk also while the store hangs.
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -66,7 +68,7 @@ class Recorder:
     def prepare(self) -> None:
         """Start what records calls, while the provider answers the first one."""
         if not self._is_prepared and (start := getattr(self._write, "start", None)) is not None:
-            self._threads.submit(start)
+            self._writing.submit(start)
         self._is_prepared = True
 
     @property
@@ -91,9 +93,9 @@ class Recorder:
             await asyncio.gather(self._task, return_exceptions=True)
         for call in await self._to_disk(self._drain()):
             _report_lost(call, "the disk is full")
-        if (stop := getattr(self._write, "stop", None)) is not None:
-            await self._in_thread(stop)
-        self._threads.shutdown()
+        await _in_thread(self._writing, getattr(self._write, "stop", int))  # after the call in progress
+        self._writing.shutdown()
+        self._disk.shutdown()
 
     async def settle(self) -> None:
         """Return when every call is recorded."""
@@ -119,7 +121,7 @@ class Recorder:
     async def _record_next(self) -> None:
         call = self._queue[0]
         try:
-            await self._in_thread(self._write, call)
+            await _in_thread(self._writing, self._write, call)
         except StoreUnavailable as error:
             log.warning("The store is unavailable (%s). Calls are stored on disk.", error)
             left: Sequence[Call] = ()
@@ -139,7 +141,7 @@ class Recorder:
 
     async def _record_oldest(self) -> None:
         try:
-            found = await self._in_thread(self._spool.oldest)
+            found = await _in_thread(self._disk, self._spool.oldest)
         except OSError as error:
             log.warning("The spool cannot be read: %s.", error)
             await self._wait()
@@ -149,13 +151,13 @@ class Recorder:
             return
         file, call = found
         try:
-            await self._in_thread(self._write, call)
+            await _in_thread(self._writing, self._write, call)
         except StoreUnavailable:
             await self._wait()
             return
         except Exception as error:  # for example, the project was deleted: nothing of it may stay on disk
             _report_lost(call, _reason(error))
-        await self._in_thread(self._spool.remove, file)
+        await _in_thread(self._disk, self._spool.remove, file)
         self._pause = _FIRST_PAUSE
 
     def _has_room(self, call: Call) -> bool:
@@ -177,7 +179,7 @@ class Recorder:
         try:
             for index, call in enumerate(calls):
                 try:
-                    await self._in_thread(self._spool.add, call)
+                    await _in_thread(self._disk, self._spool.add, call)
                 except OSError as error:
                     log.warning("A call cannot be stored on disk: %s.", error)
                     return calls[index:]
@@ -191,8 +193,9 @@ class Recorder:
         await asyncio.sleep(self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
-    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+async def _in_thread(threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
 
 
 def _reason(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +126,31 @@ def test_calls_that_wait_survive_a_restart(store: Store, tmp_path: Path) -> None
 
     run(work)
     assert store.numbers == list(range(5))
+
+
+def test_calls_are_stored_on_disk_while_the_store_hangs(store: Store, tmp_path: Path) -> None:
+    is_released = threading.Event()
+
+    def hang(call: Call) -> None:
+        is_released.wait(30)
+
+    async def work() -> None:
+        recorder = Recorder(Spool(tmp_path), hang, most_calls=3)
+        recorder.start()
+        for number in range(5):
+            await asyncio.wait_for(recorder.add(call(number)), 10)
+        stopping = asyncio.create_task(recorder.stop())
+        while len([*tmp_path.glob("*.call")]) < 5:  # before the gateway is killed
+            await asyncio.sleep(0.01)
+        is_released.set()
+        await stopping
+        again = Recorder(Spool(tmp_path), store.write)
+        again.start()
+        await again.settle()
+        await again.stop()
+
+    run(work)
+    assert sorted(store.numbers) == [*range(5)]
 
 
 def test_the_queue_is_bounded_and_the_rest_goes_to_disk(store: Store, tmp_path: Path) -> None:
