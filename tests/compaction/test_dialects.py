@@ -243,6 +243,26 @@ def test_an_image_is_translated_for_anthropic() -> None:
     assert {"type": "image", "source": source} in messages[0]["content"]
 
 
+def test_a_file_is_translated_from_responses() -> None:
+    name, data = "plan.pdf", "data:application/pdf;base64,QQ=="
+    content = [{"type": "input_file", "filename": name, "file_data": data}]
+    messages = dialects.parse([{"role": "user", "content": content}], format="openai-responses")
+    [chat] = render(messages, format="openai").messages
+    assert chat["content"] == [{"type": "file", "file": {"filename": name, "file_data": data}}]
+    [anthropic] = render(messages, format="anthropic").messages
+    source = {"type": "base64", "media_type": "application/pdf", "data": "QQ=="}
+    assert anthropic["content"] == [{"type": "document", "source": source}]
+
+
+def test_an_approval_is_dropped_if_its_request_is_not_in_the_prompt() -> None:
+    call = {"name": "deploy", "arguments": "{}", "server_label": "ci"}
+    request = {"type": "mcp_approval_request", "id": "mcpr_1", **call}
+    approval = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    for items, kept in (([request, approval], [request, approval]), ([approval], [])):
+        messages = dialects.parse([user("Deploy."), *items], format="openai-responses")
+        assert render(messages, format="openai-responses").messages[1:] == kept
+
+
 def test_ids_that_anthropic_rejects_are_always_mapped_in_the_same_way() -> None:
     items = [user("x"), call("functions.read:0", "read"), result("functions.read:0", "y")]
     first = render(dialects.parse(items, format="openai"), format="anthropic").messages

@@ -210,6 +210,13 @@ def test_example_h_after_a_change_stale_reads_are_superseded() -> None:
     assert all("config.yaml" in text and "superseded" in text for text in shown[:2])
 
 
+def test_example_h_a_search_in_a_file_is_not_superseded_by_a_change() -> None:
+    found = [call("s", "grep", pattern="value", path="config.yaml"), result("s", lines(60))]
+    change = [call("e", "edit_file", path="config.yaml", old="1", new="2"), result("e", "ok")]
+    made = planned(view_of([*reads()[:2], *found, *change, *reads(lines(150))[2:]]), 7_500, trigger="user")
+    assert made.record.strategies == ("collapse",)
+
+
 @pytest.mark.parametrize("budget", [8_000, 4_000, 2_000, 500, 100])
 @pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
 def test_every_example_is_valid_at_every_budget(policy: str, budget: int) -> None:
