@@ -217,6 +217,20 @@ def test_example_h_a_search_in_a_file_is_not_superseded_by_a_change() -> None:
     assert made.record.strategies == ("collapse",)
 
 
+def test_outputs_with_the_same_text_and_images_are_not_duplicates() -> None:
+    items = [user("Does the page look right?")]
+    for n in range(3):
+        source = {"type": "base64", "media_type": "image/png", "data": f"iVBORw0KGgo{n}"}
+        content = [{"type": "text", "text": lines(10)}, {"type": "image", "source": source}]
+        use = {"type": "tool_use", "id": f"c{n}", "name": "screenshot", "input": {}}
+        shown = {"type": "tool_result", "tool_use_id": f"c{n}", "content": content}
+        items += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [shown]}]
+    items += [assistant("It does."), user("Go on."), assistant("Which page?"), user("The next one.")]
+    policy = replace(get_policy("balanced"), steps=("dedupe",))
+    made = planned(view_of(items, "anthropic"), 20_000, policy, trigger="user")
+    assert made.edits == ()
+
+
 @pytest.mark.parametrize("budget", [8_000, 4_000, 2_000, 500, 100])
 @pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
 def test_every_example_is_valid_at_every_budget(policy: str, budget: int) -> None:
