@@ -231,6 +231,23 @@ def test_outputs_with_the_same_text_and_images_are_not_duplicates() -> None:
     assert made.edits == ()
 
 
+def thought(n: int) -> list[dict[str, object]]:
+    """A call with the thinking before it, and its result."""
+    thinking = {"type": "thinking", "thinking": f"Thought {n}. " + "word " * 100, "signature": "sig"}
+    use = {"type": "tool_use", "id": f"c{n}", "name": "bash", "input": {}}
+    shown = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "ok"}
+    return [{"role": "assistant", "content": [thinking, use]}, {"role": "user", "content": [shown]}]
+
+
+def test_thinking_is_removed_before_the_open_tool_loop_only() -> None:
+    items = [user("Test it."), *thought(0), assistant("It works."), user("Test the rest.")]
+    for n in range(1, 12):
+        items += thought(n)
+    policy = replace(get_policy("balanced"), steps=("clear_thinking",))
+    made = planned(view_of(items, "anthropic"), 4_000, policy, trigger="user")
+    assert [(edit.position, edit.op) for edit in made.edits] == [(1, Op.STRIP)]
+
+
 @pytest.mark.parametrize("budget", [8_000, 4_000, 2_000, 500, 100])
 @pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
 def test_every_example_is_valid_at_every_budget(policy: str, budget: int) -> None:
