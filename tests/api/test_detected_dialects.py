@@ -234,3 +234,11 @@ def test_a_push_that_determines_the_dialect_takes_one_statement(api: Api) -> Non
     found = statements(lambda: push(api, openai_turn(0)))
     assert len([sql for sql in found if not sql.startswith(("SAVEPOINT", "RELEASE"))]) <= 3
     assert AgentSession.objects.get(external_id="s1").format == "openai"
+
+
+def test_an_approval_whose_request_was_not_pushed_is_stored_and_not_served(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "format": "openai-responses"})
+    approval = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    push(api, [request("Deploy."), approval])
+    assert api.get("sessions/s1/turns/").json()["data"][0]["messages"][1] == approval
+    assert api.get("sessions/s1/prompt/").json()["messages"] == [request("Deploy.")]
