@@ -94,6 +94,7 @@ def test_bound_thinking_from_before_an_edit_is_reported() -> None:
     items = [user("x"), {"role": "assistant", "content": [THOUGHT, MARKED]}, user("y")]
     bound = Capabilities(bound_thinking=True)
     assert validate(items, "anthropic", capabilities=bound) == ()
+    assert validate(items, "anthropic", edited=range(3)) == ()
     assert [v.rule for v in validate(items, "anthropic", capabilities=bound, edited=range(3))] == ["A11"]
 
 
