@@ -8,6 +8,7 @@ import time
 import pytest
 
 from compaction.recap import Item, Mention, Recap, Status, extract
+from compaction.recap.entities import LINE_NAMES
 from compaction.references import references
 from compaction.text_names import message_references
 from tests.compaction.builders import parse
@@ -119,6 +120,12 @@ def test_a_name_contained_in_a_longer_one_is_not_listed() -> None:
     transcript = Transcript().calls("Read", "x = evict_idle\npool.evict_idle()", path="src/a.py")
     names = [m.name for item in recap_of(transcript).entities for m in item.mentions]
     assert names.count("evict_idle") + names.count("pool.evict_idle") == 1
+
+
+def test_the_number_of_names_per_file_is_limited() -> None:
+    transcript = Transcript().calls("Read", "\n".join(f"node_{n}_key" for n in range(400)), path="src/a.py")
+    [line] = recap_of(transcript, cap=9_000).entities
+    assert len(line.mentions) == LINE_NAMES
 
 
 def test_keys_of_json_are_not_listed() -> None:
