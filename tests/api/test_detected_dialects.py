@@ -242,3 +242,22 @@ def test_an_approval_whose_request_was_not_pushed_is_stored_and_not_served(api: 
     push(api, [request("Deploy."), approval])
     assert api.get("sessions/s1/turns/").json()["data"][0]["messages"][1] == approval
     assert api.get("sessions/s1/prompt/").json()["messages"] == [request("Deploy.")]
+
+
+def test_tools_of_another_dialect_are_translated(api: Api, subtests: pytest.Subtests) -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    own = {"name": "ls", "description": "List files."}
+    function = own | {"parameters": schema}
+    tools = {
+        "anthropic": own | {"input_schema": schema},
+        "openai": {"type": "function", "function": function},
+        "openai-responses": {"type": "function"} | function,
+    }
+    for format, wanted in tools.items():
+        for source, pushed in tools.items():
+            with subtests.test(format=format, source=source):
+                name = f"{format}-{source}"
+                api.post("sessions/", {"id": name, "format": format})
+                push(api, [request()], session=name, tools=[pushed])
+                [served] = api.get(f"sessions/{name}/prompt/").json()["tools"]
+                assert served.items() >= wanted.items()
