@@ -24,7 +24,7 @@ from importers.reading import log_sources
 from importers.registry import recognize
 from sessions.store import bodies
 from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
-from tests.compaction.builders import COUNTER, assistant, call, faults, result, system, user
+from tests.compaction.builders import COUNTER, assistant, call, calls, faults, result, system, user
 from tests.compaction.test_properties import (
     anthropic_messages,
     models,
@@ -222,6 +222,19 @@ def test_each_message_is_exact_in_its_own_dialect(
         assert [p.call_id for p in calls if isinstance(p, ToolCall | ToolResult)] == [
             f"c{number}" for number in range(len(turns)) for _ in range(2)
         ]
+
+
+@pytest.mark.parametrize("format", sorted(EVERY))
+def test_complete_exchanges_in_one_dialect_can_be_served_from_their_bytes(format: str) -> None:
+    pair = calls(("a", "f", {}), ("b", "f", {}))
+    chat = [user("x"), pair, result("a", "y"), result("b", "z"), assistant("Done."), user("And now?")]
+    items = render(dialects.parse(chat, format="openai"), format=format).messages
+    if format == "openai-responses":
+        items.insert(1, {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"})
+    messages = dialects.parse(items, format=format)
+    called = next(index for index, message in enumerate(messages) if message.tool_calls)
+    assert Continuation().after(messages[: called + 1], format).open_calls
+    assert Continuation().after(messages, format) == Continuation()
 
 
 def test_a_message_of_another_dialect_cannot_be_served_from_its_bytes() -> None:
