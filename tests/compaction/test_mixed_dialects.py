@@ -237,6 +237,26 @@ def test_complete_exchanges_in_one_dialect_can_be_served_from_their_bytes(format
     assert Continuation().after(messages, format) == Continuation()
 
 
+@pytest.mark.parametrize(
+    ("block", "is_sound"),
+    [
+        ({"type": "thinking", "thinking": "Hm.", "signature": "s"}, True),
+        ({"type": "thinking", "thinking": "Hm."}, False),
+        ({"type": "redacted_thinking", "data": "s"}, True),
+        ({"type": "compaction", "content": "Summary."}, True),
+        ({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}, False),
+        ({"type": "container_upload", "file_id": "f"}, False),
+        ({"type": "text", "text": " "}, False),
+    ],
+)
+def test_blocks_that_may_need_repair_are_not_served_from_their_bytes(
+    block: dict[str, Any], is_sound: bool
+) -> None:
+    answer = {"role": "assistant", "content": [block, {"type": "text", "text": "Done."}]}
+    messages = dialects.parse([user("x"), answer, user("y")], format="anthropic")
+    assert Continuation().after(messages, "anthropic").regular is is_sound
+
+
 def test_a_message_of_another_dialect_cannot_be_served_from_its_bytes() -> None:
     read = dialects.parse_mixed([user("x"), call("c", "f"), result("c", "y")], default="anthropic")
     assert not Continuation().after(read, "anthropic").regular
