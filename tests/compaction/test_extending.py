@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from compaction.reference import strategies_table, triggers_table
+from compaction.strategies import STRATEGIES
+from compaction.triggers import TRIGGERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -138,6 +140,13 @@ def test_a_trigger_is_one_file_and_one_line(package: Path) -> None:
         "held_back": True,
         "documented": True,
     }
+
+
+@pytest.mark.parametrize("registry", [STRATEGIES, TRIGGERS], ids=["strategies", "triggers"])
+def test_every_module_is_registered_under_its_name(registry: dict[str, Any]) -> None:
+    """If this fails, a module is not registered, or has the name of another one, for example after a copy."""
+    folder = ROOT / "compaction" / ("strategies" if registry is STRATEGIES else "triggers")
+    assert registry.keys() == {file.stem for file in folder.glob("*.py")} - {"__init__", "base", "state"}
 
 
 @pytest.mark.parametrize("table", [strategies_table(), triggers_table()], ids=["strategies", "triggers"])
