@@ -90,6 +90,14 @@ def test_a_violation_is_reported_and_repaired(
     assert faults(served, format) == []
 
 
+@pytest.mark.parametrize("format", ["anthropic", "openai", "openai-responses"])
+def test_parallel_calls_with_one_id_and_one_result_are_repaired(format: str) -> None:
+    items = [user("x"), calls(("a", "f", {}), ("a", "g", {})), result("a", "y"), user("z")]
+    served = render(dialects.parse(items, format="openai"), format=format).messages
+    assert validate(served, format) == ()
+    assert faults(served, format) == []
+
+
 def test_bound_thinking_from_before_an_edit_is_reported() -> None:
     items = [user("x"), {"role": "assistant", "content": [THOUGHT, MARKED]}, user("y")]
     bound = Capabilities(bound_thinking=True)
