@@ -248,6 +248,15 @@ def test_thinking_is_removed_before_the_open_tool_loop_only() -> None:
     assert [(edit.position, edit.op) for edit in made.edits] == [(1, Op.STRIP)]
 
 
+def test_thinking_stays_without_the_step_that_removes_it() -> None:
+    large = thought(1)
+    large[1]["content"][0]["content"] = lines(150)  # type: ignore[index]
+    items = [user("Test it."), *thought(0), *large, assistant("It works."), user("Go on."), *thought(2)]
+    policy = replace(get_policy("balanced"), steps=("collapse",))
+    made = planned(view_of(items, "anthropic"), 4_000, policy, trigger="user")
+    assert [(edit.position, edit.op) for edit in made.edits] == [(4, Op.REPLACE)]
+
+
 @pytest.mark.parametrize("budget", [8_000, 4_000, 2_000, 500, 100])
 @pytest.mark.parametrize("policy", ["baseline", "masking", "balanced", "aggressive"])
 def test_every_example_is_valid_at_every_budget(policy: str, budget: int) -> None:
