@@ -168,8 +168,8 @@ def environ_of(scope: Any) -> Environ:
         "SERVER_PORT": port,
         "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
         "REQUEST_METHOD": scope.method,
-        "PATH_INFO": scope.path.encode("utf-8", "replace").decode("latin-1"),
-        "QUERY_STRING": scope.query_string,
+        "PATH_INFO": _wsgi_string(scope.path),
+        "QUERY_STRING": _wsgi_string(scope.query_string),
         "wsgi.url_scheme": scope.scheme,
         "wsgi.errors": sys.stderr,
         "wsgi.multiprocess": True,
@@ -181,7 +181,15 @@ def environ_of(scope: Any) -> Environ:
         environ["HTTP_HOST"] = scope.authority
     for name, value in scope.headers.items():
         _add_header(environ, name, value)
+    for name in dict.fromkeys(scope.headers.keys()):  # granian omits values that are not ASCII
+        if "_" not in name and name not in ("host", "content-type", "content-length"):
+            environ.setdefault(f"HTTP_{name.upper().replace('-', '_')}", "")
     return environ
+
+
+def _wsgi_string(text: str) -> str:
+    """Return the UTF-8 bytes of `text` as WSGI represents them. Some clients do not escape their URLs."""
+    return text.encode("utf-8", "replace").decode("latin-1")
 
 
 def _add_header(environ: Environ, name: str, value: str) -> None:
