@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,8 @@ from .base import Damage, LogFile
 
 _DECODER = json.JSONDecoder()
 _BLANK = b" \t\r\n\x00"
+#: The characters between two values on a line.
+_GAP = re.compile(r"[ \t\r\x00]*")
 #: Errors of reading a value with an unexpected structure.
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
@@ -172,7 +175,7 @@ def _lenient_records(name: str, number: int, line: bytes) -> Iterator[Record | D
             yield Damage(file=name, line=number, reason=f"not JSON: {error}")
             return
         yield Record(number, value)
-        start = end + len(text[end:]) - len(text[end:].lstrip(" \t\r\x00"))
+        start = _GAP.match(text, end).end()  # type: ignore[union-attr]
 
 
 def _sound(value: Any) -> Any:

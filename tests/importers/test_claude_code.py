@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
+import orjson
 import pytest
 
 from importers.base import LogFile
+from importers.jsonlines import Record, records
 from importers.registry import recognize
 from sessions.services.samples.claude_code import sample_log
 from tests.importers.logs import SESSION, block, jsonl, read, result, text, tool_use, user
@@ -156,6 +159,13 @@ def test_two_records_on_one_line_and_bytes_that_are_not_utf8() -> None:
     sessions, damages = read(LogFile(name=f"{SESSION}.jsonl", data=broken), "claude-code")
     assert len(damages) == 1
     assert "hur\ufffdry" in str(bodies(sessions[0]))
+
+
+def test_many_records_on_one_line_are_read_in_linear_time() -> None:
+    log = LogFile(name="log.jsonl", data=orjson.dumps({"text": "-" * 200}) * 50_000)
+    started = time.process_time()
+    assert sum(isinstance(record, Record) for record in records(log)) == 50_000
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.slow
