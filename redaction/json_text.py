@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import islice
 from typing import Any
 
 from compaction.jsontext import dumps_bytes
@@ -135,7 +135,7 @@ def _redact_arguments(text: str, literals: Sequence[_Literal], key: bytes, found
     for index, program in enumerate(literals):
         if index < end or not is_program(program.text):
             continue
-        arguments = [program, *_siblings(text, literals[index : index + MOST_ARGUMENTS])]
+        arguments = [program, *islice(_siblings(text, literals, index), MOST_ARGUMENTS - 1)]
         end = index + len(arguments)
         for number, span in argument_passwords([argument.text for argument in arguments]):
             argument = arguments[number]
@@ -160,20 +160,28 @@ def _clear_signatures(text: str, literals: Sequence[_Literal]) -> None:
 
     The provider would reject the changed text. Thinking blocks without a signature are excluded from prompts.
     """
-    for index, literal in enumerate(literals):
-        if literal.name == "thinking" and literal.new is not literal.text:
-            for sibling in chain(_siblings(text, literals[index:]), _siblings(text, literals[index::-1])):
-                if sibling.name == "signature":
-                    sibling.new = ""
+    if not any(map(_is_changed_thinking, literals)):
+        return
+    start = 0
+    while start < len(literals):
+        siblings = [literals[start], *_siblings(text, literals, start)]
+        start += len(siblings)
+        if any(map(_is_changed_thinking, siblings)):
+            for literal in siblings:
+                if literal.name == "signature":
+                    literal.new = ""
 
 
-def _siblings(text: str, literals: Sequence[_Literal]) -> Iterator[_Literal]:
-    """Yield the literals next to the first one, in either direction, up to a bracket."""
-    for one, other in pairwise(literals):
-        left, right = sorted((one, other), key=lambda literal: literal.start)
-        if _BRACKET.search(text, left.end, right.start):
+def _is_changed_thinking(literal: _Literal) -> bool:
+    return literal.name == "thinking" and literal.new is not literal.text
+
+
+def _siblings(text: str, literals: Sequence[_Literal], index: int) -> Iterator[_Literal]:
+    """Yield the literals that follow the one with this index, up to a bracket."""
+    for following in range(index + 1, len(literals)):
+        if _BRACKET.search(text, literals[following - 1].end, literals[following].start):
             return
-        yield other
+        yield literals[following]
 
 
 def _plain(match: re.Match[str]) -> str:

@@ -72,6 +72,15 @@ def test_time_is_linear_in_the_length_of_the_text(unit: str) -> None:
     assert costs[1] < costs[0] * 8 * 3
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("separator", [",", "},{"])
+def test_time_is_linear_in_the_number_of_redacted_thoughts(separator: str) -> None:
+    thought = f'"thinking":"{TOKENS[0][1]}"'
+    small, large = (f"[{{{separator.join([thought] * count)}}}]".encode() for count in (300, 2_400))
+    costs = [fastest(lambda raw=raw: redact_bytes(raw, redaction=KEY), times=3) for raw in (small, large)]
+    assert costs[1] < costs[0] * 8 * 2
+
+
 #: Texts that look like secrets everywhere, and their maximum cost as a multiple of code with one assignment
 #: per line. Measured: up to 10; bench/redaction.py has the figures.
 DENSE = (
