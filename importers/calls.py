@@ -69,11 +69,6 @@ class CallSeries:
         """Return whether a request with these messages continues this conversation."""
         return len(messages) >= len(self._known) > 0 and self._shared(_marks(messages)) == len(self._known)
 
-    def has_same_opening(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether the messages begin with this conversation's task, up to the first user message."""
-        opening = _marks(_opening(messages))
-        return bool(opening) and self._known[: len(opening)] == opening
-
     def restarts(self, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether the messages are only the task, even though it has already been answered."""
         return len(messages) == len(_opening(messages)) < len(self._known)

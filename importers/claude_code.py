@@ -121,6 +121,7 @@ class _Conversation:
     def __init__(self) -> None:
         self._turns = TurnBuilder(in_one_message)
         self._answers: dict[str, Answer] = {}
+        self._blocks: dict[str, set[int]] = {}  # hashes of the blocks of each response
         self._system: list[Mapping[str, Any]] = []  # the attachments since the last answer
         self._metadata: dict[str, Any] = {}
         self._started_at: datetime | None = None
@@ -227,8 +228,11 @@ class _Conversation:
             self._turns.answer(answer)
         if answer is None:
             return
-        content = answer.body["content"]
-        content.extend(block for block in blocks if block not in content)
+        known = self._blocks.setdefault(response_id, set())
+        for block in blocks:  # forks and retries repeat lines
+            if (identity := hash(repr(block))) not in known:
+                known.add(identity)
+                answer.body["content"].append(block)
         self._turns.called(answer, [block["id"] for block in blocks if block.get("type") == "tool_use"])
         _note_usage(answer, mapping_of(message.get("usage")))
         self._model = answer.model or self._model

@@ -182,7 +182,7 @@ class _Checkpoint:
     def __init__(self) -> None:
         self.mark = ""
         self._turns = TurnBuilder()
-        self._open: list[tuple[str, str]] = []
+        self._open: dict[str, str] = {}  #: names of the calls without a response, by id
         self._count = 0
         self._opening = ""
 
@@ -202,7 +202,7 @@ class _Checkpoint:
         body: dict[str, Any] = {"role": "assistant", "content": text_of(chat_content(parts)) or None}
         if calls:
             named = [(str(call.get("id") or f"call-{self._count}-{n}"), call) for n, call in enumerate(calls)]
-            self._open = [(id, str(call["name"])) for id, call in named]
+            self._open = {id: str(call["name"]) for id, call in named}
             body["tool_calls"] = [
                 tool_call({"id": id, "name": call["name"], "arguments": call.get("args")})
                 for id, call in named
@@ -229,10 +229,9 @@ class _Checkpoint:
 
     def _answered(self, id: str, name: str) -> str:
         """Return the id of the call that a response answers, and close it."""
-        for entry in self._open:
-            if entry[0] == id or (entry[1] == name and not any(known == id for known, _ in self._open)):
-                self._open.remove(entry)
-                return entry[0]
+        if id not in self._open:
+            id = next((known for known, called in self._open.items() if called == name), id)
+        self._open.pop(id, None)
         return id
 
     def session(self, log: LogFile) -> ImportedSession:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
@@ -26,9 +27,9 @@ class OpenHandsImporter:
         return _is_call(first_value(log))
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        conversations: list[_Conversation] = []
-        yield from read_records(log, values(log), lambda record: _take(conversations, record.value))
-        for conversation in conversations:
+        runs: dict[str, list[_Conversation]] = {}  # by the conversation's opening
+        yield from read_records(log, values(log), lambda record: _take(runs, record.value))
+        for conversation in chain.from_iterable(runs.values()):
             yield conversation.session(log)
 
 
@@ -54,13 +55,13 @@ class _Conversation:
         )
 
 
-def _take(conversations: list[_Conversation], record: Mapping[str, Any]) -> None:
+def _take(runs: dict[str, list[_Conversation]], record: Mapping[str, Any]) -> None:
     call = logged_call(record)
-    alike = [c for c in conversations if c.series.has_same_opening(call.messages)]
+    id = conversation_id(call.messages)
+    alike = runs.setdefault(id, [])
     if not alike or alike[-1].series.restarts(call.messages):
-        key = conversation_id(call.messages) + (f"-run{len(alike) + 1}" if alike else "")
+        key = f"{id}-run{len(alike) + 1}" if alike else id
         alike.append(_Conversation(key, mapping_of(record.get("kwargs")).get("tools")))
-        conversations.append(alike[-1])
     alike[-1].series.add(call)
 
 

@@ -1,0 +1,43 @@
+"""Logs with very many calls, blocks or conversations do not block a worker."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from importers.base import LogFile
+from tests.importers.logs import block, document, jsonl, read, text
+
+
+def gemini(count: int) -> LogFile:
+    """Parallel calls, whose responses arrive in reverse order."""
+    calls = [{"functionCall": {"id": f"c{n}", "name": "read", "args": {}}} for n in range(count)]
+    results = [
+        {"functionResponse": {"id": f"c{n}", "name": "read", "response": {"output": "x"}}}
+        for n in reversed(range(count))
+    ]
+    return document([{"role": "model", "parts": calls}, {"role": "user", "parts": results}])
+
+
+def claude_code(count: int) -> LogFile:
+    """One response of many blocks."""
+    return jsonl(*(block("m1", text(f"Part {n}"), f"a{n}") for n in range(count)))
+
+
+def openhands(count: int) -> LogFile:
+    """Delegates with different tasks."""
+    response = {"choices": [{"message": {"role": "assistant", "content": "Done."}}]}
+    tasks = ([{"role": "user", "content": f"Task {n}"}] for n in range(count))
+    return jsonl(*({"messages": task, "response": response, "kwargs": {}} for task in tasks))
+
+
+@pytest.mark.parametrize(
+    ("log", "format"),
+    [(gemini(1_500), "gemini-cli"), (claude_code(15_000), "claude-code"), (openhands(4_000), "openhands")],
+)
+def test_a_log_is_read_in_linear_time(log: LogFile, format: str) -> None:
+    started = time.process_time()
+    _, damages = read(log, format)
+    assert time.process_time() - started < 3
+    assert not damages
