@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from compaction.components import TOOLS, shed_names
 from compaction.context import Context
@@ -21,6 +22,9 @@ from compaction.view import Entry, View
 
 #: Maximum number of characters of a command that identifies its output in a recap.
 _MAX_COMMAND = 60
+
+#: Tokens that the line takes that marks evicted messages.
+MARKER_TOKENS = 40
 
 #: Minimum share of the prompt that a step must save to evict messages from a prompt that fits.
 _GAIN_SHARE = 0.05
@@ -93,6 +97,40 @@ def oldest(view: View, context: Context, *, room: int) -> Span | None:
     return Span.of(taken, view, context)
 
 
+def oldest_of_tail(view: View, context: Context, *, size: int) -> list[Entry]:
+    """Return the oldest groups of the tail whose eviction reduces a prompt of `size` tokens to the goal.
+
+    The newest group is never evicted. Returns none if the prompt would still exceed the budget.
+    """
+    taken: list[Entry] = []
+    groups = [group for group in _all_groups(view) if group[0].first >= context.tail_first]
+    for group in groups[:-1]:
+        if size <= context.goal:
+            break
+        unprotected = [entry for entry in group if entry.first not in context.protected]
+        taken += unprotected
+        size -= sum(entry.message.tokens for entry in unprotected)
+    return taken if size <= context.budget else []
+
+
+def newest(view: View, context: Context, *, room: int, limit: int) -> list[Entry]:
+    """Return the messages of the newest groups that fit, apart from the protected ones.
+
+    The newest group may take `room` tokens; together with earlier ones, it may take at most `limit`.
+    """
+    kept: list[Entry] = []
+    for group in reversed(_all_groups(view)):
+        if group[0].is_generated or group[0].last <= context.head_last:
+            break
+        unprotected = [entry for entry in group if entry.first not in context.protected]
+        size = sum(entry.message.tokens for entry in unprotected)
+        if size > (limit if kept else room):
+            break
+        room, limit = room - size, limit - size
+        kept += unprotected
+    return kept
+
+
 def is_worthwhile(view: View, context: Context, *, gain: int, kept: Collection[int]) -> bool:
     """Whether a step that evicts messages and saves `gain` tokens saves enough.
 
@@ -102,6 +140,12 @@ def is_worthwhile(view: View, context: Context, *, gain: int, kept: Collection[i
         return True
     descriptors = sum(e.tokens_after for e in view.edits if e.handle and e.position not in kept)
     return gain >= max(descriptors, _GAIN_SHARE * min(context.budget, context.start.tokens))
+
+
+def _all_groups(view: View) -> list[list[Entry]]:
+    """Split a view into groups that must be kept or evicted together, oldest first."""
+    starts = [0, *sorted(view.cuts - {0}), len(view.entries)]
+    return [list(view.entries[start:end]) for start, end in pairwise(starts) if start < end]
 
 
 def _groups(view: View, context: Context) -> list[list[Entry]]:

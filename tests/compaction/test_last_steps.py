@@ -111,6 +111,31 @@ def test_the_latest_request_survives_a_long_tool_loop(preset: str) -> None:
         assert messages[3] in made.view.messages, budget
 
 
+@pytest.mark.parametrize("preset", sorted(set(PRESETS) - {"off"}))
+@pytest.mark.parametrize("share", [0.9, 0.6])
+def test_a_tail_that_does_not_fit_keeps_its_newest_messages(preset: str, share: float) -> None:
+    """The answers are too short to be offloaded; one by one they fit, together they do not."""
+    said = [assistant(lines(20, word=f"part{n}")) for n in range(5)]
+    messages = parse([system(), user("Write five parts."), *dialogue(3)[2:], *said])
+    room = sum(message.tokens for message in messages[-2:])
+    made = planned(apply((), messages), int(room / share), policy=get_policy(preset))
+    assert made.fits
+    assert made.view.messages[-1] is messages[-1]
+
+
+def test_the_recap_and_the_newest_result_stay_if_the_tail_does_not_fit() -> None:
+    said = [assistant(lines(20, word=f"part{n}")) for n in range(4)]
+    newest = [call("n", "bash", command="make test"), result("n", lines(8, word="newest"))]
+    messages = parse([*dialogue(30), *said, *newest])
+    budget = sum(message.tokens for message in messages[-4:])
+    made = planned(apply((), messages), budget)
+    assert made.fits
+    assert "[Recap of turns" in "".join(message.text for message in made.view.messages)
+    assert made.view.messages[-2:] == messages[-2:]
+    [exception] = made.record.exceptions
+    assert (exception.part, exception.step) == ("tail", "drop_oldest")
+
+
 @pytest.mark.parametrize(
     "inserted",
     ["[Request interrupted by user]", "<local-command-stdout>Bye!</local-command-stdout>"],
