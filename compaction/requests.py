@@ -1,7 +1,8 @@
 """Find the requests of the user, apart from what agents insert into user messages.
 
 Agents insert reminders, commands that the user ran in the client and their output, and notes about
-interruptions and background tasks.
+interruptions and background tasks. Agents that call no tools write commands in their text, and send the
+output as a user message.
 """
 
 from __future__ import annotations
@@ -20,6 +21,14 @@ _INSERTED = re.compile(
     re.DOTALL,
 )
 _INTERRUPTED = "[Request interrupted"
+#: The output of a command in an agent's text: the beginnings that agents use, and SWE-agent's shell prompt at
+#: the end.
+_OUTPUT = re.compile(
+    r"\s*(?:OBSERVATION:|Observation:|<returncode>|<(?:tool_response|tool_result|function_results?|observation)>"
+    r"|EXECUTION RESULT of \[|\[[\w-]+(?: for '[^'\n]*')?\] Result:)"
+)
+_SHELL_PROMPT = re.compile(r"\n\(Current directory: [^\n]*\)\s+(?:bash-)?\$\s*$")
+_PROMPT_LENGTH = 600
 
 
 def own_words(text: str) -> str:
@@ -29,6 +38,13 @@ def own_words(text: str) -> str:
         start = found.end()
     rest = text[start:] if start else text
     return "" if rest.isspace() or rest.lstrip().startswith(_INTERRUPTED) else rest
+
+
+def is_output(text: str, turn: int) -> bool:
+    """Whether a user's text is the output of a command in the agent's text. The first turn has none."""
+    if not turn:
+        return False
+    return _OUTPUT.match(text) is not None or _SHELL_PROMPT.search(text[-_PROMPT_LENGTH:]) is not None
 
 
 def latest_request(entries: Sequence[Entry]) -> int:

@@ -37,6 +37,8 @@ _BARE_FAILURE = re.compile(
 #: The end of a command that only limits or redirects its output.
 _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
+#: Separators after which a command runs although the one before it failed.
+_NOT_ONLY_AND = re.compile(r"[;\n]|\|\||(?<!&)&(?!&|\d)|\|(?! ?(?:head|tail)\b)")
 
 _MAX_LINE = 160
 #: Maximum length of the values of a JSON result together, and of each key and value.
@@ -54,7 +56,7 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     line = line or _key_line(result.text, failed)
     outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
-        text=f"`{shortened(_subject(action.command), _MAX_COMMAND) or action.label}`",
+        text=_quoted(_subject(action.command)) if action.command else f"`{action.label}`",
         notes=(outcome,),
         status=Status.OPEN if failed else None,
         sources=(message.position,),
@@ -101,6 +103,19 @@ def _subject(command: str) -> str:
             break
         line = line[: found.start()]
     return line
+
+
+def parts_of(command: str) -> list[str]:
+    """Return the texts of the items of the commands that `a && b` runs, all of which succeed if it does."""
+    line = _subject(command)
+    parts = [part.strip() for part in line.split("&&")]
+    if len(parts) == 1 or _NOT_ONLY_AND.search(command) or any(part.startswith("cd ") for part in parts):
+        return []
+    return [_quoted(part) for part in parts]
+
+
+def _quoted(command: str) -> str:
+    return f"`{shortened(command, _MAX_COMMAND)}`"
 
 
 def _key_line(text: str, failed: bool) -> str:

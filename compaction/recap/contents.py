@@ -11,13 +11,13 @@ import re2
 
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.recap.commands import outcome_of
+from compaction.recap.commands import outcome_of, parts_of
 from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
-from compaction.requests import own_words
+from compaction.requests import is_output, own_words
 from compaction.shell_effects import is_inspection
 from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of, result_names
@@ -75,7 +75,9 @@ class Contents:
     names: NameTally = field(default_factory=NameTally)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
-    _used_tools: bool = False  #: before the messages that are observed
+    _used_tools: bool = False  #: before the messages that are observed, or in the text of messages
+    _acts_in_text: bool = False  #: whether the model calls tools in its text, so that any text may be a call
+    _closed: list[str] = field(default_factory=list)  #: the keys of requests that the latest answer completed
     _open: list[str] = field(default_factory=list)  #: the keys of open requests
     _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
@@ -116,10 +118,13 @@ class Contents:
 
     def _observe_text(self, text: str, message: Message) -> None:
         self._mention(names_of(text), message)
-        if message.role is Role.USER:
+        if message.role is Role.USER and is_output(text, message.turn):
+            self._acts_in_text = self._used_tools = True
+            self._reopen_requests()
+        elif message.role is Role.USER:
             self._observe_request(text, message)
         elif message.role is Role.ASSISTANT:
-            if not message.tool_calls:
+            if not message.tool_calls and not self._acts_in_text:
                 self._close_requests(text, message)
             self._said.append((message.position, message.turn, text))
         if self.is_prose:
@@ -155,10 +160,12 @@ class Contents:
     def _close_requests(self, answer: str, message: Message) -> None:
         """Mark earlier requests as done, and note the answer on the newest: the assistant ended its turn."""
         still_open, newest = [], ""
+        self._closed = []
         for key in self._open:
             item = self.requests[key]
             if item.sources and item.sources[-1] < message.position:
                 self.requests[key] = replace(item, status=Status.DONE)
+                self._closed.append(key)
                 newest = key
             else:
                 still_open.append(key)
@@ -166,6 +173,13 @@ class Contents:
         if newest and (words := " ".join(answer.split())):
             note = f"answered t{message.turn}: {words}"
             self.requests[newest] = replace(self.requests[newest], notes=(note,))
+
+    def _reopen_requests(self) -> None:
+        """Mark the requests that the latest answer completed as open: it was a call."""
+        for key in self._closed:
+            self.requests[key] = replace(self.requests[key], status=Status.OPEN, notes=())
+        self._open += self._closed
+        self._closed = []
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
@@ -195,6 +209,10 @@ class Contents:
         self.commands.pop(item.text, None)
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item
+        if not item.status:
+            for part in parts_of(action.command):
+                if part in self.commands and self.commands[part].status:
+                    del self.commands[part]
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)

@@ -110,3 +110,41 @@ def test_a_command_that_failed_long_ago_is_no_longer_open() -> None:
     [command] = [item for item in recap_of(transcript).facts if item.text == "`pytest -q`"]
     assert (command.status, command.notes) == (None, ('failed t4 "FAILED tests/test_pool.py"',))
     assert before.facts[0].status is Status.OPEN
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "OBSERVATION:\n3 passed",
+        "Observation: 3 passed",
+        "<returncode>0</returncode>\n<output>\n3 passed\n</output>",
+        "EXECUTION RESULT of [execute_bash]:\n3 passed",
+        "[execute_command for 'pytest'] Result:\n3 passed",
+        "3 passed\n\n(Open file: src/pool.py)\n(Current directory: /work)\nbash-$",
+    ],
+)
+def test_output_that_an_agent_sends_as_a_user_message_is_no_request(output: str) -> None:
+    """The agent calls no tools: it writes commands in its text, which therefore completes no request."""
+    talk = Transcript().user("Repair the pool.\n\n(Current directory: /work)\nbash-$")
+    for _ in range(2):
+        talk.says("I run the tests.\n```\npytest src/pool.py\n```").user(output)
+    [request] = recap_of(talk.says("Now I submit.\n```\nsubmit\n```")).open_items
+    assert request.text.startswith("user t0: Repair the pool.")
+    assert request.status is Status.OPEN
+    assert request.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "is_open"),
+    [
+        ("ruff format && pytest -q", False),
+        ("ruff format && pytest -q 2>&1 | tail -5", False),
+        ("ruff format; pytest -q && ls", True),
+        ("cd client && pytest -q", True),
+        ("pytest -q -k pool && ruff format", True),
+    ],
+)
+def test_a_command_that_succeeds_within_another_is_no_longer_open(command: str, is_open: bool) -> None:
+    transcript = worked_session().calls("Bash", "5 passed", is_error=False, command=command)
+    opened = [item.text for item in recap_of(transcript).facts if item.status is Status.OPEN]
+    assert opened == (["`pytest -q`"] if is_open else [])
