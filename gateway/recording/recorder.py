@@ -53,7 +53,8 @@ class Recorder:
         self._bytes = 0
         self._spooled = not spool.is_empty
         self._is_disk_older = False  # than those in the queue that did not fit on the disk
-        self._being_written = 0  # calls on their way to the disk
+        # Calls on their way to the disk, which return to the queue if the disk is full.
+        self._being_written = self._bytes_being_written = 0
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
         self._is_prepared = False
@@ -74,7 +75,7 @@ class Recorder:
     @property
     def waiting(self) -> int:
         """The number of calls in memory."""
-        return len(self._queue)
+        return len(self._queue) + self._being_written
 
     async def add(self, call: Call) -> None:
         """Add a call. Returns when it is in the queue or on disk."""
@@ -99,7 +100,7 @@ class Recorder:
 
     async def settle(self) -> None:
         """Return when every call is recorded."""
-        while self._queue or self._spooled or self._being_written:
+        while self.waiting or self._spooled:
             await asyncio.sleep(0.01)
 
     def _drain(self) -> list[Call]:
@@ -162,7 +163,8 @@ class Recorder:
 
     def _has_room(self, call: Call) -> bool:
         most_calls, most_bytes = self._limits
-        return len(self._queue) < most_calls and self._bytes + call.size <= most_bytes
+        bytes_in_memory = self._bytes + self._bytes_being_written
+        return self.waiting < most_calls and bytes_in_memory + call.size <= most_bytes
 
     def _keep(self, calls: Sequence[Call]) -> None:
         """Append calls to the queue. Those that do not fit are lost."""
@@ -175,7 +177,9 @@ class Recorder:
 
     async def _to_disk(self, calls: Sequence[Call]) -> Sequence[Call]:
         """Write calls to disk in order. Return those that did not fit."""
+        size = sum(call.size for call in calls)
         self._being_written += len(calls)
+        self._bytes_being_written += size
         try:
             for index, call in enumerate(calls):
                 try:
@@ -188,6 +192,7 @@ class Recorder:
             return ()
         finally:
             self._being_written -= len(calls)
+            self._bytes_being_written -= size
 
     async def _wait(self) -> None:
         await asyncio.sleep(self._pause)
