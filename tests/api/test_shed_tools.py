@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.api.client import Api
-from tests.api.talk import answer, call, output, request, result
+from tests.api.talk import call, output, request, result
 
 pytestmark = pytest.mark.django_db
 
@@ -48,15 +48,15 @@ def test_tools_that_fit_are_restored_at_once(api: Api) -> None:
 
 def test_tools_are_restored_with_the_first_call(api: Api) -> None:
     settings = {"format": "anthropic", "budget": {"input_tokens": 4_000}, "policy": {"soft": 0}}
-    api.post("sessions/", {"id": "calls", **settings, "tools": tools(1_500)})
+    api.post("sessions/", {"id": "calls", **settings, "tools": tools(2_900)})
     turns = "sessions/calls/turns/"
-    said = [request("Hello"), answer("word " * 700), request("More"), answer("word " * 1_200)]
-    api.post(turns, {"messages": [*said, request("word " * 1_300)]})
+    api.post(turns, {"messages": [request("word " * 1_300)]})
     assert "tools" not in api.get("sessions/calls/prompt/").json()
-    pushed = api.post(turns, {"messages": [call("t1"), result("t1", output(1, 10))]}).json()
+    called = [*talk("Yes."), call("t1"), result("t1", output(1, 10))]
+    pushed = api.post(turns, {"messages": called}).json()
     assert [fired["trigger"] for fired in pushed["fired"]] == ["restore"]
     served = api.get("sessions/calls/prompt/").json()
-    assert (served["tools"], served["fits"]) == (tools(1_500), True)
+    assert (served["tools"], served["fits"]) == (tools(2_900), True)
     assert api.post(turns, {"messages": [call("t2"), result("t2", output(2, 2))]}).json()["fired"] == []
 
 
