@@ -12,7 +12,8 @@ from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResu
 from redaction.patterns import pattern_compile
 from sessions.models import AgentSession, Edit, Message
 from sessions.selectors.convert import message_bytes, message_value
-from sessions.store.blobs import ContentLost, Placeholder
+from sessions.store import bodies
+from sessions.store.blobs import ContentLost
 
 #: Maximum number of matches that a grep returns.
 MAX_MATCHES = 200
@@ -42,7 +43,7 @@ def content_find(*, session: AgentSession, handle: str) -> Content | None:
     row = Message.objects.filter(session=session, position=edit.position).select_related("blob").first()
     if row is None:
         return None
-    if isinstance(message_bytes(row), Placeholder):
+    if isinstance(message_bytes(row), bodies.Placeholder):
         raise ContentLost("The content is missing from object storage, or damaged.")
     value = message_value(row, session.format)
     parts = value.parts if edit.part is None else value.parts[edit.part : edit.part + 1]

@@ -36,10 +36,6 @@ class ContentLost(Exception):
     """A large content is missing or damaged. The message is a sentence for users and models."""
 
 
-class Placeholder(bytes):
-    """The JSON of a message that takes the place of one whose content is lost."""
-
-
 class BlobFolder(FileSystemStorage):
     """Storage in a folder with atomic writes. Django's own truncates files while they are being read."""
 
@@ -106,8 +102,8 @@ def body_read(
 ) -> bytes:
     """Return the JSON of a message: `data` uncompressed, or if it is None, that of its blob.
 
-    Returns a `Placeholder` if the content is lost, so that the rest of the session remains usable. Raises
-    `StorageUnavailable`.
+    Returns a `bodies.Placeholder` if the content is lost, so that the rest of the session remains usable.
+    Raises `StorageUnavailable`.
     """
     if data is not None:
         return bodies.unpack(data)
@@ -116,7 +112,7 @@ def body_read(
     except ContentLost as error:
         log.error("%s: %s", blob_name(project_id, sha256), error)
         message = {"role": role if role in _PLAIN_ROLES else "user", "content": f"[{error}]"}
-        return Placeholder(bodies.json_bytes(message))
+        return bodies.Placeholder(bodies.json_bytes(message))
 
 
 def blob_remove(names: Iterable[str]) -> None:

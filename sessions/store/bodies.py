@@ -52,6 +52,10 @@ _local = threading.local()
 _dictionary_lock = threading.Lock()
 
 
+class Placeholder(bytes):
+    """The JSON of a message that takes the place of one whose content is lost."""
+
+
 class UnknownDictionary(ValueError):
     """The data was compressed with a dictionary of a newer version, or by `pack_after`."""
 

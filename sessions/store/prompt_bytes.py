@@ -25,7 +25,6 @@ from compaction.rendering import render
 from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
 from compaction.view import Entry, View
 from sessions.store import bodies
-from sessions.store.blobs import Placeholder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +113,7 @@ def messages_of_view(
             manifest_entry(entry.first, entry.last, message.role, rule, raw_tokens, message.tokens)
             for _ in pieces
         )
-    is_complete = not any(isinstance(piece, Placeholder) for piece in shown_pieces)
+    is_complete = not any(isinstance(piece, bodies.Placeholder) for piece in shown_pieces)
     prompt = PromptMessages(pieces=shown_pieces, manifest=manifest, is_complete=is_complete)
     return prompt, Continuation().after(shown, format)
 

@@ -15,7 +15,6 @@ import orjson
 
 from compaction.view import VERBATIM
 from sessions.store import bodies
-from sessions.store.blobs import Placeholder
 from sessions.store.prompt_bytes import PromptMessages, manifest_entry
 
 #: A half-open range of positions.
@@ -75,7 +74,7 @@ class PromptOutline:
                 if row is None:
                     continue
                 role, tokens, data = row
-                is_complete = is_complete and not isinstance(data, Placeholder)
+                is_complete = is_complete and not isinstance(data, bodies.Placeholder)
                 pieces.append(data)
                 manifest.append(manifest_entry(position, position, role, VERBATIM, tokens, tokens))
         return PromptMessages(pieces=pieces, manifest=manifest, is_complete=is_complete)
