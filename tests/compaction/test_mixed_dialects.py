@@ -291,3 +291,14 @@ def test_detection_agrees_with_the_known_dialect_of_recorded_messages(trajectori
                 assert certain <= {session.format}, item
                 checked += 1
     assert checked > 20_000
+
+
+@pytest.mark.parametrize("kind", ["computer_call", "local_shell_call", "function_call"])
+def test_a_call_without_its_reasoning_only_keeps_a_new_id_that_is_required(kind: str) -> None:
+    call = {"type": kind, "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}", "action": {}}
+    items = [user("x"), {"type": "reasoning", "id": "rs_1", "summary": []}, call]
+    items.append({"type": f"{kind}_output", "call_id": "c", "output": {"type": "computer_screenshot"}})
+    rendered = render(dialects.parse(items, format="openai-responses"), format="openai-responses").messages
+    sent = next(item for item in rendered if item.get("type") == kind)
+    assert ("id" in sent) == (kind != "function_call")
+    assert sent.get("id") != "fc_1"

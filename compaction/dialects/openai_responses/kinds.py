@@ -40,7 +40,10 @@ ITEMS = CALLS | OUTPUT_KINDS | HOSTED | CLIENT | {REASONING}
 
 ROLES = frozenset({"system", "developer", "user", "assistant"})
 
-#: Prefixes that the ids of items must have. Ids are optional in requests.
+#: Calls of the client whose `id` the provider requires in addition to the `call_id`.
+ID_REQUIRED = frozenset({"computer_call", "local_shell_call"})
+
+#: Prefixes that the ids of items must have. These ids are optional in requests.
 ID_PREFIXES: Mapping[str, str] = {MESSAGE: "msg", REASONING: "rs", FUNCTION_CALL: "fc", CUSTOM_CALL: "ctc"}
 
 #: Maximum length of an id of an item or a call.

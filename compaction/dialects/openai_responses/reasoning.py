@@ -2,7 +2,7 @@
 
 The items of one response are consecutive. The provider rejects reasoning without a following item of the
 same response, and an item with an id without the reasoning that it knows to precede it. So if reasoning is
-removed, the following items of its response lose their ids, which are optional.
+removed, the following items of its response lose their ids. If their kind requires one, it is replaced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from compaction.dialects.openai_responses.kinds import NAME, REASONING, kind_of
+from compaction.dialects.blocks import as_text, digested_id
+from compaction.dialects.openai_responses.kinds import ID_REQUIRED, NAME, REASONING, kind_of
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import Message, Part, Role, Text, Thinking
 
@@ -84,7 +85,10 @@ def _without_id(message: Message) -> Message:
     source = message.source
     if message.format != NAME or not isinstance(source, Mapping) or "id" not in source or _needs_id(source):
         return message
-    return replace(message, source={k: v for k, v in source.items() if k != "id"})
+    kept = {k: v for k, v in source.items() if k != "id"}
+    if kind_of(source) in ID_REQUIRED:
+        kept["id"] = digested_id(as_text(source["id"]))
+    return replace(message, source=kept)
 
 
 def _needs_id(source: Mapping[str, object]) -> bool:
