@@ -64,7 +64,7 @@ class ClineImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         task = _Task()
         yield from read_records(log, values(log), task.take)
-        yield from take_messages(log, task.numbered(), lambda _, item: task.add(*item))
+        yield from take_messages(log, task.messages, task.add)
         session = task.session(log)
         if session.turns:
             yield session
@@ -76,7 +76,7 @@ class _Task:
     def __init__(self) -> None:
         self._document: Mapping[str, Any] = {}
         self._facts: Mapping[str, Any] = {}
-        self._messages: list[Mapping[str, Any]] = []
+        self.messages: list[Mapping[str, Any]] = []
         self._requests: list[Mapping[str, Any]] = []
         self._turns = TurnBuilder(in_one_message)
         self._answers: list[Answer] = []
@@ -88,20 +88,16 @@ class _Task:
         if isinstance(value, list) and not _is_messages(value):
             self._requests = [request for entry in value if (request := _request(entry))]
         elif isinstance(value, list):
-            self._messages = value
+            self.messages = value
         elif "messages" in value:
-            self._document, self._messages = value, value["messages"]
+            self._document, self.messages = value, value["messages"]
         else:
             self._facts = value
 
-    def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Yield the messages that were sent, with their numbers, from 1."""
-        for number, message in enumerate(self._messages, start=1):
-            if not mapping_of(message.get("metadata")).get("displayOnly"):
-                yield number, message
-
     def add(self, number: int, message: Mapping[str, Any]) -> None:
-        """Add a message."""
+        """Add a message, unless it was only displayed."""
+        if mapping_of(message.get("metadata")).get("displayOnly"):
+            return
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         blocks = [block for each in blocks or () if (block := _block(each))]
@@ -170,7 +166,7 @@ class _Task:
         if log.stem != HISTORY:
             return log.stem
         folders = log.name.replace("\\", "/").split("/")[:-1]
-        return folders[-1] if folders else f"cline-{conversation_id(self._messages)}"
+        return folders[-1] if folders else f"cline-{conversation_id(self.messages)}"
 
     def _note_requests(self) -> None:
         """Take usage and cost of the answers from the requests in the other file.

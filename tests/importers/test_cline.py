@@ -150,3 +150,11 @@ def test_chat_messages_with_times_are_not_a_task() -> None:
     chat = [{"role": "user", "content": "Hi", "ts": 1}, {"role": "assistant", "content": "Hello", "ts": 2}]
     [session], _ = read(LogFile(name="chat.json", data=orjson.dumps(chat)), "openai-chat")
     assert session.format == "openai"
+
+
+def test_a_damaged_message_does_not_hide_the_others() -> None:
+    task = {"role": "user", "content": "<task>List the files.</task>"}
+    answer = {"role": "assistant", "content": "There are none."}
+    [session], damages = read(document([task, None, answer]), "cline")
+    assert [message.body["role"] for message in session.turns[0].messages] == ["user", "assistant"]
+    assert [damage.line for damage in damages] == [2]
