@@ -20,12 +20,12 @@ async function addTools(host, data) {
   data.tools = Object.fromEntries(Object.entries(found.tools).map(([name, column]) => [name, aligned(column)]));
 }
 
-function showError(host, error) {
+function showError(host, error, retry = () => location.reload()) {
   const message = element("p", "chart-state", `Could not load the chart (${error.message}). `);
-  const retry = element("button", "", "Try again");
-  retry.type = "button";
-  retry.addEventListener("click", () => location.reload());
-  message.append(retry);
+  const button = element("button", "", "Try again");
+  button.type = "button";
+  button.addEventListener("click", retry);
+  message.append(button);
   message.setAttribute("role", "status");
   host.replaceChildren(message);
 }
@@ -76,10 +76,11 @@ function chart(host, first) {
     try {
       if (view === "tools" && !drawn.tools) await addTools(host, drawn);
     } catch (error) {
-      showError(host, error);
+      if (view === "tools") showError(host, error, drawAll);
       return;
     }
     if (drawn !== data) return; // another range was loaded meanwhile
+    if (!place.isConnected) host.replaceChildren(place, below); // after an error
     draw();
     below.replaceChildren(legend(data, view, hidden, draw));
   };
@@ -88,7 +89,7 @@ function chart(host, first) {
       const found = range ? await fetchData(host, range) : whole;
       if (found.turns.length) data = found;
     } catch (error) {
-      showError(host, error);
+      showError(host, error, () => show(range));
       return;
     }
     zoomOut.hidden = data === whole;

@@ -6,6 +6,7 @@ import { option, select, selected } from "./listbox.js";
 const dialog = document.getElementById("palette");
 const field = dialog.querySelector("input");
 const list = dialog.querySelector("[role=listbox]");
+const failure = dialog.querySelector("[role=alert]");
 const MOST = 16;
 const PAUSE = 150;  // milliseconds without input before the server is queried
 let timer = null;
@@ -54,8 +55,10 @@ function show(found) {
 
 // Insert what this page does not link to, messages too, before the last entry, the search.
 async function find(typed) {
-  const response = await fetch(`${sessions()}find/?q=${encodeURIComponent(typed)}`);
-  if (!response.ok || typed !== field.value.trim()) return;
+  const response = await fetch(`${sessions()}find/?q=${encodeURIComponent(typed)}`).catch(() => null);
+  if (typed !== field.value.trim()) return;
+  failure.hidden = Boolean(response?.ok);
+  if (!response?.ok) return;
   const here = entries(field.value);
   const known = new Set(here.map(({ href }) => new URL(href).pathname));
   const { places: found } = await response.json();
@@ -65,6 +68,7 @@ async function find(typed) {
 
 function refresh() {
   clearTimeout(timer);
+  failure.hidden = true;
   show(entries(field.value));
   const typed = field.value.trim();
   if (typed && sessions()) timer = setTimeout(find, PAUSE, typed);

@@ -16,7 +16,7 @@ from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.pages.test_accessibility import active
-from tests.pages.transcripts import make_session
+from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -206,3 +206,35 @@ def test_an_expired_login_leads_to_the_login_page_and_back(listing, complaints, 
     log_in_again(listing, member)
     expect(listing.locator("[data-row]").first).to_be_visible()
     complaints.clear()  # the suggestions of the filter were requested too, and got 401
+
+
+def test_the_palette_reports_a_failed_search(listing, complaints):
+    listing.route("**/find/?q=*", lambda route: route.abort())
+    listing.keyboard.press("Control+k")
+    listing.keyboard.type("alp")
+    error = listing.get_by_role("dialog").get_by_role("alert")
+    expect(error).to_contain_text("Could not search all sessions")
+    expect(listing.get_by_role("option")).to_contain_text(["Search messages for"])
+    listing.unroute_all()
+    listing.keyboard.type("h")
+    expect(error).to_be_hidden()
+    complaints.clear()  # the browser reports the failed request
+
+
+def test_a_view_of_the_chart_that_fails_can_be_loaded_again(listing, complaints, project):
+    session = make_session(project, [reading_turn(index) for index in range(3)])
+    listing.goto(reverse("session", args=[project.slug, session.pk]))
+    expect(listing.locator(".chart canvas")).to_be_visible()
+    listing.route("**/chart/?*tools=1*", lambda route: route.abort())
+    listing.get_by_role("button", name="By tool").click()
+    error = listing.locator(".chart").get_by_role("status")
+    expect(error).to_contain_text("Could not load the chart")
+    listing.get_by_role("button", name="Total").click()
+    expect(listing.locator(".chart canvas")).to_be_visible()
+    listing.get_by_role("button", name="By tool").click()
+    expect(error).to_be_visible()
+    listing.unroute_all()
+    complaints.clear()
+    error.get_by_role("button", name="Try again").click()
+    expect(listing.locator(".chart canvas")).to_be_visible()
+    expect(error).to_have_count(0)
