@@ -15,6 +15,7 @@ from compaction.messages import Message, Role, Text
 
 _INSERTED = re.compile(
     r"\s*(?:<(system-reminder|local-command-\w+|task-notification)>.*?</\1>"
+    r"(?:\s*Full transcript available at: \S+)?"
     # A command of the client without arguments, such as /exit.
     r"|<command-name>[^<]*</command-name>\s*<command-message>[^<]*</command-message>"
     r"\s*<command-args>\s*</command-args>)",

@@ -145,12 +145,12 @@ class _Conversation:
         found = mapping_of(mapping_of(self._state.get("stats")).get("usage_to_metrics"))
         for metrics in map(mapping_of, found.values()):
             usages, costs = metrics.get("token_usages") or [], metrics.get("costs") or []
-            for number, usage in enumerate(usages):
+            for number, usage in enumerate(map(mapping_of, usages)):
                 answer = self._answers.get(str(usage.get("response_id")))
                 if answer:
                     answer.usage, answer.model = _usage(usage), str(usage.get("model") or "")
                     if len(costs) == len(usages):
-                        answer.cost_microusd = microusd_of(costs[number].get("cost")) or None
+                        answer.cost_microusd = microusd_of(mapping_of(costs[number]).get("cost")) or None
 
 
 def _is_state(value: Any) -> bool:

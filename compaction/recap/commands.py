@@ -37,6 +37,8 @@ _BARE_FAILURE = re.compile(
 #: The end of a command that only limits or redirects its output.
 _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
+#: The result of a call that the user rejected in Claude Code.
+_REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
 #: Separators after which a command runs although the one before it failed.
 _NOT_ONLY_AND = re.compile(r"[;\n]|\|\||(?<!&)&(?!&|\d)|\|(?! ?(?:head|tail)\b)")
 
@@ -51,16 +53,24 @@ _WINDOW = 4_000
 
 def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     """Return the recap item for a command or another labeled call, with the outcome of this run."""
-    failed = is_error(result, shows_file=action.shows_file, command=action.command)
-    line = "" if failed or action.command else _values(result.text, action.label)
-    line = line or _key_line(result.text, failed)
-    outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
+    if is_rejected(result):
+        failed, outcome = False, f"rejected by the user t{message.turn}"
+    else:
+        failed = is_error(result, shows_file=action.shows_file, command=action.command)
+        line = "" if failed or action.command else _values(result.text, action.label)
+        line = line or _key_line(result.text, failed)
+        outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
         text=_quoted(_subject(action.command)) if action.command else f"`{action.label}`",
         notes=(outcome,),
         status=Status.OPEN if failed else None,
         sources=(message.position,),
     )
+
+
+def is_rejected(result: ToolResult) -> bool:
+    """Return whether the user did not allow the call, so that it did not run."""
+    return _REJECTED.match(result.text) is not None
 
 
 def _values(text: str, label: str) -> str:

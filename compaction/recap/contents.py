@@ -11,7 +11,7 @@ import re2
 
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.recap.commands import outcome_of, parts_of
+from compaction.recap.commands import is_rejected, outcome_of, parts_of
 from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
@@ -35,8 +35,8 @@ _DECISION = re.compile(
 _MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
 #: Beginnings of text that is not a decision: plans to investigate, guesses, table rows, code comments.
 _UNDECIDED = re.compile(
-    r"let me (?:check|see|look|find|verify|read|think|search)\b|maybe\b|\||//|(?:but )?wait\b"
-    r"|(?:actually, )?i think i (?:found|see)\b",
+    r"let me (?:check|see|look|find|verify|read|think|search)\b|\||//"
+    r"|(?:(?:but|or|and|so) )?(?:maybe|wait)\b|(?:actually, )?i think i (?:found|see)\b",
     re.IGNORECASE,
 )
 #: Sentences that announce a decision or a cause without naming it.
@@ -206,6 +206,9 @@ class Contents:
 
     def _observe_outcome(self, action: Action, result: ToolResult, message: Message) -> None:
         item = outcome_of(action, result, message)
+        if is_rejected(result):
+            self.commands.setdefault(item.text, item)
+            return
         self.commands.pop(item.text, None)
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item

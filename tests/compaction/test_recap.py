@@ -49,6 +49,7 @@ def test_questions_plans_and_fragments_are_not_decisions() -> None:
     )
     talk.says("// this works because the index is fresh\nWait, the issue is that the pool is closed.")
     talk.says("I'll change the pool in the following way:")
+    talk.says("But maybe the issue is that the lock is held.")
     assert recap_of(talk.says("Maybe the issue is that the cache is stale.")).decisions == ()
 
 
@@ -73,6 +74,7 @@ def test_text_that_the_agent_inserted_is_not_a_request() -> None:
         "\n<command-args></command-args>"
     )
     done = "<task-notification>\nThe build has ended.\n</task-notification>"
+    done += "\nFull transcript available at: /tmp/tasks/b1.output"
     talk = Transcript().user("Fix the pool.").user(reminder).user(output).user(command).user(done)
     talk.user(f"{reminder}\nAlso test it.")
     requests = [item.text for item in recap_of(talk).open_items]

@@ -102,6 +102,21 @@ def test_runs_that_show_more_or_less_of_the_output_are_one_command() -> None:
     assert facts == [("`pytest -q`", ('ok t9 "5 passed"',))]
 
 
+def test_a_call_that_the_user_rejects_is_not_a_failure() -> None:
+    rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    transcript = worked_session()
+    for command in ("rm -r build", "pytest -q", "ruff format && pytest -q"):
+        transcript.calls("Bash", rejected, is_error=True, command=command)
+    first = recap_of(transcript)
+    facts = {item.text: item for item in recap_of(transcript.says("Done."), previous=first).facts}
+    assert (facts["`rm -r build`"].status, facts["`rm -r build`"].notes) == (
+        None,
+        ("rejected by the user t7",),
+    )
+    assert facts["`pytest -q`"].notes == ('failed t4 "FAILED tests/test_pool.py"',)
+    assert facts["`pytest -q`"].status is Status.OPEN
+
+
 def test_a_command_that_failed_long_ago_is_no_longer_open() -> None:
     transcript = worked_session()
     before = recap_of(transcript)
