@@ -83,8 +83,8 @@ def usage(response: str, prompt: int, read: int, output: int) -> JSON:
 
 
 METRICS = {
-    "token_usages": [usage("r1", 900, 700, 50), usage("r2", 1000, 800, 5)],
-    "costs": [{"model": "claude-sonnet-4-5", "cost": 0.25}, {"model": "claude-sonnet-4-5", "cost": 0.5}],
+    "token_usages": [usage("r1", 900, 700, 50), "damaged", usage("r2", 1000, 800, 5)],
+    "costs": [{"model": "claude-sonnet-4-5", "cost": cost} for cost in (0.25, 0.0, 0.5)],
 }
 STATE = {
     "id": "c0ffee",
