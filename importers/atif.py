@@ -17,7 +17,7 @@ from .calls import conversation_id
 from .chat import call_ids, tool_call
 from .jsonlines import document, document_damages, take_messages
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
 
 #: Names of files that continue a trajectory after a compaction. Their session id is that of the first.
 _CONTINUED = re.compile(r"\.(cont-\d+)\.json$")
@@ -152,12 +152,5 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def _usage(metrics: Mapping[str, Any]) -> Usage | None:
     """Return the usage; `prompt_tokens` contain the cached tokens."""
-    total, cached = tokens_of(metrics, "prompt_tokens"), tokens_of(metrics, "cached_tokens")
-    if not total:
-        return None
-    return Usage(
-        uncached_tokens=max(0, total - cached),
-        cache_read_tokens=min(total, cached),
-        cache_write_tokens=0,
-        output_tokens=tokens_of(metrics, "completion_tokens"),
-    )
+    prompt, cached = tokens_of(metrics, "prompt_tokens"), tokens_of(metrics, "cached_tokens")
+    return usage_of(prompt=prompt, cached=cached, output=tokens_of(metrics, "completion_tokens"))

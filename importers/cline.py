@@ -22,7 +22,7 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .calls import conversation_id
 from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
 
 #: File name of the extensions' messages, without its suffix. It is the same for all tasks.
 HISTORY = "api_conversation_history"
@@ -273,11 +273,4 @@ def _usage(metrics: Mapping[str, Any]) -> Usage | None:
 def _counted(tokens: Mapping[str, Any]) -> Usage | None:
     """Return the usage that the last versions of the extension store: the prompt with its cached part."""
     prompt, cached = tokens_of(tokens, "prompt"), tokens_of(tokens, "cached")
-    if not prompt:
-        return None
-    return Usage(
-        uncached_tokens=max(0, prompt - cached),
-        cache_read_tokens=min(prompt, cached),
-        cache_write_tokens=0,
-        output_tokens=tokens_of(tokens, "completion"),
-    )
+    return usage_of(prompt=prompt, cached=cached, output=tokens_of(tokens, "completion"))

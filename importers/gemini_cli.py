@@ -16,10 +16,10 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, tool_call
-from .gemini_parts import chat_content, result_text, usage_of
+from .gemini_parts import chat_content, result_text
 from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, text_of, time_of, title_of, tokens_of, usage_of
 
 #: Types of records that are part of the conversation. Others (info, warning, error) were only displayed.
 _SPOKEN = ("user", "gemini")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compaction.messages import Usage
-
 from .values import mapping_of, text_of
 
 
@@ -44,13 +42,3 @@ def result_text(parts: Any) -> str:
         else:
             texts.append(text_of(chat_content([part])))
     return "\n".join(filter(None, texts))
-
-
-def usage_of(*, prompt: int, cached: int, output: int) -> Usage | None:
-    """Return the usage in disjoint parts, None without a prompt. `prompt` includes `cached`."""
-    if not prompt:
-        return None
-    read = min(cached, prompt)
-    return Usage(
-        uncached_tokens=prompt - read, cache_read_tokens=read, cache_write_tokens=0, output_tokens=output
-    )

@@ -9,10 +9,10 @@ from compaction.messages import Usage
 
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import call_ids, tool_call
-from .gemini_parts import chat_content, result_text, usage_of
+from .gemini_parts import chat_content, result_text
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, text_of, time_of, title_of, tokens_of, usage_of
 
 
 class QwenCodeImporter:

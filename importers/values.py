@@ -8,6 +8,7 @@ from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
+from compaction.messages import Usage
 from pricing.usage import MAX_TOKENS
 
 #: Words of the shortest message that states a task.
@@ -100,6 +101,16 @@ def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
     """Return the first of the fields that has a plausible count, or 0."""
     counts = (count_of(usage.get(key), MAX_TOKENS) for key in keys)
     return next((count for count in counts if count is not None), 0)
+
+
+def usage_of(*, prompt: int, cached: int, output: int) -> Usage | None:
+    """Return the usage in disjoint parts, None without a prompt. `prompt` includes `cached`."""
+    if not prompt:
+        return None
+    read = min(cached, prompt)
+    return Usage(
+        uncached_tokens=prompt - read, cache_read_tokens=read, cache_write_tokens=0, output_tokens=output
+    )
 
 
 def count_of(value: Any, most: int) -> int | None:
