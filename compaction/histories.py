@@ -211,13 +211,14 @@ def keeps_last_exchange(
     end = len(stored) - stored_answers
     answers = [each for each in stored[end:] if each != REASONING]
     questions = stored[max(end - 1 - ONCE_MAX, common) : end]
-    spoken = [pair for pair in zip(sent, messages, strict=True) if pair[0] != REASONING]
-    for start in range(len(spoken) - len(answers) + 1 if answers else 0):
-        found = [message for _, message in spoken[start : start + len(answers)]]
-        if [each for each, _ in spoken[start : start + len(answers)]] != answers or not is_distinctive(found):
+    said = [message for each, message in zip(sent, messages, strict=True) if each != REASONING]
+    hashes = [each for each in sent if each != REASONING]
+    for start in range(len(hashes) - len(answers) + 1 if answers else 0):
+        found = said[start : start + len(answers)]
+        if hashes[start : start + len(answers)] != answers or not is_distinctive(found):
             continue
-        question, value = spoken[start - 1] if start else (None, None)
-        if has_calls(found) or (question in questions and not is_answer(value)):
+        asks = start > 0 and hashes[start - 1] in questions and not is_answer(said[start - 1])
+        if has_calls(found) or asks:
             return True
     return False
 
