@@ -402,6 +402,17 @@ def test_a_chat_session_is_compacted_too(
     assert validate(last, "openai") == ()
 
 
+class Outage:
+    """Records calls, except while the store `is_down`."""
+
+    is_down = False
+
+    def __call__(self, call: Call) -> None:
+        if self.is_down:
+            raise StoreUnavailable("down")
+        call_record(call)
+
+
 class TestPassthrough:
     """The request is forwarded unchanged if the edits are unknown, and the reason is reported."""
 
@@ -528,21 +539,15 @@ def test_edits_that_are_ready_after_the_call_was_recorded_fork_nothing(
 def test_thinking_of_answers_that_are_recorded_after_a_compaction_is_not_sent(
     provider: Provider, api_key: str, tmp_path: Path, transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    is_down = False
-
-    def write(call: Call) -> None:
-        if is_down:
-            raise StoreUnavailable("down")
-        call_record(call)
-
+    write = Outage()
     monkeypatch.setattr(recorder, "_LONGEST_PAUSE", 0.02)
     with Running(upstream=provider.url, spool=tmp_path / "spool", write=write) as gateway:
         agent = Agent(gateway, provider, api_key)
         for number in range(26):
-            is_down = number % 4 != 3
-            agent.settles = not is_down
+            write.is_down = number % 4 != 3
+            agent.settles = not write.is_down
             agent.work(number, thinking=True)
-        is_down = False
+        write.is_down = False
         gateway.settle()
     session = AgentSession.objects.get()
     assert (session.turn_count, agent.rejected) == (26, 0)
@@ -561,24 +566,18 @@ def test_calls_that_are_recorded_late_cause_no_further_compactions(
     """No compaction can shorten messages that are not stored yet, and a reported size belongs to the prompt
     that was forwarded, not to the one that the session would serve now. So does the past prompt.
     """
-    is_down = False
-
-    def write(call: Call) -> None:
-        if is_down:
-            raise StoreUnavailable("down")
-        call_record(call)
-
+    write = Outage()
     monkeypatch.setattr(recorder, "_LONGEST_PAUSE", 0.02)
     with Running(upstream=provider.url, spool=tmp_path / "spool", write=write) as gateway:
         agent = Agent(gateway, provider, api_key)
         for number in range(6):
             agent.work(number)
-        is_down, agent.settles = True, False
+        write.is_down, agent.settles = True, False
         responses = [agent.work(number) for number in range(6, 12)]
         assert all(response.headers["x-contextapp"].startswith("compact; ") for response in responses)
         session = AgentSession.objects.get()
         assert session.compactions.count() <= 2
-        is_down = False
+        write.is_down = False
         gateway.settle()
     session.refresh_from_db()
     assert session.turn_count == 12
