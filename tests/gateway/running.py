@@ -98,6 +98,10 @@ class Running:
         """Wait until all calls are recorded."""
         asyncio.run_coroutine_threadsafe(self.app.settle(), self._loop).result(PATIENCE)
 
+    def wait_for_recorder(self) -> None:
+        """Wait until the calls that have ended are recorded. A provider may call this while it answers."""
+        asyncio.run_coroutine_threadsafe(self.recorder.settle(), self._loop).result(PATIENCE)
+
     def call(
         self,
         path: str,
