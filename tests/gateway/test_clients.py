@@ -352,6 +352,7 @@ class TestAgents:
         def answer(received: Received) -> Reply:
             if received.path != "/v1/responses":
                 return Reply(status=404)
+            gateway.wait_for_recorder()
             body = json.loads(received.body)
             sizes.append(token_count(json.dumps(body["input"]).encode()))
             assert provider_faults([known(item) for item in body["input"]], "openai-responses") == []

@@ -52,7 +52,9 @@ def figures(session: AgentSession) -> tuple[int, ...]:
 
 def check_each_call_once(session: AgentSession) -> None:
     turns = list(session.turns.all())
-    assert len({turn.request_id for turn in turns}) == session.turn_count == CALLS
+    ids = [turn.request_id for turn in turns if turn.request_id]
+    assert len(turns) == session.turn_count == CALLS
+    assert len(set(ids)) == len(ids)
     assert session.cost_microusd == sum(turn.cost_microusd or 0 for turn in turns) > 0
     assert all(turn.message_count for turn in turns)
 
