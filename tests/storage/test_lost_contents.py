@@ -74,6 +74,10 @@ HISTORIES: dict[str, list[dict[str, Any]]] = {
 }
 
 
+#: The byte of a compressed content that describes its header, with other values.
+HEADERS = (b"\x00", b"\xe1")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("format", HISTORIES)
 def test_the_prompt_stays_valid_and_names_the_problem(
@@ -90,8 +94,10 @@ def test_the_prompt_stays_valid_and_names_the_problem(
                 assert "missing from object storage" in json.dumps(prompt(api, f"?format={other}"))
             assert "missing from object storage" in json.dumps(prompt(api, "?at_turn=0"))
         with subtests.test("damaged"):
-            file.write_bytes(content[:-9] + b"unrelated")
-            assert "damaged in object storage" in json.dumps(prompt(api))
+            # Its end, and in its header the number of the dictionary and the size.
+            for damaged in (content[:-9] + b"unrelated", *(content[:4] + b + content[5:] for b in HEADERS)):
+                file.write_bytes(damaged)
+                assert "damaged in object storage" in json.dumps(prompt(api))
         file.write_bytes(content)
         assert prompt(api) == complete
 
