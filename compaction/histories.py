@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from compaction.dialects import parse_message
 from compaction.identity import REASONING, beginning_hashes, canonical
-from compaction.messages import JSON
+from compaction.messages import JSON, Message
 from compaction.provider_summary import COMPACTION, begins_with_summary
 
 
@@ -50,6 +51,10 @@ ONCE_MAX = 3
 #: Minimum size, in bytes, of an answer that identifies a session although other messages before it differ. A
 #: tool call has at least an id, a name and arguments.
 _DISTINCTIVE = 60
+
+#: The id of a tool call if the model numbers its calls, for example `functions.bash:0`. Other conversations
+#: have the same ids.
+_NUMBERED = re.compile(r"(?:(?:.*[^0-9A-Za-z])?\d{1,4})?", re.DOTALL)
 
 #: A history is trimmed if it still contains at least this many of the last messages.
 _KEPT_MIN = 2
@@ -205,8 +210,8 @@ def keeps_last_exchange(
 
     It has then rewritten the messages before them, and not gone back to an earlier point. A short answer does
     not count. Between the two, messages may be missing that the client added to a single request. An answer
-    with tool calls needs no question, because their ids are unique. `messages` are those sent after the
-    `common` ones without the answer, and `sent` are their hashes.
+    with tool calls needs no question, because their ids are unique, unless the model numbers them. `messages`
+    are those sent after the `common` ones without the answer, and `sent` are their hashes.
     """
     end = len(stored) - stored_answers
     answers = [each for each in stored[end:] if each != REASONING]
@@ -218,15 +223,23 @@ def keeps_last_exchange(
         if hashes[start : start + len(answers)] != answers or not is_distinctive(found):
             continue
         asks = start > 0 and hashes[start - 1] in questions and not is_answer(said[start - 1])
-        if has_calls(found) or asks:
+        if asks or _has_unique_ids(found):
             return True
     return False
 
 
+def _has_unique_ids(messages: Sequence[JSON]) -> bool:
+    calls = (call for message in _parsed(messages) for call in message.tool_calls)
+    return any(not _NUMBERED.fullmatch(call.call_id) for call in calls)
+
+
 def has_calls(messages: Sequence[JSON]) -> bool:
     """Return whether any of the messages has tool calls or results."""
-    parsed = [parse_message(message, default=None, position=0, turn=0) for message in messages]
-    return any(message.tool_calls or message.tool_results for message in parsed)
+    return any(message.tool_calls or message.tool_results for message in _parsed(messages))
+
+
+def _parsed(messages: Sequence[JSON]) -> list[Message]:
+    return [parse_message(message, default=None, position=0, turn=0) for message in messages]
 
 
 def is_distinctive(answers: Sequence[JSON]) -> bool:

@@ -209,6 +209,22 @@ def test_an_agent_with_a_name_that_changes_its_first_messages(agent: Agent, api:
     assert AgentSession.objects.exclude(pk=session.pk).get().forked_at is not None
 
 
+def test_conversations_with_the_same_numbered_calls_are_separate(agent: Agent) -> None:
+    """Some models number their calls, so that another conversation has the same ids."""
+    agent.headers["x-session-id"] = "s"
+    agent.system = "You are an expert who edits files. " * 5
+    for words, commands in (("Fix the bug.", ["ls", "cat a.py"]), ("Write a test.", ["pwd", "cat a.py", "date"])):
+        history = [user(words)]
+        for number, command in enumerate(commands):
+            function = {"name": "bash", "arguments": json.dumps({"command": command})}
+            call = {"id": f"functions.bash:{number}", "type": "function", "function": function}
+            answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+            agent.send(*history, answer=answer)
+            history += [answer, {"role": "tool", "tool_call_id": call["id"], "content": f"{words} {number}"}]
+    session = AgentSession.objects.get(external_id="s")
+    assert (session.turn_count, session.compactions.count()) == (2, 0)
+
+
 def test_another_agent_that_gets_the_end_of_a_conversation_has_its_own_session(agent: Agent) -> None:
     agent.system, history = "You are a reader.", list[JSON]()
     for number in range(4):
