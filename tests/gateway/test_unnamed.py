@@ -213,9 +213,9 @@ def test_conversations_with_the_same_numbered_calls_are_separate(agent: Agent) -
     """Some models number their calls, so that another conversation has the same ids."""
     agent.headers["x-session-id"] = "s"
     agent.system = "You are an expert who edits files. " * 5
-    for words, commands in (("Fix the bug.", ["ls", "cat a.py"]), ("Write a test.", ["pwd", "cat a.py", "date"])):
+    for words, commands in {"Fix the bug.": "ls; cat a.py", "Write a test.": "pwd; cat a.py; date"}.items():
         history = [user(words)]
-        for number, command in enumerate(commands):
+        for number, command in enumerate(commands.split("; ")):
             function = {"name": "bash", "arguments": json.dumps({"command": command})}
             call = {"id": f"functions.bash:{number}", "type": "function", "function": function}
             answer = {"role": "assistant", "content": None, "tool_calls": [call]}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from accounts.models import Project
 from accounts.services.api_keys import api_key_create
+from accounts.services.projects import project_update
 from sessions.models import Message
 from sessions.selectors.redaction import redaction_for
 from tests.api.client import Api
@@ -40,6 +42,20 @@ def test_an_owner_does_not_replace_patterns_that_another_owner_saved_meanwhile(p
     assert again["patterns"] == TICKET["patterns"]
     assert owner_client.post(address(), again).status_code == 302
     assert [pattern.kind for pattern in redaction_for(project.pk).patterns] == ["ticket", "name"]
+
+
+def test_patterns_that_another_owner_saves_during_the_request_are_listed(project, owner_client, monkeypatch):
+    def save_later(**arguments):
+        monkeypatch.undo()
+        Project.objects.update(redaction_patterns=[{"kind": "order", "pattern": "ORD-\\d+"}])
+        project_update(**arguments)
+
+    monkeypatch.setattr("sessions.pages.settings.redaction.project_update", save_later)
+    response = owner_client.post(address(), TICKET)
+    assert response.status_code == 422
+    assert b"<code>ORD-" in response.content
+    version = response.context["form"]["version"].value()
+    assert owner_client.post(address(), {**TICKET, "version": version}).status_code == 302
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ class RedactionForm(PlainForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
     viewer, data = sent_by_owner(request, slug)
-    stored = _lines(viewer.project)
-    version = sha256(stored.encode()).hexdigest()
-    form = RedactionForm(data, initial={"patterns": stored, "version": version})
+    form = RedactionForm(
+        data, initial={"patterns": _lines(viewer.project), "version": _version(viewer.project)}
+    )
     if not form.is_valid():
         return _page(request, viewer, form)
     patterns = form.cleaned_data["patterns"]
@@ -76,11 +76,13 @@ def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
         redacted, found = redact(form.cleaned_data["sample"], redaction=redaction)
         return _page(request, viewer, form, redacted=redacted, found=found)
     try:
-        if form.cleaned_data["version"] not in ("", version):
+        if form.cleaned_data["version"] not in ("", _version(viewer.project)):
             raise ProjectChanged
         changes = {"redaction_patterns": patterns}
         project_update(project=viewer.project, changes=changes, actor=actor_of(request), only_unchanged=True)
     except ProjectChanged:
+        viewer.project.refresh_from_db(fields=["redaction_patterns"])  # perhaps changed during this request
+        version = _version(viewer.project)
         form.data = {name: form.data.get(name, "") for name in form.fields} | {"version": version}
         form.add_error(None, _CHANGED)
         return _page(request, viewer, form, is_changed=True)
@@ -90,6 +92,10 @@ def project_redaction(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _lines(project: Project) -> str:
     return "\n".join(f"{one['kind']} {one['pattern']}" for one in project.redaction_patterns)
+
+
+def _version(project: Project) -> str:
+    return sha256(_lines(project).encode()).hexdigest()
 
 
 def _page(request: HttpRequest, viewer: Viewer, form: RedactionForm, **more: Any) -> HttpResponse:
