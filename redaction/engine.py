@@ -81,7 +81,7 @@ _PASSES = 4
 def redact_text(text: str, rules: Sequence[Rule], *, key: bytes, found: Counter[str]) -> str:
     """Return the text with placeholders, or the same object if nothing matches. Counts kinds in `found`."""
     for _ in range(_PASSES):
-        scanned = _encodable(text)
+        scanned = encodable(text)
         spans = [(span, rule.kind) for rule in rules for span in rule.find(scanned)]
         before, text = text, replaced(text, spans, key=key, found=found) if spans else text
         if text == before:
@@ -116,7 +116,7 @@ def _merged(spans: Sequence[tuple[Span, str]], text: str) -> list[tuple[Span, st
     return [(span, kind) for span, kind, _ in merged]
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Replace lone surrogates, which RE2 rejects, without changing the text's length."""
     try:
         text.encode()

@@ -13,7 +13,7 @@ from typing import Any
 from compaction.jsontext import dumps_bytes
 from redaction.arguments import ARGUMENTS, MOST_ARGUMENTS, argument_passwords, is_program
 from redaction.credentials import is_argument_name, is_pair, named_secret
-from redaction.engine import redact_text, replaced, rules_to_apply
+from redaction.engine import encodable, redact_text, replaced, rules_to_apply
 from redaction.invisible import visible
 from redaction.placeholders import Finding
 from redaction.project import Redaction
@@ -137,7 +137,7 @@ def _redact_arguments(text: str, literals: Sequence[_Literal], key: bytes, found
             continue
         arguments = [program, *islice(_siblings(text, literals, index), MOST_ARGUMENTS - 1)]
         end = index + len(arguments)
-        for number, span in argument_passwords([argument.text for argument in arguments]):
+        for number, span in argument_passwords([encodable(argument.text) for argument in arguments]):
             argument = arguments[number]
             if argument.new is argument.text:
                 argument.new = replaced(argument.text, [(span, ARGUMENTS.kind)], key=key, found=found)
@@ -148,8 +148,9 @@ def _assigned_secret(literal: _Literal, rules: Sequence[Rule]) -> tuple[Span, st
     if not is_mixed(literal.text) or len(literal.text) > _LONGEST_VALUE or " " in literal.text:
         return None
     name = f'"{literal.name}":"'
+    scanned = encodable(name + literal.text)
     for rule in rules:
-        for start, end in rule.find(name + literal.text):
+        for start, end in rule.find(scanned):
             if start >= len(name):
                 return (start - len(name), end - len(name)), rule.kind
     return None

@@ -183,6 +183,9 @@ def test_lone_surrogates_and_nul_beside_a_secret() -> None:
     assert findings[0].count == 1
     assert json.loads(raw).startswith("\ud800\0 [redacted:")
     assert redact({"a": f"\ud800 {SECRET}"}, redaction=KEY)[1] == findings
+    call = ["sshpass", "-p", "Wint" + "er2031!x\ud83d"]
+    _, found = redact([call, {"\ud83d DATADOG_KEY": random_text("b", 40)}], redaction=KEY)
+    assert [each.kind for each in found] == ["command-password", "datadog-access-token"]
 
 
 def test_keys_of_objects_identify_secrets_and_may_be_secrets() -> None:
