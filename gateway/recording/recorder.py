@@ -53,8 +53,8 @@ class Recorder:
         self._bytes = 0
         self._spooled = not spool.is_empty
         self._is_disk_older = False  # than those in the queue that did not fit on the disk
-        # Calls on their way to the disk, which return to the queue if the disk is full.
-        self._being_written = self._bytes_being_written = 0
+        self._being_written = 0  # calls on their way to the disk, which return to the queue if it is full
+        self._order = asyncio.Lock()  # held while calls are added or written to disk, to keep their order
         self._arrived = asyncio.Event()
         self._pause = _FIRST_PAUSE
         self._is_prepared = False
@@ -79,21 +79,23 @@ class Recorder:
 
     async def add(self, call: Call) -> None:
         """Add a call. Returns when it is in the queue or on disk."""
-        if (self._spooled and not self._is_disk_older) or not self._has_room(call):
-            left = await self._to_disk([call])
-            self._is_disk_older |= self._spooled and not self._queue and bool(left)
-            self._keep(left)
-        else:
-            self._keep([call])
+        async with self._order:
+            if (self._spooled and not self._is_disk_older) or not self._has_room(call):
+                left = await self._to_disk([call])
+                self._is_disk_older |= self._spooled and not self._queue and bool(left)
+                self._keep(left)
+            else:
+                self._keep([call])
         self._arrived.set()
 
     async def stop(self) -> None:
         """Stop recording, and write the calls in memory to disk."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        for call in await self._to_disk(self._drain()):
-            _report_lost(call, "the disk is full")
+        async with self._order:  # not before all calls on their way to the disk are stored
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+            for call in await self._to_disk(self._drain()):
+                _report_lost(call, "the disk is full")
         await _in_thread(self._writing, getattr(self._write, "stop", int))  # after the call in progress
         self._writing.shutdown()
         self._disk.shutdown()
@@ -125,12 +127,11 @@ class Recorder:
             await _in_thread(self._writing, self._write, call)
         except StoreUnavailable as error:
             log.warning("The store is unavailable (%s). Calls are stored on disk.", error)
-            left: Sequence[Call] = ()
-            while self._queue and not left:  # other calls arrive in the meantime
+            async with self._order:
                 left = await self._to_disk(self._drain())
-            self._is_disk_older = self._spooled and bool(left)
-            self._queue.extendleft(reversed(left))
-            self._bytes += sum(call.size for call in left)
+                self._is_disk_older = self._spooled and bool(left)
+                self._queue.extend(left)
+                self._bytes = sum(call.size for call in left)
             await self._wait()
             return
         except Exception as error:
@@ -158,13 +159,17 @@ class Recorder:
             return
         except Exception as error:  # for example, the project was deleted: nothing of it may stay on disk
             _report_lost(call, _reason(error))
-        await _in_thread(self._disk, self._spool.remove, file)
+        try:
+            await _in_thread(self._disk, self._spool.remove, file)
+        except OSError as error:  # recording the call again changes nothing
+            log.warning("A recorded call cannot be deleted from the disk: %s.", error)
+            await self._wait()
+            return
         self._pause = _FIRST_PAUSE
 
     def _has_room(self, call: Call) -> bool:
         most_calls, most_bytes = self._limits
-        bytes_in_memory = self._bytes + self._bytes_being_written
-        return self.waiting < most_calls and bytes_in_memory + call.size <= most_bytes
+        return len(self._queue) < most_calls and self._bytes + call.size <= most_bytes
 
     def _keep(self, calls: Sequence[Call]) -> None:
         """Append calls to the queue. Those that do not fit are lost."""
@@ -176,10 +181,8 @@ class Recorder:
                 _report_lost(call, "neither the disk nor the memory has room for it")
 
     async def _to_disk(self, calls: Sequence[Call]) -> Sequence[Call]:
-        """Write calls to disk in order. Return those that did not fit."""
-        size = sum(call.size for call in calls)
-        self._being_written += len(calls)
-        self._bytes_being_written += size
+        """Write calls to disk in order. Return those that did not fit. The caller holds `_order`."""
+        self._being_written = len(calls)
         try:
             for index, call in enumerate(calls):
                 try:
@@ -191,8 +194,7 @@ class Recorder:
                 metrics().spooled.inc()
             return ()
         finally:
-            self._being_written -= len(calls)
-            self._bytes_being_written -= size
+            self._being_written = 0
 
     async def _wait(self) -> None:
         await asyncio.sleep(self._pause)

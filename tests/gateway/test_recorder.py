@@ -215,6 +215,58 @@ def test_on_a_full_disk_calls_wait_in_memory_and_keep_their_order(
     assert store.numbers == list(range(5 + room))
 
 
+@pytest.mark.parametrize("stops", [False, True])
+def test_calls_on_their_way_to_the_disk_keep_their_order(store: Store, tmp_path: Path, stops: bool) -> None:
+    has_begun, is_released = threading.Event(), threading.Event()
+
+    class SlowDisk(Spool):
+        def add(self, call: Call) -> None:
+            if not self.is_empty:
+                has_begun.set()
+                is_released.wait(30)
+            super().add(call)
+
+    async def work() -> None:
+        store.is_up = False
+        recorder = Recorder(SlowDisk(tmp_path), store.write)
+        for number in range(4):
+            await recorder.add(call(number))
+        recorder.start()
+        await asyncio.to_thread(has_begun.wait)
+        work = asyncio.create_task(recorder.stop() if stops else recorder.add(call(4)))
+        await asyncio.sleep(0)
+        is_released.set()
+        await work
+        store.is_up = True
+        if stops:
+            recorder = Recorder(Spool(tmp_path), store.write)
+            recorder.start()
+        await recorder.settle()
+        await recorder.stop()
+
+    run(work)
+    assert store.numbers == list(range(4 if stops else 5))
+
+
+def test_a_call_that_cannot_be_deleted_from_the_disk_stops_nothing(store: Store, tmp_path: Path) -> None:
+    class ReadOnlyDisk(Spool):
+        def remove(self, file: Path) -> None:
+            if len(store.numbers) < 3:
+                raise OSError(30, "Read-only file system")
+            super().remove(file)
+
+    async def work() -> None:
+        recorder = Recorder(ReadOnlyDisk(tmp_path), store.write, most_calls=1)
+        for number in range(3):
+            await recorder.add(call(number))
+        recorder.start()
+        await recorder.settle()
+        await recorder.stop()
+
+    run(work)
+    assert store.numbers == [0, 1, 1, 2]  # the store recognizes the second one
+
+
 def test_a_call_is_packed_and_unpacked() -> None:
     given = replace(
         call(1, b"\n\0body"), response=b"\nresponse", status=200, first_token_ms=3, is_complete=True
