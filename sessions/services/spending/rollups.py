@@ -60,8 +60,8 @@ def rollups_fill(*, most_batches: int = 200, everywhere: bool = False) -> int:
     """
     found = AgentSession.objects.all()
     if everywhere:
-        while most_batches > 0 and _discard_outdated():
-            _fill_batch(found)
+        while most_batches > 0 and (outdated := _discard_outdated()):
+            _fill_batch(found.filter(pk__in=outdated))  # finding missing turns reads all sessions
             most_batches -= 1
     else:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
@@ -86,12 +86,12 @@ def rollups_invalidate(*sessions: UUID) -> None:
 
 
 @transaction.atomic
-def _discard_outdated() -> int:
-    """Discard the sums of some sessions that an earlier version calculated. Returns their number."""
+def _discard_outdated() -> Sequence[UUID]:
+    """Discard the sums of some sessions that an earlier version calculated. Returns the sessions' ids."""
     outdated = RollupCursor.objects.exclude(version=VERSION).values_list("pk", flat=True)[:_SESSIONS]
     ids = list(outdated)
     rollups_invalidate(*ids)
-    return len(ids)
+    return ids
 
 
 @transaction.atomic
