@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection
 from django.http import HttpRequest
 
 from accounts.models import ApiKey
@@ -18,7 +17,7 @@ from redaction import Redaction
 from sessions.api.errors import NotAuthenticated
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 
 #: Seconds for which a process caches a key's scopes, rate limit and project settings. Whether the key is
 #: still valid is checked on each request, so a revocation takes effect immediately.
@@ -101,8 +100,7 @@ def _cached(text: str) -> Principal | None:
 
 
 def _is_valid(key_id: UUID) -> bool:
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), _VALID, [key_id]).fetchone() is not None
+    return execute(_VALID, [key_id]).fetchone() is not None
 
 
 def _record_use(key: ApiKey) -> None:

@@ -7,14 +7,13 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 import orjson
-from django.db import connection
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int4
 
 from accounts.selectors import KEY_IS_VALID
 from sessions.selectors.filters import Cursor, SessionFilter, page_after, sessions_filtered
 from sessions.store.blobs import body_read
-from sessions.store.postgres import execute, raw_connection, rows_fetch
+from sessions.store.postgres import execute, rows_fetch
 
 #: The columns that a list shows of a session.
 _COLUMNS = (
@@ -122,8 +121,7 @@ def session_turns(*, key_id: UUID, project_id: UUID, session_id: UUID) -> Any:
     None if the session is not in the project or the API key is no longer valid.
     """
     parameters = {"key": key_id, "project": project_id, "session": session_id}
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), _SESSION, parameters, row_factory=namedtuple_row).fetchone()
+    return execute(_SESSION, parameters, row_factory=namedtuple_row).fetchone()
 
 
 def turns_page(*, session_id: UUID, first: int, limit: int) -> list[Any]:

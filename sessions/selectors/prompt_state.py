@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
 
-from django.db import connection
 from psycopg.rows import namedtuple_row
 
 from accounts.selectors import KEY_IS_VALID
@@ -19,7 +18,7 @@ from sessions.selectors.prompt_outlines import outline_unpack
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.edit_texts import TEXTS
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 from sessions.store.prompt_snapshots import PromptOutline
 
 
@@ -154,8 +153,7 @@ SELECT {SESSION_COLUMNS},
 def prompt_state(*, key_id: UUID, project_id: UUID, session_id: UUID) -> PromptState | None:
     """Return the state of a session, or None if it is not in the project or the key is no longer valid."""
     parameters = {"key": key_id, "project": project_id, "session": session_id}
-    with connection.wrap_database_errors:
-        row = execute(raw_connection(), _STATE, parameters, row_factory=namedtuple_row).fetchone()
+    row = execute(_STATE, parameters, row_factory=namedtuple_row).fetchone()
     if row is None:
         return None
     return PromptState.from_row(

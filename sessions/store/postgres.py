@@ -20,7 +20,7 @@ from sessions.store.prepared import Prepared
 Row = TypeVar("Row")
 
 
-def raw_connection() -> psycopg.Connection[TupleRow]:
+def _raw_connection() -> psycopg.Connection[TupleRow]:
     """Return the psycopg connection of this thread's Django connection."""
     connection.ensure_connection()
     raw: psycopg.Connection[TupleRow] = connection.connection
@@ -28,17 +28,16 @@ def raw_connection() -> psycopg.Connection[TupleRow]:
 
 
 def execute(
-    raw: psycopg.Connection[TupleRow],
-    statement: LiteralString,
-    parameters: Any = None,
-    *,
-    binary: bool = True,
-    row_factory: RowFactory[Any] = tuple_row,
+    statement: LiteralString, parameters: Any = None, *, row_factory: RowFactory[Any] = tuple_row
 ) -> psycopg.Cursor[Any]:
-    """Execute a prepared statement. Results are binary by default, so that bodies are not sent as hex."""
+    """Execute a prepared statement. Results are binary, so that bodies are not sent as hex.
+
+    Raises Django's database errors, like all functions below.
+    """
     check_deadline()
-    cursor = psycopg.Cursor(raw, row_factory=row_factory)
-    return cursor.execute(statement, parameters, prepare=True, binary=binary)
+    with connection.wrap_database_errors:
+        cursor = psycopg.Cursor(_raw_connection(), row_factory=row_factory)
+        return cursor.execute(statement, parameters, prepare=True, binary=True)
 
 
 def row_fetch(statement: Prepared, parameters: Mapping[str, Any]) -> Any:
@@ -48,29 +47,30 @@ def row_fetch(statement: Prepared, parameters: Mapping[str, Any]) -> Any:
     long.
     """
     check_deadline()
-    cursor = psycopg.RawCursor(raw_connection())
-    cursor.execute(statement.sql, statement.wrap(parameters), prepare=True, binary=True)
-    return cursor.fetchone()
+    with connection.wrap_database_errors:
+        cursor = psycopg.RawCursor(_raw_connection())
+        cursor.execute(statement.sql, statement.wrap(parameters), prepare=True, binary=True)
+        return cursor.fetchone()
 
 
 def rows_fetch(
     statement: LiteralString, parameters: Any = None, *, row_factory: RowFactory[Any] = tuple_row
 ) -> list[Any]:
-    """Return the rows of a prepared query. Raises Django's database errors."""
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), statement, parameters, row_factory=row_factory).fetchall()
+    """Return the rows of a prepared query."""
+    with connection.wrap_database_errors:  # reading a value may fail, too
+        return execute(statement, parameters, row_factory=row_factory).fetchall()
 
 
 def rows_fetch_by_index(statement: LiteralString, parameters: Any = None) -> list[Any]:
-    """Return the rows of a prepared query that uses indexes wherever it can. Raises Django's database errors.
+    """Return the rows of a prepared query that uses indexes wherever it can.
 
     Postgres scans a small table as a whole, even if it has long columns, which are stored separately. Reading
     and comparing them takes hundreds of times as long as the planner expects.
     """
-    raw = raw_connection()
+    raw = _raw_connection()
     with connection.wrap_database_errors, raw.transaction():
         raw.execute("SET LOCAL enable_seqscan = off")
-        return execute(raw, statement, parameters).fetchall()
+        return execute(statement, parameters).fetchall()
 
 
 def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:

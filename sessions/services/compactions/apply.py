@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from compaction.breakdown import TokenBreakdown
@@ -131,5 +131,4 @@ def _store_effects(
         **edit_parameters(plan.edits, loaded.view, loaded.edits, messages, base=loaded.base),
         **recap_parameters(recap, plan.edits, origin),
     }
-    with connection.wrap_database_errors:
-        row_fetch(APPLY, parameters)
+    row_fetch(APPLY, parameters)

@@ -15,15 +15,13 @@ from datetime import timedelta
 from typing import LiteralString, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
 from compaction.referenced import Reference, ReferenceTracker
 from sessions.models import Edit, ReferenceScan
 from sessions.selectors.scanned_messages import ScannedMessages
 from sessions.selectors.tracked_edits import AppliedCompaction, compactions_applied
 from sessions.services.claims import IS_FREE, release, revoke
 from sessions.store import bodies
-from sessions.store.postgres import execute, raw_connection, rows_fetch
+from sessions.store.postgres import execute, rows_fetch
 from sessions.store.text import storable
 
 log = logging.getLogger(__name__)
@@ -202,8 +200,7 @@ class _Scan:
             "state": bodies.pack(bodies.json_bytes(state)),
             "pause": pause,
         }
-        with connection.wrap_database_errors:
-            execute(raw_connection(), _SAVE, parameters)
+        execute(_SAVE, parameters)
 
     def _pending(self, end: int) -> deque[AppliedCompaction]:
         """Return the compactions up to the message `end` that are not tracked yet."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, LiteralString
 
-from django.db import connection
 from django.db.models import F
 from psycopg.types.numeric import Int4, Int8
 
@@ -16,7 +15,7 @@ from sessions.selectors.stored_rows import edits_load, without_covered
 from sessions.services.compactions.planning import Loaded, view_load
 from sessions.services.compactions.reference_scans import reference_scan_schedule
 from sessions.store.continuation_columns import continuation_columns
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 from sessions.store.prompt_bytes import messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline
 
@@ -47,8 +46,7 @@ def _snapshot_write(loaded: Loaded, edits: Mapping[int, EditValue], **changes: A
         "text_edit": Int8(longest) if longest is not None else None,
         "edits": list(map(Int8, edits)),
     }
-    with connection.wrap_database_errors:
-        execute(raw_connection(), _WRITE_SNAPSHOT, snapshot)
+    execute(_WRITE_SNAPSHOT, snapshot)
     AgentSession.objects.filter(pk=session.pk).update(
         snapshot_end=session.message_count,
         shown_components=dict(TokenBreakdown.of_view(loaded.view).tokens),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, IntegerField
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
@@ -14,7 +14,7 @@ from psycopg.types.numeric import Int4
 from compaction.triggers import client, provider
 from sessions.models import AgentSession, Compaction, ServedPrompt
 from sessions.selectors.prompt_state import PromptState
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 
 #: The client and the provider apply their compactions to the prompt of the turn that reports them.
 _OF_OTHERS = (client.TRIGGER.name, provider.TRIGGER.name)
@@ -84,8 +84,7 @@ def _insert(state: PromptState | AgentSession, served: int | None) -> bool:
         "omitted": Int4(state.omitted_count),
         "served": Int4(served) if served is not None else None,
     }
-    with connection.wrap_database_errors:
-        return execute(raw_connection(), _RECORD, parameters).rowcount == 1
+    return execute(_RECORD, parameters).rowcount == 1
 
 
 def _show_at_once(session_id: UUID, turn: int) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db import connection
 from msgspec.structs import replace
 
 from compaction.identity import canonical
@@ -34,7 +33,7 @@ from sessions.services.push.parameters import preamble_parameters
 from sessions.services.push.statements import WRITE_PREAMBLE
 from sessions.services.push.values import NewTurn, Push, SessionState
 from sessions.store import bodies
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +176,7 @@ def recorded_answer(state: SessionState, push: Push, recorded: Recorded) -> byte
 
 def _preamble_store(turn: NewTurn, preamble: NewPreamble) -> None:
     """Store the system prompt and tools, which the other source did not report."""
-    with connection.wrap_database_errors:
-        execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, preamble))
+    execute(WRITE_PREAMBLE, preamble_parameters(turn, preamble))
     AgentSession.objects.filter(pk=turn.session.id).update(
         preamble_version=turn.preamble_version,
         preamble_hash=preamble.hash,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, LiteralString
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError
 from msgspec.structs import replace
 from psycopg.rows import namedtuple_row
 
@@ -22,7 +22,7 @@ from sessions.services.push.parameters import read_parameters
 from sessions.services.push.statements import LOCK, READ
 from sessions.services.push.values import NewTurn, Push, SessionState, Target
 from sessions.store.continuation_columns import continuation_of
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 
 _states: dict[UUID, SessionState] = {}
 
@@ -133,7 +133,7 @@ def state_read(target: Target, push: Push) -> SessionState | None:
 
 def state_reload(target: Target, push: Push) -> None:
     """Cache the session's state after a push that has locked it, so that the next push reads nothing."""
-    with suppress(DatabaseError, InterfaceError), connection.wrap_database_errors:
+    with suppress(DatabaseError, InterfaceError):
         state = state_read(target, replace(push, idempotency_key=None))
         if state is not None:
             state_remember(state)
@@ -142,7 +142,7 @@ def state_reload(target: Target, push: Push) -> None:
 def _row(statement: LiteralString, target: Target, push: Push) -> Any:
     """Return the row of `READ` or `LOCK`: the session, and the turn stored with the idempotency key."""
     parameters = read_parameters(target, push)
-    return execute(raw_connection(), statement, parameters, row_factory=namedtuple_row).fetchone()
+    return execute(statement, parameters, row_factory=namedtuple_row).fetchone()
 
 
 def calibrated(state: SessionState, push: Push) -> SessionState:

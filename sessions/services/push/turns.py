@@ -62,7 +62,7 @@ from sessions.services.push.triggers import Triggered, trigger_evaluate, trigger
 from sessions.services.push.values import NewTurn, Push, Replayed, Target
 from sessions.store.blobs import is_external
 from sessions.store.loop_connections import LoopConnections, NotConnected
-from sessions.store.postgres import execute, raw_connection, row_fetch
+from sessions.store.postgres import execute, row_fetch
 from sessions.store.prepared import Prepared
 
 
@@ -112,23 +112,21 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
 
     Returns None and stores nothing if the session has changed or the push needs further statements.
     """
-    with connection.wrap_database_errors:
-        state = state_cached(target.session_id) or state_read(target, push)
-        if state is None or not push_is_eligible(state, push):
+    state = state_cached(target.session_id) or state_read(target, push)
+    if state is None or not push_is_eligible(state, push):
+        return None
+    turn = turn_compute(calibrated(state, push), push)
+    if not turn_is_eligible(turn, push):
+        return None
+    trigger, compacted = trigger_evaluate(turn), None
+    if trigger is not None:
+        if uses_boundary(turn, push, trigger) and turn.plan_turn is not None:
+            preparations.wait(turn.session.id, turn.plan_turn)
+        compacted = turn_compacted_ready(turn, push, trigger)
+        if compacted is None:
             return None
-        turn = turn_compute(calibrated(state, push), push)
-        if not turn_is_eligible(turn, push):
-            return None
-        trigger, compacted = trigger_evaluate(turn), None
-        if trigger is not None:
-            if uses_boundary(turn, push, trigger) and turn.plan_turn is not None:
-                preparations.wait(turn.session.id, turn.plan_turn)
-            compacted = turn_compacted_ready(turn, push, trigger)
-            if compacted is None:
-                return None
-        write = _write_of(turn, push, target, compacted)
-        version = _written(write)
-    return _stored(turn, push, write, version)
+    write = _write_of(turn, push, target, compacted)
+    return _stored(turn, push, write, _written(write))
 
 
 async def turn_push_direct(connections: LoopConnections, target: Target, push: Push) -> bytes | None:
@@ -232,13 +230,12 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
     """Store a turn with the session locked, and run what it triggers in the same transaction."""
     state_forget(target.session_id)
     with transaction.atomic(savepoint=savepoint):
-        with connection.wrap_database_errors:
-            row = row_lock(target, push)
-            if row is None:
-                raise SessionGone
-            if row.answer is not None:
-                return _replayed(row, push)
-            state = state_from_row(row)
+        row = row_lock(target, push)
+        if row is None:
+            raise SessionGone
+        if row.answer is not None:
+            return _replayed(row, push)
+        state = state_from_row(row)
         recorded = recorded_find(state, push) if push.source is TurnSource.PUSH else None
         if recorded is not None and recorded.count == len(push.messages):
             return recorded_answer(state, push, recorded)
@@ -249,14 +246,12 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
         elif state.has_reports and (taken := report_take(state, push)) is not None:
             push = replace(push, request_id=push.request_id or taken)
             state = state_from_row(row_read(target, push))
-        with connection.wrap_database_errors:
-            turn = turn_compute(calibrated(state, push), push)
+        turn = turn_compute(calibrated(state, push), push)
         compacted = turn_compacted(turn, push)
         if compacted is not None:
             reason = f"superseded by the {compacted.compaction.trigger} trigger"
             compaction_supersede(session=AgentSession(pk=turn.session.id), reason=reason)
-        with connection.wrap_database_errors:
-            _write(turn, push, target, compacted)
+        _write(turn, push, target, compacted)
         spike_report(turn)
         if compacted is not None:
             triggered = Triggered(compactions=(compacted.compaction,), shown=compacted.turn.shown)
@@ -265,8 +260,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             triggered = triggers_run(turn, push)
         answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
         if push.idempotency_key is not None:
-            with connection.wrap_database_errors:
-                execute(raw_connection(), WRITE_ANSWER, [answer, turn.session.id, turn.index])
+            execute(WRITE_ANSWER, [answer, turn.session.id, turn.index])
         return answer
 
 
@@ -283,4 +277,4 @@ def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn |
     if turn.plan_turn == turn.index:
         after_commit(preparations.request, turn.session.id, turn.index)
     if push.preamble is not None and turn.changes_preamble:
-        execute(raw_connection(), WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))
+        execute(WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))

@@ -100,16 +100,15 @@ def history_append(target: Target, request: Request) -> Appended | None:
     if reports_stored_answer(push):
         return None
     history = _continued(known.history, reading, preamble_hash)
-    with connection.wrap_database_errors:
-        turn = _turn(target, push, known)
-        if turn is None:
-            return None
-        parameters = {
-            **write_parameters(turn, push, target, answer=None, is_new_call=False),
-            **_history_parameters(known.history, history),
-            "edits_revision": known.prompt.edits_revision,
-        }
-        row = row_fetch(WRITE_HISTORY, parameters)
+    turn = _turn(target, push, known)
+    if turn is None:
+        return None
+    parameters = {
+        **write_parameters(turn, push, target, answer=None, is_new_call=False),
+        **_history_parameters(known.history, history),
+        "edits_revision": known.prompt.edits_revision,
+    }
+    row = row_fetch(WRITE_HISTORY, parameters)
     if row is None:
         state_forget(target.session_id)
         _known.pop(target.session_id, None)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, LiteralString
 from uuid import UUID
 
-from django.db import connection
 from psycopg.types.numeric import Int4
 from uuid_utils.compat import uuid7
 
@@ -21,7 +20,7 @@ from sessions.services.memory.update_state import update_states_fork
 from sessions.services.push.preambles import preamble_of
 from sessions.store.continuation_columns import continuation_columns
 from sessions.store.edit_texts import text_pack
-from sessions.store.postgres import execute, raw_connection
+from sessions.store.postgres import execute
 
 _INHERITED = (
     "project_id", "agent", "model", "format", "origin", "created_by_id", "tags", "metadata",
@@ -79,11 +78,10 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
     _copy_preambles(parent, child, at)
     child.save()
     shared = {"child": child.pk, "parent": parent.pk, "end": Int4(at)}
-    with connection.wrap_database_errors:
-        execute(raw_connection(), _COPY_MESSAGES, shared)
-        execute(raw_connection(), _COPY_PINS, shared)
-        execute(raw_connection(), _COPY_TURNS, shared)
-        execute(raw_connection(), _COPY_MEMORY, {"child": child.pk, "parent": parent.pk})
+    execute(_COPY_MESSAGES, shared)
+    execute(_COPY_PINS, shared)
+    execute(_COPY_TURNS, shared)
+    execute(_COPY_MEMORY, {"child": child.pk, "parent": parent.pk})
     compacted = _copy_compactions(parent, child, at)
     _count(child, at)
     update_states_fork(parent=parent, child=child)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import LiteralString, NamedTuple
 
-from django.db import connection
 from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Int4
 
@@ -17,7 +16,7 @@ from sessions.models import AgentSession, ClientHistory
 from sessions.selectors.stored_rows import messages_load
 from sessions.services.reconcile.reading import Reading
 from sessions.store import bodies
-from sessions.store.postgres import execute, raw_connection, rows_fetch
+from sessions.store.postgres import execute, rows_fetch
 
 _HASHES: LiteralString = """
 SELECT position, content_hash, role FROM agent_sessions_message
@@ -88,9 +87,8 @@ def stored_hashes(session: AgentSession, history: ClientHistory, reading: Readin
 def hashes_write(session: AgentSession, hashes: Mapping[int, bytes]) -> None:
     """Set the hashes of messages by position."""
     if hashes:
-        with connection.wrap_database_errors:
-            parameters = [list(map(Int4, hashes)), list(hashes.values()), session.pk]
-            execute(raw_connection(), _WRITE_HASHES, parameters)
+        parameters = [list(map(Int4, hashes)), list(hashes.values()), session.pk]
+        execute(_WRITE_HASHES, parameters)
 
 
 def _computed(
@@ -130,5 +128,4 @@ def history_save(history: ClientHistory) -> None:
         history.updated_at,
         history.pk,
     ]
-    with connection.wrap_database_errors:
-        execute(raw_connection(), _UPDATE, values)
+    execute(_UPDATE, values)

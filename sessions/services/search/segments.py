@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from itertools import chain
 from uuid import UUID
 
-from django.db import connection
-
 from compaction.messages import Message
 from search.documents import touched_files
 from search.keys import project_salt, segment_keys
@@ -97,8 +95,7 @@ def segment_store(
         "terms": [term for term, _ in new.blocks],
         "blocks": [data for _, data in new.blocks],
     }
-    with connection.wrap_database_errors:
-        return row_fetch(_STORE, parameters) is not None
+    return row_fetch(_STORE, parameters) is not None
 
 
 def _files(messages: Sequence[Message]) -> list[str]:

@@ -7,8 +7,6 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, LiteralString
 
-from django.db import connection
-
 from sessions.models import ToolOutputs
 from sessions.services.backlog import KEPT_SESSION, LEASE
 from sessions.services.tools.sums import ClaimedScan, FileSums, Sums, ToolSums
@@ -111,8 +109,7 @@ def sums_write(scan: ClaimedScan, sums: Sums, *, position: int, is_last: bool) -
         **_columns("file", {name: name for name in _FILE}, sums.files.values()),
         **_columns("output", _OUTPUT, sums.outputs),
     }
-    with connection.wrap_database_errors:
-        return row_fetch(_STORE, parameters) is not None
+    return row_fetch(_STORE, parameters) is not None
 
 
 def _columns(prefix: str, names: Mapping[str, str], rows: Iterable[Any]) -> dict[str, list[Any]]:
