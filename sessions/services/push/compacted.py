@@ -52,16 +52,15 @@ class CompactedTurn:
     parameters: Mapping[str, Any]
 
 
-def uses_boundary(turn: NewTurn, push: Push, trigger: Trigger | None) -> bool:
-    """Return whether the turn triggers a hard compaction that may be planned up to the boundary."""
-    return trigger is hard.TRIGGER and turn.plan_turn is not None and not push.has_provider_compaction
+def plan_boundary(turn: NewTurn, push: Push, trigger: Trigger | None) -> int | None:
+    """Return the plan boundary if the turn triggers a hard compaction that may be planned up to it."""
+    is_hard = trigger is hard.TRIGGER and not push.has_provider_compaction
+    return turn.plan_turn if is_hard else None
 
 
-def turn_compacted_ready(turn: NewTurn, push: Push, trigger: Trigger) -> CompactedTurn | None:
+def turn_compacted_ready(turn: NewTurn, boundary: int) -> CompactedTurn | None:
     """Return the turn with a compaction that is ready in this process. Reads nothing from the database."""
-    if not uses_boundary(turn, push, trigger) or turn.plan_turn is None:
-        return None
-    prepared = preparations.ready(turn.session.id, turn.plan_turn)
+    prepared = preparations.ready(turn.session.id, boundary)
     if prepared is None or prepared.omitted_count != turn.session.omitted_count:
         return None
     if prepared.before[1] != prepared.after[1]:
@@ -76,11 +75,12 @@ def turn_compacted(turn: NewTurn, push: Push) -> CompactedTurn | None:
 
     The caller has locked the session and must report the compaction to webhooks.
     """
-    if not uses_boundary(turn, push, trigger_possible(turn)) or turn.plan_turn is None:
+    boundary = plan_boundary(turn, push, trigger_possible(turn))
+    if boundary is None:
         return None
     session = AgentSession.objects.get(pk=turn.session.id)
     try:
-        prepared = _ready(session, turn.plan_turn) or compaction_prepare(session=session, turn=turn.plan_turn)
+        prepared = _ready(session, boundary) or compaction_prepare(session=session, turn=boundary)
     except (OperationalError, InterfaceError):
         raise
     except Exception:

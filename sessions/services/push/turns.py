@@ -27,9 +27,9 @@ from sessions.services.push.compacted import (
     CompactedTurn,
     compaction_count,
     compaction_report,
+    plan_boundary,
     turn_compacted,
     turn_compacted_ready,
-    uses_boundary,
 )
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.eligibility import is_stale, push_is_eligible, turn_is_eligible
@@ -120,9 +120,11 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         return None
     trigger, compacted = trigger_evaluate(turn), None
     if trigger is not None:
-        if uses_boundary(turn, push, trigger) and turn.plan_turn is not None:
-            preparations.wait(turn.session.id, turn.plan_turn)
-        compacted = turn_compacted_ready(turn, push, trigger)
+        boundary = plan_boundary(turn, push, trigger)
+        if boundary is None:
+            return None
+        preparations.wait(turn.session.id, boundary)
+        compacted = turn_compacted_ready(turn, boundary)
         if compacted is None:
             return None
     write = _write_of(turn, push, target, compacted)
@@ -143,9 +145,11 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
         return None
     trigger, compacted = trigger_possible(turn), None
     if trigger is not None:
-        if uses_boundary(turn, push, trigger) and turn.plan_turn is not None:
-            await preparations.finish(turn.session.id, turn.plan_turn)
-        compacted = turn_compacted_ready(turn, push, trigger)
+        boundary = plan_boundary(turn, push, trigger)
+        if boundary is None:
+            return None
+        await preparations.finish(turn.session.id, boundary)
+        compacted = turn_compacted_ready(turn, boundary)
         if compacted is None:
             return None
     write = _write_of(turn, push, target, compacted)
