@@ -179,7 +179,7 @@ class Compactor:
         kept = [known for each, known in [*self._known.items()] if each[:3] == key[:3]]
         if not kept:
             return None
-        reading = history_read(body, histories=(), redaction=kept[0].redaction, field=field)
+        reading = history_read(body, redaction=kept[0].redaction, field=field)
 
         def is_begun(history: ClientHistory) -> bool:
             return reading.digest_at(history.count) == bytes(history.digest)

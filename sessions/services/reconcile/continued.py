@@ -42,7 +42,7 @@ def session_of_references(
 
     Raises `BadJson` or `InvalidHistory`.
     """
-    reading = history_read(body, histories=(), redaction=redaction)
+    reading = history_read(body, redaction=redaction)
     rows = ClientHistory.objects.filter(caller=caller, session__project_id=project_id, count__gt=0)
     for row in rows.select_related("root", "session").order_by("-updated_at")[:_RECENT]:
         resolved = references_resolved([row], reading)
@@ -69,7 +69,7 @@ def history_continued(histories: Sequence[ClientHistory], continued: Continued, 
     if count == base.count and is_current(base, base.session.message_count):
         digest = bytes(base.digest)
     else:
-        digest = history_digest(stored_hashes(base.session, base, reading).hashes[:count])
+        digest = history_digest(stored_hashes(base, reading).hashes[:count])
     return replace(reading, first=count, base=base, before=digest, is_continued=True)
 
 

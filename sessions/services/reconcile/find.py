@@ -26,7 +26,7 @@ def root_of_caller(
     history up to an answer, or else the one whose history it contains without the beginning. `caller` is the
     partition: histories of other callers are not found. Raises `BadJson` or `InvalidHistory`.
     """
-    reading = history_read(body, histories=(), redaction=redaction)
+    reading = history_read(body, redaction=redaction)
     digests = reading.digests[1:][-_MOST_NEW:]
     rows = ClientHistory.objects.filter(
         caller=caller, digest__in=digests, count__gt=0, session__project_id=project_id

@@ -157,10 +157,10 @@ _ORDER = {
 
 
 def _compared(history: ClientHistory, reading: Reading, sent: Sent) -> Matched:
-    stored, stored_answers = stored_hashes(history.session, history, reading)
+    stored, stored_answers = stored_hashes(history, reading)
     before = stored if reading.base is history else None
     if before is None and reading.base is not None:
-        before = stored_hashes(reading.base.session, reading.base, reading).hashes
+        before = stored_hashes(reading.base, reading).hashes
     hashes = [*(before or ())[: reading.first], *reading.hashes]
     comparison = compare(
         stored,

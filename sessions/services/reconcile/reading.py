@@ -95,16 +95,20 @@ class Reading:
 
 
 def history_read(
-    body: bytes, *, histories: Sequence[ClientHistory], redaction: Redaction, field: str = "messages"
+    body: bytes, *, redaction: Redaction, histories: Sequence[ClientHistory] = (), field: str = "messages"
 ) -> Reading:
-    """Parse the body, whose `field` contains the history. Raises `BadJson` or `InvalidHistory`."""
+    """Parse the body, whose `field` contains the history, from the prefix of one of the `histories` on.
+
+    Raises `BadJson` or `InvalidHistory`.
+    """
     start = list_start(body, field)
     if start is None:
         raise InvalidHistory(None, f"`{field}` must be an array.")
+    sent = _Body(data=body, field=field, start=start, redaction=redaction)
     for base in histories[:_COMPARED]:
-        if (reading := _read_after(body, start, base, redaction, field)) is not None:
+        if (reading := sent.read_after(base)) is not None:
             return reading
-    return _read(body, start, start, 0, None, _hasher(redaction), redaction, field)
+    return sent.read(start, sent.hasher())
 
 
 def history_read_after(body: bytes, base: ClientHistory, *, redaction: Redaction) -> Reading | None:
@@ -113,71 +117,64 @@ def history_read_after(body: bytes, base: ClientHistory, *, redaction: Redaction
     Raises `BadJson` or `InvalidHistory`.
     """
     start = list_start(body, "messages")
-    return _read_after(body, start, base, redaction, "messages") if start is not None else None
-
-
-def _read_after(
-    body: bytes, start: int, base: ClientHistory, redaction: Redaction, field: str
-) -> Reading | None:
-    hasher = _matching_prefix(body, start, base, redaction) if base.prefix_count else None
-    if hasher is None:
+    if start is None:
         return None
-    rest = body[start + base.prefix_bytes :].lstrip(b" \t\r\n")
-    if rest[:1] not in {b",", b"]"}:
-        return None
-    skipped = len(body) - len(rest) + rest.startswith(b",")
-    return _read(body, start, skipped, base.prefix_count, base, hasher, redaction, field)
+    return _Body(data=body, field="messages", start=start, redaction=redaction).read_after(base)
 
 
-def _matching_prefix(
-    body: bytes, start: int, base: ClientHistory, redaction: Redaction
-) -> xxhash.xxh3_128 | None:
-    """Return the hash state after the prefix of a history, or None if the body does not begin with it."""
-    end = start + base.prefix_bytes
-    if end >= len(body):
-        return None
-    hasher = _hasher(redaction)
-    hasher.update(memoryview(body)[start:end])
-    return hasher if hasher.digest() == bytes(base.prefix_hash) else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Body:
+    """A request body, whose `field` contains the history. The first message begins at the offset `start`."""
 
+    data: bytes
+    field: str
+    start: int
+    redaction: Redaction
 
-def _hasher(redaction: Redaction) -> xxhash.xxh3_128:
-    """Return the state of an empty hash. Cryptographic hashes take ten times as long.
+    def hasher(self) -> xxhash.xxh3_128:
+        """Return the state of an empty hash. Cryptographic hashes take ten times as long.
 
-    The seed keeps a message's author from choosing contents with the same hash.
-    """
-    return xxhash.xxh3_128(seed=int.from_bytes(hashlib.blake2b(redaction.key[:64], digest_size=8).digest()))
+        The seed keeps a message's author from choosing contents with the same hash.
+        """
+        key = hashlib.blake2b(self.redaction.key[:64], digest_size=8).digest()
+        return xxhash.xxh3_128(seed=int.from_bytes(key))
 
+    def read_after(self, base: ClientHistory) -> Reading | None:
+        """Parse the messages that follow the prefix of a history, None if the body has another one."""
+        body, end = self.data, self.start + base.prefix_bytes
+        if not base.prefix_count or end >= len(body):
+            return None
+        hasher = self.hasher()
+        hasher.update(memoryview(body)[self.start : end])
+        if hasher.digest() != bytes(base.prefix_hash):
+            return None
+        rest = body[end:].lstrip(b" \t\r\n")
+        if rest[:1] not in {b",", b"]"}:
+            return None
+        return self.read(len(body) - len(rest) + rest.startswith(b","), hasher, base)
 
-def _read(
-    body: bytes,
-    start: int,
-    at: int,
-    first: int,
-    base: ClientHistory | None,
-    hasher: xxhash.xxh3_128,
-    redaction: Redaction,
-    field: str,
-) -> Reading:
-    new = body if at == start else body[:start] + body[at:]
-    fields, values, spans = read_list(new, field, start)
-    if not isinstance(values, list):
-        raise InvalidHistory(None, f"`{field}` must be an array.")
-    # Without spans, the key occurs twice.
-    elements = [new[begin:end] for begin, end in spans] or list(map(json_bytes, values))
-    return Reading(
-        redaction=redaction,
-        fields=fields,
-        values=values,
-        elements=elements,
-        first=first,
-        base=base,
-        start=start,
-        ends=[end + at - start for _, end in spans],
-        body=body,
-        prefix=hasher,
-        before=bytes(base.prefix_digest) if base is not None else history_digest(()),
-    )
+    def read(self, at: int, hasher: xxhash.xxh3_128, base: ClientHistory | None = None) -> Reading:
+        """Parse the messages from offset `at` on, which follow the prefix of `base`."""
+        start, body = self.start, self.data
+        new = body if at == start else body[:start] + body[at:]
+        fields, values, spans = read_list(new, self.field, start)
+        if not isinstance(values, list):
+            raise InvalidHistory(None, f"`{self.field}` must be an array.")
+        # Without spans, the key occurs twice.
+        elements = [new[begin:end] for begin, end in spans] or list(map(json_bytes, values))
+        return Reading(
+            redaction=self.redaction,
+            fields=fields,
+            values=values,
+            elements=elements,
+            first=base.prefix_count if base is not None else 0,
+            base=base,
+            start=start,
+            ends=[end + at - start for _, end in spans],
+            body=body,
+            prefix=hasher,
+            before=bytes(base.prefix_digest) if base is not None else history_digest(()),
+        )
 
 
 def with_answers(reading: Reading, answers: Sequence[Mapping[str, Any]]) -> Reading:

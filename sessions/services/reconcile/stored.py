@@ -65,12 +65,13 @@ class StoredHashes(NamedTuple):
     answers: int
 
 
-def stored_hashes(session: AgentSession, history: ClientHistory, reading: Reading) -> StoredHashes:
+def stored_hashes(history: ClientHistory, reading: Reading) -> StoredHashes:
     """Return the hash of each message of the client's history. The caller has locked the session.
 
     A message that was pushed without a hash gets one: that of the corresponding sent message if they are
     equal after redaction, else a hash of the stored message.
     """
+    session = history.session
     at = positions(history, session.message_count)
     rows = rows_fetch(_HASHES, [session.pk, Int4(at[0] if at else 0)])
     known: dict[int, bytes | None] = {position: content_hash for position, content_hash, _ in rows}
