@@ -24,7 +24,7 @@ from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions import background
 from sessions.services.compactions.background import compaction_run
-from sessions.services.compactions.lifecycle import compaction_queue
+from sessions.services.compactions.lifecycle import compaction_open
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.summaries import SummaryAttempt
 from sessions.services.imports.store import session_import
@@ -178,7 +178,9 @@ def test_a_compaction_in_progress_is_applied_after_an_omission(
     agent = Agent(api, "s2", budget={"input_tokens": 8_000})
     work(agent, 12, seed=4)
     row = agent.row
-    queued = compaction_queue(session=row, trigger="user", policy=policy_of(row.policy))
+    queued = compaction_open(
+        session=row, trigger="user", state=Compaction.State.PENDING, policy=policy_of(row.policy)
+    )
 
     def omit_meanwhile(**_: Any) -> SummaryAttempt:
         work(agent, 3, seed=4)

@@ -1,4 +1,4 @@
-"""The life cycle of a compaction's row: open, queue and skip it."""
+"""The life cycle of a compaction's row: open, skip and fail it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def compaction_open(
 ) -> Compaction:
     """Create the row of a compaction and move the re-trigger cursor to it. The caller has locked the session.
 
-    Without `policy`, it is that of the session.
-
+    A pending compaction is dispatched after the commit. Without `policy`, it is that of the session.
     Raises KeyError for an unregistered trigger, because pages need a description of every recorded trigger.
     """
     now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
@@ -63,6 +62,8 @@ def compaction_open(
     session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
     if state == Compaction.State.RUNNING:
         compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
+    elif state == Compaction.State.PENDING:
+        after_commit(task_dispatch, COMPACTION_RUN, compaction.pk)
     return compaction
 
 
@@ -70,29 +71,6 @@ def newest_number(session: AgentSession) -> int:
     """Return the number of the session's newest compaction in any state, 0 if there is none."""
     [(newest,)] = rows_fetch(_NEWEST, [session.pk])
     return int(newest)
-
-
-def compaction_queue(
-    *,
-    session: AgentSession,
-    trigger: str,
-    policy: Policy | None = None,
-    reason: str = "",
-    instructions: str = "",
-    upgrades: Compaction | None = None,
-) -> Compaction:
-    """Create a pending compaction and dispatch it after the commit. The caller has locked the session."""
-    compaction = compaction_open(
-        session=session,
-        trigger=trigger,
-        state=Compaction.State.PENDING,
-        policy=policy,
-        reason=reason,
-        instructions=instructions,
-        upgrades=upgrades,
-    )
-    after_commit(task_dispatch, COMPACTION_RUN, compaction.pk)
-    return compaction
 
 
 def compaction_in_progress(session: AgentSession) -> Compaction | None:

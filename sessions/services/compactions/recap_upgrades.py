@@ -25,7 +25,7 @@ from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.circuit_breaker import breaker_open_until
-from sessions.services.compactions.lifecycle import compaction_in_progress, compaction_queue
+from sessions.services.compactions.lifecycle import compaction_in_progress, compaction_open
 from sessions.services.compactions.planning import Loaded, edits_in_force
 from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan
 from sessions.services.compactions.summaries import SummaryAttempt
@@ -71,9 +71,10 @@ def _queue(row: Compaction) -> bool:
         return False
     if not row.edits.filter(strategy__in=SHOWS_RECAP, pk__in=edits_in_force(row.session_id)).exists():
         return False  # a later compaction continues it
-    compaction_queue(
+    compaction_open(
         session=session,
         trigger=TRIGGER,
+        state=Compaction.State.PENDING,
         policy=policy,
         reason=f"a model may improve the recap of compaction {row.number}",
         instructions=row.instructions,

@@ -22,7 +22,6 @@ from sessions.services.compactions.circuit_breaker import breaker_open_until
 from sessions.services.compactions.lifecycle import (
     compaction_in_progress,
     compaction_open,
-    compaction_queue,
     require_none_in_progress,
 )
 from sessions.services.compactions.planning import session_budget, session_calibration
@@ -45,9 +44,8 @@ def compaction_queue_or_skip(session: AgentSession, trigger: str) -> Compaction:
     grown.
     """
     reason = _refusal(session)
-    if not reason:
-        return compaction_queue(session=session, trigger=trigger)
-    return compaction_open(session=session, trigger=trigger, state=Compaction.State.SKIPPED, reason=reason)
+    state = Compaction.State.SKIPPED if reason else Compaction.State.PENDING
+    return compaction_open(session=session, trigger=trigger, state=state, reason=reason)
 
 
 def _refusal(session: AgentSession) -> str:
@@ -81,9 +79,10 @@ def compaction_request(
     with transaction.atomic():
         locked = AgentSession.objects.select_for_update().get(pk=session.pk)
         require_none_in_progress(locked)
-        return compaction_queue(
+        return compaction_open(
             session=locked,
             trigger=user.TRIGGER.name,
+            state=Compaction.State.PENDING,
             policy=policy,
             reason=reason,
             instructions=instructions,
