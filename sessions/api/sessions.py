@@ -28,8 +28,12 @@ from sessions.selectors.health import GRADES
 from sessions.selectors.lookups import as_uuid, session_find
 from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.session_tree import names_with_ancestors
-from sessions.selectors.token_budgets import calibration_json, prompt_size_json
-from sessions.services.compactions.planning import session_budget, session_calibration
+from sessions.selectors.token_budgets import (
+    calibration_json,
+    prompt_size_json,
+    session_budget,
+    session_calibration,
+)
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import (
     NewSession,

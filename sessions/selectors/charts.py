@@ -13,7 +13,7 @@ from compaction.meter import Slope
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.token_budgets import calibration_of, limit_of, policy_of
+from sessions.selectors.token_budgets import limit_of, policy_of, session_calibration
 from sessions.store.counts import counts_unpack
 from sessions.store.postgres import rows_fetch
 
@@ -73,7 +73,7 @@ def prompt_slope(
     return slope_of(
         points,
         limit.tokens if limit else None,
-        calibration=calibration_of(session.calibration, model=session.model),
+        calibration=session_calibration(session),
         compactions=compactions,
         is_compacted=limit is not None and limit.name == "budget" and bool(policy.hard or policy.soft),
     )

@@ -12,7 +12,7 @@ from compaction.provider_engine import NAME, ProviderParams, is_compacted_by_pro
 from sessions.models import AgentSession, Compaction, Preamble
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompt_state import PromptState
-from sessions.selectors.token_budgets import budget_tokens, policy_of
+from sessions.selectors.token_budgets import policy_of, session_budget
 from sessions.store import bodies
 
 #: Turns after a summary before the next one is requested, and after a request that failed.
@@ -24,13 +24,10 @@ def session_provider_params(session: AgentSession) -> ProviderParams | None:
     policy = policy_of(session.policy, model=session.model)
     if not is_compacted_by_provider(policy, session.format):
         return None
-    budget = budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=session.model
-    )
     return provider_params(
         policy,
         format=session.format,
-        budget=budget,
+        budget=session_budget(session),
         capabilities=capabilities_of(session.model),
         tools=_tool_names(session, policy),
         memory=memory_notes(memory_latest(session_id=session.pk)).render(),

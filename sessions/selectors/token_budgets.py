@@ -31,9 +31,21 @@ def budget_tokens(*, own: int | None, context_window: int | None, model: str) ->
     return max(window - settings.CONTEXTAPP_MAX_OUTPUT, window // 2)
 
 
+def session_budget(session: AgentSession) -> int:
+    """Return the budget of the session's prompt, in the provider's tokens."""
+    return budget_tokens(
+        own=session.budget_tokens, context_window=session.context_window, model=session.model
+    )
+
+
 def calibration_of(data: Mapping[str, Any], *, model: str) -> Calibration:
     """Return the calibration that a session stores, or the initial one of its model's family."""
     return Calibration.from_json(data) if data else Calibration(initial=token_factor(model))
+
+
+def session_calibration(session: AgentSession) -> Calibration:
+    """Return the session's calibration: how its provider counts tokens."""
+    return calibration_of(session.calibration, model=session.model)
 
 
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
@@ -134,10 +146,7 @@ class Limit:
 def limit_of(session: AgentSession) -> Limit | None:
     """Return the budget if contextapp serves the session's prompts, else the model's context window."""
     if session.origin == "api" or session.budget_tokens is not None or session.compaction_count:
-        budget = budget_tokens(
-            own=session.budget_tokens, context_window=session.context_window, model=session.model
-        )
-        return Limit(name="budget", tokens=budget)
+        return Limit(name="budget", tokens=session_budget(session))
     if session.context_window is not None:
         return Limit(name="window", tokens=session.context_window)
     return None

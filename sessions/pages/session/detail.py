@@ -21,7 +21,7 @@ from sessions.selectors.expensive import estimated_outputs, expensive_calls
 from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.savings import savings_of_session
 from sessions.selectors.search.related import related_sessions
-from sessions.selectors.token_budgets import calibration_of
+from sessions.selectors.token_budgets import session_calibration
 from sessions.selectors.transcript import TurnsPage, turns_page
 from sessions.selectors.turn_stretches import largest_of
 
@@ -60,7 +60,7 @@ def _about(session: AgentSession) -> dict[str, Any]:
         "jumps": largest_jumps(session=session, known=known),
         "expensive": expensive_calls(session=session, known=known),
         "estimated_outputs": estimated_outputs(session=session, known=known),
-        "calibration": calibration_of(session.calibration, model=session.model),
+        "calibration": session_calibration(session),
         "savings": savings_of_session(session),
     }
 

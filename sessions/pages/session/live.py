@@ -19,7 +19,7 @@ from sessions.pages.turns import turn_views
 from sessions.selectors.expensive import estimated_outputs
 from sessions.selectors.live import LiveState, is_live, live_state
 from sessions.selectors.savings import savings_of_session
-from sessions.selectors.token_budgets import calibration_of
+from sessions.selectors.token_budgets import session_calibration
 from sessions.selectors.transcript import SHOWN, turns_page
 from sessions.selectors.turn_stretches import largest_of
 
@@ -78,7 +78,7 @@ def _new(
 ) -> dict[str, Any]:
     context: dict[str, Any] = {
         "estimated_outputs": estimated_outputs(session=session, known=largest_of(session=session)),
-        "calibration": calibration_of(session.calibration, model=session.model),
+        "calibration": session_calibration(session),
         "savings": savings_of_session(session),
         "last_turn": session.turn_count - 1,
         **tree_context(session),

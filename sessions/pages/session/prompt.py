@@ -10,7 +10,7 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, with_session
 from sessions.pages.session.past_prompt import outline_or_404, past_prompt_context
 from sessions.pages.tabs import session_context
-from sessions.selectors.token_budgets import calibration_of
+from sessions.selectors.token_budgets import session_calibration
 
 _LABELS = {
     "system": "system prompt",
@@ -32,6 +32,6 @@ def session_prompt(request: HttpRequest, viewer: Viewer, session: AgentSession) 
     sizes = session.shown_components or session.context_components
     context["components"] = [(key, name, sizes[key]) for key, name in COMPONENTS if sizes.get(key)]
     context["components_total"] = sum(sizes.values())
-    calibration = calibration_of(session.calibration, model=session.model)
+    calibration = session_calibration(session)
     context["calibration"], context["provider_tokens"] = calibration, calibration.provider(outline.tokens)
     return page_or_fragment(request, "sessions/prompt.html", "sessions/past_prompt/_prompt.html", context)

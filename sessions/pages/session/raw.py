@@ -11,7 +11,7 @@ from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.convert import message_body, message_bytes
 from sessions.selectors.raw import raw_messages
-from sessions.selectors.token_budgets import calibration_json, calibration_of
+from sessions.selectors.token_budgets import calibration_json, session_calibration
 from sessions.selectors.transcript import message_get
 from sessions.store import bodies
 
@@ -24,7 +24,7 @@ MAX_LENGTH = 200_000
 def session_raw(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """List messages, newest first. The body of each is fetched when its row is opened."""
     context = session_context(viewer, session, "session_raw")
-    calibration = calibration_json(calibration_of(session.calibration, model=session.model))
+    calibration = calibration_json(session_calibration(session))
     context["page"] = raw_messages(session=session, before=number_of(request, "before"))
     context["about"] = {
         "id": str(session.pk),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.token_budgets import policy_of
+from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
 from sessions.services.agent_tools.base import AgentTool, Arguments
-from sessions.services.compactions.planning import session_budget, session_calibration
 
 
 def run(session: AgentSession, _arguments: Arguments) -> str:

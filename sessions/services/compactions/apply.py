@@ -12,19 +12,14 @@ from compaction.pipeline import Plan
 from compaction.policy import Policy
 from compaction.record import PlanState
 from sessions.models import AgentSession, Compaction, WebhookEvent
+from sessions.selectors.token_budgets import session_calibration
 from sessions.services.compactions.lifecycle import (
     compaction_fail,
     compaction_open,
     compaction_supersede,
     require_none_in_progress,
 )
-from sessions.services.compactions.planning import (
-    Loaded,
-    failure_reason,
-    session_calibration,
-    session_plan,
-    view_load,
-)
+from sessions.services.compactions.planning import Loaded, failure_reason, session_plan, view_load
 from sessions.services.compactions.recaps import EXTRACTED, RecapOrigin, recap_parameters
 from sessions.services.compactions.statements import APPLY, edit_parameters
 from sessions.services.prompts.served import next_prompt_turn

@@ -10,7 +10,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
 from compaction.triggers import TRIGGERS
 from sessions.models import AgentSession, Compaction, WebhookEvent
-from sessions.selectors.token_budgets import calibration_of, policy_of
+from sessions.selectors.token_budgets import policy_of, session_calibration
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import COMPACTION_RUN, task_dispatch
 from sessions.services.webhooks.deliveries import compaction_event_emit
@@ -57,7 +57,7 @@ def compaction_open(
         started_at=now if state == Compaction.State.RUNNING else None,
         finished_at=None if state in Compaction.OPEN else now,
     )
-    session.fired_tokens = calibration_of(session.calibration, model=session.model).provider(shown)
+    session.fired_tokens = session_calibration(session).provider(shown)
     session.fired_turn, session.plan_turn = session.turn_count, None
     session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
     if state == Compaction.State.RUNNING:

@@ -35,7 +35,7 @@ from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.plan_sources import PlanSources, plan_sources
 from sessions.selectors.recaps import recap_value
 from sessions.selectors.stored_rows import END, edits_load, messages_load, visible_spans
-from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
+from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
 from sessions.services.compactions.long_histories import history_shorten, with_shortening
 from sessions.store.edit_texts import Base
 from sessions.store.handles import handle_make
@@ -233,15 +233,3 @@ def _with_memory(request: PlanRequest, loaded: Loaded, *, end: int) -> PlanReque
 def sheddable_of(session: AgentSession) -> tuple[str, ...]:
     """Return the components that a compaction may shed: the gateway forwards the tools of its clients."""
     return (MEMORY,) if session.origin == GATEWAY else SHEDDABLE
-
-
-def session_budget(session: AgentSession) -> int:
-    """Return the budget of the session's prompt, in the provider's tokens."""
-    return budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=session.model
-    )
-
-
-def session_calibration(session: AgentSession) -> Calibration:
-    """Return the session's calibration: how its provider counts tokens."""
-    return calibration_of(session.calibration, model=session.model)

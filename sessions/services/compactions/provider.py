@@ -19,10 +19,11 @@ from compaction.recap import extract
 from compaction.record import Record
 from compaction.view import Entry
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.token_budgets import session_calibration
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.given_edits import plan_of_others
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
-from sessions.services.compactions.planning import Loaded, session_calibration, view_load
+from sessions.services.compactions.planning import Loaded, view_load
 from sessions.services.compactions.recaps import RecapOrigin
 
 #: Size of the readable recap beside an opaque summary, in tokens.

@@ -12,15 +12,10 @@ from compaction.triggers import thinking
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.convert import edit_values
 from sessions.selectors.recaps import recap_newest, recap_value
+from sessions.selectors.token_budgets import session_budget, session_calibration
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, require_none_in_progress
-from sessions.services.compactions.planning import (
-    Loaded,
-    plan_request,
-    session_budget,
-    session_calibration,
-    view_load,
-)
+from sessions.services.compactions.planning import Loaded, plan_request, view_load
 from sessions.services.compactions.snapshots import edits_applied, snapshot_rebuild
 from sessions.services.compactions.thinking import edits_after_revert, thinking_clear_reverted
 from sessions.services.prompts.served import next_prompt_turn

@@ -16,7 +16,7 @@ from compaction.provider_engine import is_compacted_by_provider
 from compaction.triggers import TriggerState, evaluate, idle, user
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing
-from sessions.selectors.token_budgets import policy_of
+from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.circuit_breaker import breaker_open_until
 from sessions.services.compactions.lifecycle import (
@@ -24,7 +24,6 @@ from sessions.services.compactions.lifecycle import (
     compaction_open,
     require_none_in_progress,
 )
-from sessions.services.compactions.planning import session_budget, session_calibration
 
 #: Sessions that have been idle for longer are no longer compacted.
 _MAX_IDLE = timedelta(days=1)

@@ -12,7 +12,7 @@ from compaction.continuation import Continuation
 from compaction.messages import USAGE_COUNTS, Message, Role, Usage
 from compaction.meter import spike_of
 from sessions.models import AgentSession
-from sessions.selectors.token_budgets import calibration_of
+from sessions.selectors.token_budgets import calibration_of, session_calibration
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn
 from sessions.services.ingestion import IngestedMessage
 from sessions.store.continuation_columns import continuation_columns, continuation_of
@@ -69,7 +69,7 @@ class Tally:
             usage=Usage(**{name: getattr(session, name) for name in USAGE_COUNTS}),
             cost_microusd=session.cost_microusd,
             unpriced=session.unpriced_turns,
-            calibration=calibration_of(session.calibration, model=session.model),
+            calibration=session_calibration(session),
             last_at=session.last_active_at,
         )
 

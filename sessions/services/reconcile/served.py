@@ -30,9 +30,9 @@ from sessions.models import AgentSession, ClientHistory, Compaction, Turn
 from sessions.selectors.prompt_outlines import snapshot_read
 from sessions.selectors.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.stored_rows import messages_load
-from sessions.selectors.token_budgets import policy_of
+from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
 from sessions.services.compactions.apply import session_compact
-from sessions.services.compactions.planning import edits_in_force, session_budget, session_calibration
+from sessions.services.compactions.planning import edits_in_force
 from sessions.services.prompts.served import session_prompt_record
 from sessions.services.reconcile.matching import histories_unlocked, history_extended
 from sessions.services.reconcile.reading import Reading, history_read

@@ -18,7 +18,7 @@ from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, FactObservation, Preamble, SharedFact
 from sessions.models.session import TELEMETRY
 from sessions.selectors.lookups import as_uuid
-from sessions.selectors.token_budgets import budget_tokens, calibration_initial
+from sessions.selectors.token_budgets import calibration_initial, session_budget
 from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.ingestion import NewPreamble
 from sessions.services.memory.fact_identity import facts_lock
@@ -76,9 +76,7 @@ def session_create(*, project_id: UUID, new: NewSession) -> tuple[AgentSession, 
         project_id=project_id,
         model=new.model,
         agent=new.agent,
-        budget=budget_tokens(
-            own=session.budget_tokens, context_window=session.context_window, model=new.model
-        ),
+        budget=session_budget(session),
     ).to_json()
     session.external_id = new.external_id or str(session.pk)
     _set_preamble(session, new.preamble)

@@ -21,7 +21,7 @@ from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, h
 from sessions.selectors.health_facts import HealthFacts, health_facts
 from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
-from sessions.selectors.token_budgets import calibration_of, limit_of
+from sessions.selectors.token_budgets import limit_of, session_calibration
 
 #: Points of a sparkline.
 SPARKLINE = 48
@@ -79,7 +79,7 @@ def _profiles_write(sessions: Sequence[AgentSession]) -> list[SessionProfile]:
 def _profile(session: AgentSession, facts: HealthFacts) -> SessionProfile:
     """Compute the profile of a session from small columns of all its turns."""
     points = chart_points(session=session)
-    calibration = calibration_of(session.calibration, model=session.model)
+    calibration = session_calibration(session)
     sizes = [point.provider_tokens(calibration) for point in points]
     health: Health = health_of(_signs(session, points, sizes, facts))
     return SessionProfile(
