@@ -10,6 +10,7 @@ from enum import StrEnum
 from compaction.dialects import parse_message
 from compaction.identity import REASONING, beginning_hashes, canonical
 from compaction.messages import JSON, Message
+from compaction.prefixes import common_length
 from compaction.provider_summary import COMPACTION, begins_with_summary
 
 
@@ -93,14 +94,14 @@ def compare(
     they do not indicate a rewritten history. `is_compacted` is set if the client declares that it has
     compacted its context.
     """
-    common = _common(stored, sent)
+    common = common_length(stored, sent)
     if common == len(stored):
         return Comparison(change=Change.EXTENDED, common=common, new=common)
     first = len(sent) - len(messages)
     if is_compacted or _has_summary(messages[max(common - first, 0) :][:_SUMMARY_WITHIN]):
         return Comparison(change=Change.COMPACTED, common=common, new=common)
     spoken = [each for each in stored if each != REASONING]
-    if len(spoken) < len(stored) and _common(spoken, sent) == len(spoken):
+    if len(spoken) < len(stored) and common_length(spoken, sent) == len(spoken):
         return Comparison(change=Change.OMITTED, common=len(spoken), new=len(spoken))
     asked = sent[: len(sent) - answers]
     if _is_edited(stored, asked, common):
@@ -137,12 +138,6 @@ def is_provider_summary(message: JSON) -> bool:
 
 def _has_summary(messages: Sequence[JSON]) -> bool:
     return any(is_summary(message) for message in messages)
-
-
-def _common(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
-    pairs = zip(stored, sent, strict=False)
-    shortest = min(len(stored), len(sent))
-    return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
 
 
 def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> bool:

@@ -12,6 +12,7 @@ from compaction.edits import Edit, Op
 from compaction.messages import JSON, Message, Role
 from compaction.plan_request import PlanRequest
 from compaction.policy import Policy
+from compaction.prefixes import common_length
 from compaction.strategies import STRATEGIES
 from compaction.verbatim import VerbatimException, verbatim_exceptions
 from compaction.view import View, in_force
@@ -200,9 +201,5 @@ def _dropped(before: View, after: View) -> int:
 
 def _rebilled(before: View, after: View) -> int:
     """Count the tokens of the messages from the first difference on."""
-    shared = 0
-    for old, new in zip(before.prompt_messages, after.prompt_messages, strict=False):
-        if old is not new and old != new:
-            break
-        shared += 1
+    shared = common_length(before.prompt_messages, after.prompt_messages)
     return sum(message.tokens for message in after.prompt_messages[shared:])

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from compaction.messages import Usage
+from compaction.prefixes import common_length
 
 from .base import ClientCompaction, ImportedMessage, ImportedTurn
 from .chat import call_ids, chat_body, chat_usage
@@ -67,7 +68,8 @@ class CallSeries:
 
     def extends(self, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether a request with these messages continues this conversation."""
-        return len(messages) >= len(self._known) > 0 and self._shared(_marks(messages)) == len(self._known)
+        known = self._known
+        return len(messages) >= len(known) > 0 and common_length(known, _marks(messages)) == len(known)
 
     def restarts(self, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether the messages are only the task, even though it has already been answered."""
@@ -81,7 +83,7 @@ class CallSeries:
         bodies = [self.body(message) for message in call.messages]
         answer = self.body(call.answer) if call.answer else None
         marks = _marks(bodies)
-        shared = self._shared(marks)
+        shared = common_length(self._known, marks)
         new = list(range(shared, len(marks)))
         if shared < len(self._known):
             self._turns.compacted(ClientCompaction())
@@ -115,12 +117,6 @@ class CallSeries:
         self._turns.add_chat(message)
 
     # --------------------------------------------------------------------------------------------
-
-    def _shared(self, marks: Sequence[str]) -> int:
-        """Return the number of known leading messages."""
-        pairs = zip(self._known, marks, strict=False)
-        shortest = min(len(self._known), len(marks))
-        return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
 
     def _take(self, body: dict[str, Any], call: LoggedCall) -> None:
         """Add a message of a request. An answer in a request is one whose request was not logged."""

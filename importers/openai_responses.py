@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from compaction.prefixes import common_length
+
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import chat_usage
 from .jsonlines import Record, read_records, values
@@ -91,9 +93,7 @@ class _Conversation:
     def _add(self, items: Sequence[Mapping[str, Any]], response: Mapping[str, Any]) -> None:
         """Add a request. One that drops or changes earlier items implies a compaction by the client."""
         marks = [_mark(item) for item in items]
-        pairs = enumerate(zip(self._known, marks, strict=False))
-        shortest = min(len(self._known), len(marks))
-        shared = next((index for index, (old, new) in pairs if old != new), shortest)
+        shared = common_length(self._known, marks)
         new = list(range(shared, len(items)))
         if shared < len(self._known):
             self._turns.compacted(ClientCompaction())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compaction.messages import Message
+from compaction.prefixes import common_length
 from compaction.text_names import message_references
 
 
@@ -23,11 +24,7 @@ class PromptMentions:
 
     def show(self, messages: Sequence[Message]) -> int:
         """Set the next prompt. Return the number of leading messages that it shares with the last one."""
-        shared = 0
-        for old, new in zip(self.messages, messages, strict=False):
-            if old is not new and old != new:
-                break
-            shared += 1
+        shared = common_length(self.messages, messages)
         for message in self.messages[shared:]:
             self._mentioned.subtract(self._references(message))
         for message in messages[shared:]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from accounts.models import Project
+from compaction.prefixes import common_length
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
@@ -155,7 +156,7 @@ def _rewrite_end(
         for index, turn in enumerate(prepared.turns)
         for message in turn.messages
     ]
-    same = _same(stored, imported)
+    same = common_length(stored, imported)
     if same == len(imported) < len(stored):
         return False
     first = _first_unfinished(session, stored, imported, same=same, end=end)
@@ -183,13 +184,6 @@ def _rewrite_end(
         blobs_remove(session.project_id, replaced)
     _save(session, prepared, tally)
     return changed
-
-
-def _same(stored: Sequence[_MessageKey], imported: Sequence[_MessageKey]) -> int:
-    """Return how many leading messages are equal in both."""
-    pairs = zip(stored, imported, strict=False)
-    shortest = min(len(stored), len(imported))
-    return next((index for index, (old, new) in enumerate(pairs) if old != new), shortest)
 
 
 def _first_unfinished(

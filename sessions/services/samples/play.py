@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import takewhile
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from django.db import connection
 from accounts.models import ApiKey, Project
 from compaction.capabilities import capabilities_of
 from compaction.messages import Usage
+from compaction.prefixes import common_length
 from sessions.models import AgentSession
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.prompt_state import prompt_state
@@ -153,8 +153,7 @@ class _Player:
 
     def _usage(self, prompt: list[bytes]) -> Usage:
         """Return the usage of a call: the cache holds the parts at the start that did not change."""
-        pairs = zip(prompt, self._cached, strict=False)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        same = common_length(prompt, self._cached)
         read, rest = (sum(map(_tokens, parts)) for parts in (prompt[:same], prompt[same:]))
         self._cached = prompt
         if self._story.format == "openai":
