@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from .base import ImportedMessage, LogFile
-from .calls import CallSeries
+from .calls import CallSeries, logged_request
 from .jsonlines import Record, values
 from .openai_chat import OpenAIChatImporter
 from .turns import TurnBuilder, in_one_message
@@ -70,7 +70,7 @@ def _is_anthropic(value: Any) -> bool:
     if isinstance(value, list):
         return any(_is_anthropic(item) for item in value)
     record = mapping_of(value)
-    request = mapping_of(record.get("request") or record.get("body")) or record
+    request = logged_request(record)
     if isinstance(request.get("messages"), list):
         messages = list(map(mapping_of, request["messages"]))
         if any("tool_calls" in message or message.get("role") in _CHAT_ROLES for message in messages) or (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from compaction.messages import Usage
@@ -27,9 +28,14 @@ class LogFile:
     modified: datetime | None = None
 
     @property
+    def path(self) -> PurePosixPath:
+        """The path in the name, which may be one of Windows."""
+        return PurePosixPath(self.name.replace("\\", "/"))
+
+    @property
     def stem(self) -> str:
         """The file name without suffixes, which is the id if the log contains none."""
-        return self.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0]
+        return self.path.name.split(".", 1)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

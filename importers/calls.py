@@ -36,9 +36,15 @@ class LoggedCall:
     at: datetime | None = None
 
 
+def logged_request(value: Any) -> Mapping[str, Any]:
+    """Return the request in a record, which is the record itself if it contains none."""
+    record = mapping_of(value)
+    return mapping_of(record.get("request") or record.get("body")) or record
+
+
 def logged_call(record: Mapping[str, Any]) -> LoggedCall:
     """Return the call of a record: a conversation, or a request and its response in any common form."""
-    request = mapping_of(record.get("request") or record.get("body")) or record
+    request = logged_request(record)
     response = mapping_of(record.get("response"))
     choices: Sequence[Any] = response.get("choices") or record.get("choices") or [{}]
     return LoggedCall(

@@ -165,8 +165,7 @@ class _Task:
         """Return the name of the task's folder, which is the task's id."""
         if log.stem != HISTORY:
             return log.stem
-        folders = log.name.replace("\\", "/").split("/")[:-1]
-        return folders[-1] if folders else f"cline-{conversation_id(self.messages)}"
+        return log.path.parent.name or f"cline-{conversation_id(self.messages)}"
 
     def _note_requests(self) -> None:
         """Take usage and cost of the answers from the requests in the other file.

@@ -261,5 +261,5 @@ def _contents(value: Any) -> list[Mapping[str, Any]]:
 
 def _parent(log: LogFile) -> str | None:
     """Return the id of the session that a sub-agent's recording belongs to: the name of its folder."""
-    folders = log.name.replace("\\", "/").split("/")[:-1]
-    return folders[-1] if folders and folders[-1] != "chats" else None
+    folder = log.path.parent.name
+    return folder if folder not in ("", "chats") else None

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
-from .calls import CallSeries, LoggedCall, logged_call
+from .calls import CallSeries, LoggedCall, logged_call, logged_request
 from .chat import is_chat_message
 from .jsonlines import first_value, read_records, values
-from .values import mapping_of, title_of
+from .values import title_of
 
 _ID_KEYS = ("session_id", "conversation_id", "thread_id", "id")
 
@@ -44,7 +44,7 @@ class _Conversation:
     def __init__(self, facts: Mapping[str, Any], series: CallSeries) -> None:
         self.series = series
         self.id = next((str(facts[key]) for key in _ID_KEYS if facts.get(key)), "")
-        request = mapping_of(facts.get("request") or facts.get("body")) or facts
+        request = logged_request(facts)
         self.system, self.tools = request.get("system"), request.get("tools")
 
 
@@ -100,8 +100,5 @@ class _Reading:
 
 
 def _is_conversation(value: Any) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    request = mapping_of(value.get("request") or value.get("body")) or value
-    messages = request.get("messages")
+    messages = logged_request(value).get("messages")
     return isinstance(messages, list) and bool(messages) and all(is_chat_message(m) for m in messages)

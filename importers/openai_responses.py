@@ -14,6 +14,7 @@ from typing import Any
 from compaction.prefixes import common_length
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
+from .calls import logged_request
 from .chat import chat_usage
 from .jsonlines import Record, read_records, values
 from .turns import Answer, TurnBuilder
@@ -39,7 +40,7 @@ class OpenAIResponsesImporter:
             first = first[0]
         if any(map(_is_typed, first)):
             return all(map(_is_item, first))
-        request = _request(first[0]) if first else {}
+        request = logged_request(first[0]) if first else {}
         has_input = isinstance(request.get("input"), str) or _is_items(request.get("input"))
         return has_input and "model" in request
 
@@ -67,17 +68,17 @@ class _Conversation:
         value = record.value
         if isinstance(value, list):
             self._add(value, {})
-        elif "input" in _request(value) and "call_id" not in value:
+        elif "input" in (request := logged_request(value)) and "call_id" not in value:
             self._facts = self._facts or value
-            given = _request(value)["input"]
+            given = request["input"]
             items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-            self._model = str(_request(value).get("model") or self._model)
+            self._model = str(request.get("model") or self._model)
             self._add(items, mapping_of(value.get("response")))
         else:
             self._take_item(value)
 
     def session(self, log: LogFile) -> ImportedSession:
-        request, turns = _request(self._facts), self._turns.turns()
+        request, turns = logged_request(self._facts), self._turns.turns()
         return ImportedSession(
             external_id=next((str(self._facts[key]) for key in _ID_KEYS if self._facts.get(key)), log.stem),
             format="openai-responses",
@@ -144,11 +145,6 @@ class _Conversation:
             self._turns.called(
                 self._answer, [str(message.body.get("call_id") or message.body.get("id") or "")]
             )
-
-
-def _request(value: Any) -> Mapping[str, Any]:
-    record = mapping_of(value)
-    return mapping_of(record.get("request") or record.get("body")) or record
 
 
 def _is_items(value: Any) -> bool:

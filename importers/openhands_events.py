@@ -222,5 +222,5 @@ def _at(event: Mapping[str, Any]) -> Any:
 
 def _log_name(log: LogFile) -> str:
     """Return the name of a log. A folder `events` has the name of its parent folder."""
-    folders = log.name.replace("\\", "/").rstrip("/").split("/")
-    return folders[-2] if folders[-1] == "events" and len(folders) > 1 else log.stem
+    folder = log.path.parent.name if log.path.name == "events" else ""
+    return folder or log.stem

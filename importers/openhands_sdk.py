@@ -213,7 +213,6 @@ def _terminal_output(words: str, metadata: Mapping[str, Any]) -> str:
 
 def _log_name(log: LogFile, bodies: list[Mapping[str, Any]]) -> str:
     """Return the name of a conversation's folder, or of a list of events."""
-    folders = log.name.replace("\\", "/").rstrip("/").split("/")
-    if folders[-1] == "events" and len(folders) > 1:
-        return folders[-2]
+    if log.path.name == "events" and (folder := log.path.parent.name):
+        return folder
     return f"{log.stem}-{conversation_id(bodies)}"
