@@ -49,17 +49,18 @@ def turns_place(
     placed, limit = [], limit_of(session)
     for turn in turns:
         billed = turn.billed and turn.response_id not in elsewhere
+        prompt = tally.prompt(turn)
         placed.append(
             PlacedTurn(
                 turn=turn,
                 index=tally.turns,
                 first_position=tally.messages,
-                prompt=tally.prompt(turn),
+                prompt=prompt,
                 billed=billed,
                 output_spike=tally.output_spike(turn, limit.tokens) if limit else None,
             )
         )
-        tally = tally.after(turn, format=session.format, billed=billed)
+        tally = tally.after(turn, prompt=prompt, format=session.format, billed=billed)
     return placed, tally
 
 

@@ -77,7 +77,7 @@ class Tally:
         """Return the breakdown of the prompt that the client sent in this turn's call."""
         values = _values(turn)
         answers = sum(value.role is Role.ASSISTANT for value in values)
-        context = self._context_before(turn)
+        context = _before(turn, self.context)
         if turn.client_compaction is None:
             context = context.subtract(_omitted(self.once, self.messages + len(values) - answers))
         return context.prompt_of(values)
@@ -87,10 +87,10 @@ class Tally:
         spike = spike_of(_values(turn), context=self.shown, turns=self.turns, budget=limit)
         return spike.tokens if spike is not None else None
 
-    def after(self, turn: PreparedTurn, *, format: str | None, billed: bool) -> Tally:
-        """Return the counters after this turn."""
+    def after(self, turn: PreparedTurn, *, prompt: TokenBreakdown, format: str | None, billed: bool) -> Tally:
+        """Return the counters after this turn, whose call had this `prompt`."""
         values = _values(turn)
-        size, restarts = self._size(turn), turn.client_compaction is not None
+        size, restarts = _size(turn, prompt), turn.client_compaction is not None
         counted = self._billed(turn) if billed else self
         messages = self.messages + len(values)
         once = [*(() if restarts else self.once), *once_of(turn.messages)]
@@ -99,13 +99,13 @@ class Tally:
             counted,
             turns=self.turns + 1,
             messages=messages,
-            context=self._context_before(turn).add(values).subtract(omitted),
-            shown=self._shown_before(turn).add(values).subtract(omitted),
+            context=_before(turn, self.context).add(values).subtract(omitted),
+            shown=_before(turn, self.shown).add(values).subtract(omitted),
             once=[each for each in once if each[0] >= messages],
             continuation=(Continuation() if restarts else self.continuation).after(values, format),
             context_start=self.messages if restarts else self.context_start,
             last_prompt=size or self.last_prompt,
-            calibration=self._calibration(turn),
+            calibration=self._calibration(turn, prompt),
             peak_prompt=max(size, self.peak_prompt),
             last_at=max(self.last_at, turn.at or self.last_at),
         )
@@ -131,23 +131,11 @@ class Tally:
         for name, value in counters.items():
             setattr(session, name, value)
 
-    def _context_before(self, turn: PreparedTurn) -> TokenBreakdown:
-        return self.context.without_messages() if turn.client_compaction else self.context
-
-    def _shown_before(self, turn: PreparedTurn) -> TokenBreakdown:
-        return self.shown.without_messages() if turn.client_compaction else self.shown
-
-    def _size(self, turn: PreparedTurn) -> int:
-        """Return the prompt tokens of the turn's call: reported, else estimated, or 0 without a call."""
-        if turn.usage:
-            return turn.usage.prompt_tokens
-        return self.prompt(turn).total if any(value.role == "assistant" for value in _values(turn)) else 0
-
-    def _calibration(self, turn: PreparedTurn) -> Calibration:
+    def _calibration(self, turn: PreparedTurn, prompt: TokenBreakdown) -> Calibration:
         """Return the calibration, updated with the prompt size that the log reports for this turn."""
         if turn.usage is None or not turn.messages:
             return self.calibration
-        sizes = [self.prompt(turn).total]
+        sizes = [prompt.total]
         if turn.prompt_served is not None:
             sizes.append(turn.prompt_served)
         return self.calibration.updated(sizes=sizes, reported=turn.usage.prompt_tokens)
@@ -171,6 +159,18 @@ def once_of(messages: Iterable[IngestedMessage]) -> list[Once]:
 def _omitted(once: Iterable[Once], end: int) -> list[Message]:
     """Return the messages that a prompt that ends before position `end` does not contain."""
     return [message for omitted_from, message in once if omitted_from < end]
+
+
+def _before(turn: PreparedTurn, breakdown: TokenBreakdown) -> TokenBreakdown:
+    """Return what a turn begins with: a compaction by the client removes the messages."""
+    return breakdown.without_messages() if turn.client_compaction else breakdown
+
+
+def _size(turn: PreparedTurn, prompt: TokenBreakdown) -> int:
+    """Return the prompt tokens of the turn's call: reported, else estimated, or 0 without a call."""
+    if turn.usage:
+        return turn.usage.prompt_tokens
+    return prompt.total if any(value.role is Role.ASSISTANT for value in _values(turn)) else 0
 
 
 def _values(turn: PreparedTurn) -> list[Message]:
