@@ -142,6 +142,10 @@ class ImportedSession:
     notes: str = ""
     comments: Sequence[ImportedComment] = ()
 
+    @property
+    def message_count(self) -> int:
+        return sum(len(turn.messages) for turn in self.turns)
+
 
 class Importer(Protocol):
     """Reads one log format."""

@@ -18,7 +18,7 @@ from django.db import OperationalError, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from importers.base import ImportedSession, LogFile
+from importers.base import LogFile
 from importers.registry import IMPORTERS
 from sessions.models import ImportJob, ImportJobSession
 from sessions.selectors.redaction import redaction_of
@@ -106,27 +106,23 @@ def _read(job: ImportJob) -> bool:
         supported = ", ".join(IMPORTERS)
         _end(job, "unknown_format", f"The file is not in a supported format. Supported: {supported}.")
         return False
-    windows = (each.context_window or context_window_of(each.model, each.turns) for each in raw.sessions)
+    sessions = [
+        replace(each, context_window=each.context_window or context_window_of(each.model, each.turns))
+        for each in raw.sessions
+    ]
     with transaction.atomic():
         locked = _lock(job)
-        refused = steps_store(locked, list(map(_with_window, raw.sessions, windows)))
+        refused = steps_store(locked, sessions)
         damages = [*raw.damages, *(malformed(job.name, each, too_deep()) for each in refused)]
         locked.format, locked.digest, locked.stalls = raw.importer, reader.digest(file), 0
-        locked.sessions_total = len(raw.sessions) - len(refused)
-        locked.messages_total = sum(map(_messages, raw.sessions)) - sum(map(_messages, refused))
+        locked.sessions_total = len(sessions) - len(refused)
+        locked.messages_total = sum(each.message_count for each in sessions)
+        locked.messages_total -= sum(each.message_count for each in refused)
         locked.damages = [{"line": each.line, "reason": each.reason} for each in damages[:MAX_DAMAGES]]
         locked.damage_count = len(damages)
         locked.save()
     job.digest = locked.digest
     return True
-
-
-def _messages(session: ImportedSession) -> int:
-    return sum(len(turn.messages) for turn in session.turns)
-
-
-def _with_window(session: ImportedSession, window: int | None) -> ImportedSession:
-    return replace(session, context_window=window)
 
 
 def _finish(job: ImportJob) -> None:

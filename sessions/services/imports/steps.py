@@ -159,8 +159,7 @@ def _save(
     `imported` are all turns of the log so far, or with `is_next` those of the last step. The steps of a
     session are deleted after the last one.
     """
-    turns, before = len(imported.turns), row.log_messages
-    messages = sum(len(turn.messages) for turn in imported.turns)
+    turns, messages, before = len(imported.turns), imported.message_count, row.log_messages
     row.log_turns = row.log_turns + turns if is_next else turns
     row.log_messages = before + messages if is_next else messages
     if row.state == State.NEW and not is_last:
