@@ -73,10 +73,8 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
     that point. The calls of the shared turns remain billed to the parent. Takes time in proportion to the
     shared messages.
     """
-    child = _child(parent, forked_at=at, title=parent.title)
-    child.context_start = min(context_start, at)
+    child = _child_create(parent, forked_at=at, title=parent.title, context_start=min(context_start, at))
     _copy_preambles(parent, child, at)
-    child.save()
     shared = {"child": child.pk, "parent": parent.pk, "end": Int4(at)}
     execute(_COPY_MESSAGES, shared)
     execute(_COPY_PINS, shared)
@@ -93,33 +91,30 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
 
 def side_session_create(*, parent: AgentSession) -> AgentSession:
     """Return a new session for a side request outside the conversation of `parent`."""
-    child = _child(parent, title="Side request")
-    child.save()
-    return child
+    return _child_create(parent, title="Side request")
 
 
-def _child(parent: AgentSession, **fields: Any) -> AgentSession:
+def _child_create(parent: AgentSession, **fields: Any) -> AgentSession:
     inherited: Mapping[str, Any] = {name: getattr(parent, name) for name in _INHERITED}
     pk: UUID = uuid7()
-    return AgentSession(pk=pk, external_id=str(pk), parent=parent, **inherited, **fields)
+    return AgentSession.objects.create(pk=pk, external_id=str(pk), parent=parent, **inherited, **fields)
 
 
 def _copy_preambles(parent: AgentSession, child: AgentSession, at: int) -> None:
-    """Copy the versions of the system prompt and tools that the shared turns used."""
+    """Copy the versions of the system prompt and tools that the shared turns used. `_count` saves `child`."""
     turns = parent.turns.filter(first_position__lt=at).order_by("-index")
     version = turns.values_list("preamble_version", flat=True).first() or 0
     rows = list(parent.preambles.filter(version__lte=version).order_by("version"))
     child.preamble_version = version
     if rows:
         child.preamble_hash = preamble_of(rows[-1]).hash
-    child.save()
     for row in rows:
         row.pk, row.session = None, child
     Preamble.objects.bulk_create(rows)
 
 
 def _count(child: AgentSession, messages: int) -> None:
-    """Set the counters of a fork from the messages that it shares."""
+    """Set the counters of a fork from the messages that it shares, and save it."""
     removed = Edit.objects.filter(session=child, strategy=CLIENT, compaction__state=Compaction.State.DONE)
     context = visible_spans(edit_values(removed), start=child.context_start, end=messages)
     rows = messages_load(child.pk, context)
@@ -163,5 +158,4 @@ def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> boo
     Edit.objects.bulk_create(edits)
     Recap.objects.bulk_create(recaps)
     child.compaction_count = len(copies)
-    child.save(update_fields=["compaction_count"])
     return bool(copies)
