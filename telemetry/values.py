@@ -58,6 +58,11 @@ class ModelCall:
     duration_ms: int | None = None
     content: Conversation | None = None
 
+    @property
+    def ids(self) -> set[str]:
+        """The ids that are known."""
+        return {self.id, self.response_id} - {""}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:

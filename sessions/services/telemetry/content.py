@@ -38,7 +38,7 @@ def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination
         redaction=destination.redaction,
         read=lambda _: _sent(call, destination),
         idempotency_key=f"otel-{call.id}"[:200],
-        call=CallIdentity(at=call.at, usage=call.usage, request_id=call.id, response_id=call.response_id),
+        call=identity_of(call),
         continued=continued,
     )
     target = Target(key_id=destination.key_id, project_id=destination.project_id, session_id=root.pk)
@@ -49,6 +49,11 @@ def call_reconcile(root: AgentSession, call: ModelCall, destination: Destination
     if destination.has_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
     return reconciled
+
+
+def identity_of(call: ModelCall) -> CallIdentity:
+    """Return the identity of a call, by which other sources can report it."""
+    return CallIdentity(at=call.at, usage=call.usage, request_id=call.id, response_id=call.response_id)
 
 
 def _continued(content: Conversation) -> Continued | None:

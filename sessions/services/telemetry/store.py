@@ -15,11 +15,12 @@ import pricing
 from pricing.custom import custom_cost
 from sessions.models import AgentSession, ToolRun, Turn
 from sessions.selectors.lookups import session_find
-from sessions.services.calls.match import CallIdentity, family_of, has_usage, turn_with_usage, turns_by_id
+from sessions.services.calls.match import family_of, has_usage, turn_with_usage, turns_by_id
 from sessions.services.calls.store import ReportedCall, call_append, call_correct
 from sessions.services.telemetry.content import (
     NotStorable,
     call_reconcile,
+    identity_of,
     request_in,
     session_continued,
 )
@@ -92,7 +93,7 @@ class _SessionReports:
         """Note which calls have a turn, and return the main session of the first one."""
         if not calls:
             return None
-        rows = turns_by_id(project_id=self._destination.project_id, calls=[*map(_identity, calls)])
+        rows = turns_by_id(project_id=self._destination.project_id, calls=[*map(identity_of, calls)])
         turns = list(rows.select_related("session__parent"))
         self._known = _ids(turns)
         self._complete = _ids(turn for turn in turns if turn.message_count)
@@ -107,16 +108,16 @@ class _SessionReports:
         Some calls have two spans: one of the client library without content, and one of an instrumentation.
         """
         known = self._complete if call.content is not None else self._known
-        return not known.isdisjoint({call.id, call.response_id} - {""})
+        return not known.isdisjoint(call.ids)
 
     def _store_call(self, call: ModelCall) -> None:
         if self._is_known(call):
             self._correct(self._estimated.get(call.id) or self._estimated.get(call.response_id), call)
             return
-        is_new = self._known.isdisjoint({call.id, call.response_id} - {""})
-        self._known |= {call.id, call.response_id} - {""}
+        is_new = self._known.isdisjoint(call.ids)
+        self._known |= call.ids
         if is_new and self._is_recorded(call):
-            self._complete |= {call.id, call.response_id} - {""}
+            self._complete |= call.ids
         elif call.content is None:
             self._append(call)
         else:
@@ -132,7 +133,7 @@ class _SessionReports:
         except NotStorable as error:
             self._stored.reject(str(error))
             return
-        self._complete |= {call.id, call.response_id} - {""}
+        self._complete |= call.ids
         self._root.refresh_from_db()
         if not self._root.title:
             title_set(self._root, request_in(call, self._destination))
@@ -144,7 +145,7 @@ class _SessionReports:
         family = family_of(self._root)
         if not AgentSession.objects.filter(pk__in=family, message_count__gt=0).exists():
             return False
-        found = turn_with_usage(_identity(call), family=family, with_messages=True)
+        found = turn_with_usage(identity_of(call), family=family, with_messages=True)
         if found is None:
             return False
         session_id, index = found
@@ -155,7 +156,7 @@ class _SessionReports:
 
     def _correct(self, turn: Turn | None, call: ModelCall) -> None:
         """Store the exact output tokens of a call whose log has an estimate."""
-        if turn is not None and has_usage(turn, _identity(call)):
+        if turn is not None and has_usage(turn, identity_of(call)):
             call_correct(turn, call=_reported(call, self._destination))
             self._root.refresh_from_db()
 
@@ -192,10 +193,6 @@ class _SessionReports:
 
 def _ids(turns: Iterable[Turn]) -> set[str]:
     return {id for turn in turns for id in (turn.request_id, turn.response_id) if id}
-
-
-def _identity(call: ModelCall) -> CallIdentity:
-    return CallIdentity(at=call.at, usage=call.usage, request_id=call.id, response_id=call.response_id)
 
 
 def _reported(call: ModelCall, destination: Destination) -> ReportedCall:
