@@ -30,7 +30,7 @@ from sessions.selectors.stored_rows import IN_SPANS
 from sessions.selectors.token_budgets import calibration_of
 from sessions.store import bodies
 from sessions.store.blobs import body_read
-from sessions.store.postgres import rows_fetch
+from sessions.store.postgres import array_literal, rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
 from sessions.store.prompt_snapshots import PromptOutline, Span
 
@@ -113,8 +113,7 @@ def messages_extend(known: CachedPrompt, rows: Rows, end: int) -> PromptMessages
 
 
 def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:
-    # psycopg takes longer to encode lists than to read the rows.
-    firsts, ends = (f"{{{','.join(map(str, positions))}}}" for positions in zip(*spans, strict=True))
+    firsts, ends = map(array_literal, zip(*spans, strict=True))
     parameters = {"session": session_id, "firsts": firsts, "ends": ends}
     return {
         at: (role, tokens, body_read(data, project_id, sha256, role)) if omitted_from is None else None

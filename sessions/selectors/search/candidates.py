@@ -22,7 +22,7 @@ from sessions.models import AgentSession
 from sessions.selectors.filters import sessions_filtered
 from sessions.selectors.search.documents import messages_to_index
 from sessions.selectors.search.request import SearchRequest
-from sessions.store.postgres import rows_fetch, rows_fetch_by_index
+from sessions.store.postgres import array_literal, rows_fetch, rows_fetch_by_index
 
 #: Maximum segments read for a query in a whole project, and maximum (newest) sessions that a filter selects.
 MOST_SEGMENTS, MOST_SESSIONS = 40, 5_000
@@ -171,8 +171,8 @@ def _ranked(
     first = [id for id, value in best.items() if value > least]
     last = [id for id, value in best.items() if value == least]
     read = {
-        "first": _array(first),
-        "last": _array(last),
+        "first": array_literal(first),
+        "last": array_literal(last),
         "limit": parameters["limit"] - len(first),
     }
     found = _read(rows_fetch(_BEST, read))
@@ -194,11 +194,6 @@ def _containing(
         rows = rows_fetch_by_index(statement, {**parameters, "keys": keys[start : start + _KEYS_AT_ONCE]})
         found += [array("q", ids or ()) for _, ids in sorted(rows)]
     return found
-
-
-def _array(ids: Iterable[int]) -> str:
-    """Return the literal of an array. To convert each element separately takes many times as long."""
-    return f"{{{','.join(map(str, ids))}}}"
 
 
 def _read(rows: Sequence[Any]) -> list[Candidate]:

@@ -13,7 +13,7 @@ from search.keys import project_salt, segment_keys
 from search.segments import Header, segment_build
 from sessions.selectors.search.documents import IndexedMessages, StoredSegment
 from sessions.services.backlog import KEPT_SESSION, LEASE
-from sessions.store.postgres import row_fetch
+from sessions.store.postgres import array_literal, row_fetch
 from sessions.store.prepared import Prepared
 
 #: Maximum number of files stored with a segment.
@@ -90,7 +90,7 @@ def segment_store(
         "end": batch.end,
         "last_turn": batch.last_turn,
         "header": new.header.pack(),
-        "keys": f"{{{','.join(map(str, keys))}}}",
+        "keys": array_literal(keys),
         "files": list(dict.fromkeys(files))[:_MOST_FILES],
         "terms": [term for term, _ in new.blocks],
         "blocks": [data for _, data in new.blocks],
