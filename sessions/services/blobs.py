@@ -7,7 +7,6 @@ committed yet.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from django.db import connection, transaction
 
 from sessions.models import Blob
 from sessions.services.commits import after_commit
+from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
 from sessions.store.blobs import blob_name, blob_put, blob_remove, is_external
 
@@ -37,9 +37,9 @@ RETURNING sha256
 """
 
 
-def contents_large(contents: Iterable[bytes]) -> dict[bytes, bytes]:
+def contents_large(messages: Iterable[IngestedMessage]) -> dict[bytes, bytes]:
     """Return the contents that are stored in a blob, by SHA-256."""
-    return {hashlib.sha256(data).digest(): data for data in contents if len(data) > bodies.BLOB_BYTES}
+    return {message.sha256: message.data for message in messages if message.is_large}
 
 
 def contents_put(project_id: UUID, large: Mapping[bytes, bytes]) -> None:

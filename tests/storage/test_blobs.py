@@ -22,7 +22,7 @@ from importers.base import ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Blob
 from sessions.selectors.convert import message_body
 from sessions.selectors.transcript import message_get
-from sessions.services.blobs import contents_large, contents_put, contents_remove
+from sessions.services.blobs import contents_put, contents_remove
 from sessions.services.imports.store import session_import
 from sessions.store import blobs, bodies
 from tests.api.client import Api
@@ -199,11 +199,10 @@ class TestADeletion:
     def test_a_deletion_waits_for_an_uncommitted_push(
         self, transactional_db: None, project: Project, folder: Path
     ) -> None:
-        large = contents_large([GIANT.encode()])
-        [sha256] = large
+        sha256 = hashlib.sha256(GIANT.encode()).digest()
         with ThreadPoolExecutor(1) as pool:
             with transaction.atomic():
-                contents_put(project.pk, large)
+                contents_put(project.pk, {sha256: GIANT.encode()})
                 removal = pool.submit(removed_elsewhere, project.pk, sha256)
                 with pytest.raises(TimeoutError):
                     removal.result(timeout=0.5)
@@ -226,7 +225,7 @@ class TestADeletion:
 
 
 def test_a_rolled_back_push_leaves_a_file_for_the_retry(project: Project, folder: Path) -> None:
-    large = contents_large([GIANT.encode()])
+    large = {hashlib.sha256(GIANT.encode()).digest(): GIANT.encode()}
     with transaction.atomic():
         contents_put(project.pk, large)
         transaction.set_rollback(True)

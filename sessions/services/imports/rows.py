@@ -14,7 +14,7 @@ from compaction.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Blob, Message, Pin, Turn, TurnSource
 from sessions.selectors.convert import usage_fields
 from sessions.selectors.token_budgets import limit_of
-from sessions.services.blobs import contents_put
+from sessions.services.blobs import contents_large, contents_put
 from sessions.services.imports.prepare import PreparedTurn
 from sessions.services.imports.tally import Tally
 from sessions.services.ingestion import IngestedMessage
@@ -134,7 +134,7 @@ def _message_row(
 
 def _write_blobs(project_id: Any, messages: Iterable[IngestedMessage]) -> Mapping[bytes, UUID]:
     """Store the large contents once per project, and return their ids by SHA-256."""
-    large = {message.sha256: message.data for message in messages if message.is_large}
+    large = contents_large(messages)
     if not large:
         return {}
     external = is_external()

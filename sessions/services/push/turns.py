@@ -87,7 +87,7 @@ def turn_push(target: Target, push: Push) -> bytes | Replayed:
 
     Raises `SessionGone`, `StaleTurn` or `KeyReused`; nothing is stored then.
     """
-    large = contents_large(message.data for message in push.messages) if is_external() else {}
+    large = contents_large(push.messages) if is_external() else {}
     if not large:
         return _store(target, push)
     with transaction.atomic():
@@ -224,7 +224,7 @@ def turn_push_locked(target: Target, push: Push) -> bytes | Replayed:
 
     After an error, the caller rolls the transaction back.
     """
-    large = contents_large(message.data for message in push.messages) if is_external() else {}
+    large = contents_large(push.messages) if is_external() else {}
     if large:
         contents_put(target.project_id, large)
     return _store_locked(target, push, savepoint=False)
