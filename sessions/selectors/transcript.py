@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
+from sessions.selectors.stored_rows import CALLS_BEFORE
 
 #: Turns per page.
 SHOWN = 10
-#: Messages between a tool's output and its call, at most: the outputs of other calls of the same response.
-_CALL_DISTANCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +81,7 @@ def message_get(*, session: AgentSession, position: int) -> Message | None:
 
 def calls_before(*, session: AgentSession, positions: Sequence[int]) -> Sequence[Message]:
     """Return the messages shortly before these positions that contain tool calls."""
-    near = {at for position in positions for at in range(max(position - _CALL_DISTANCE, 0), position)}
+    near = {at for position in positions for at in range(max(position - CALLS_BEFORE, 0), position)}
     rows = session.messages.filter(position__in=near, role=Role.ASSISTANT).exclude(tool_name="")
     return list(rows.select_related("blob").order_by("position"))
 
