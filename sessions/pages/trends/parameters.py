@@ -14,8 +14,8 @@ from django.http import HttpRequest
 
 from sessions.pages.text import visible
 from sessions.pages.zones import is_zone, zone_of
-from sessions.selectors.days import Span
-from sessions.selectors.trends.sums import BUCKETS, GROUPS, TrendQuery
+from sessions.selectors.days import BUCKETS, Span
+from sessions.selectors.trends.sums import GROUPS, TrendQuery
 
 #: The measures that the chart can show and their labels.
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "saved": "Savings"}

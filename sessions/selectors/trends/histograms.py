@@ -11,16 +11,15 @@ from uuid import UUID
 
 from django.db import connection
 
-from sessions.models import AgentSession, CallHistogram
-from sessions.selectors.days import Span
+from sessions.models import CallHistogram
+from sessions.selectors.days import Span, buckets_of
 from sessions.selectors.trends.sums import (
     GROUP_KEYS,
     TrendQuery,
-    buckets_of,
     filter_conditions,
     group_key,
-    group_names,
     query_parameters,
+    session_joins,
 )
 
 
@@ -38,7 +37,6 @@ def histogram_rows(
     group: str, project_id: UUID, query: TrendQuery, *, measures: Sequence[str], bucket: str
 ) -> list[Any]:
     """Return rows of bucket, key, measure, slot and calls. `group` is a grouping, or "". One query."""
-    needs_session = bool(query.filters) or bool({*group_names(group)} - {"", "session"})
     # Every interpolated value is a constant of this package.
     sql = f"""
         SELECT bucket.day, {group_key(group) if group else "1"}, r.measure, r.slot, sum(r.calls)::bigint
@@ -47,8 +45,7 @@ def histogram_rows(
           JOIN {CallHistogram._meta.db_table} r
             ON r.project_id = %(project)s AND r.measure = ANY(%(measures)s)
                AND r.at >= bucket.start AND r.at < bucket."end"
-          {f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id" if needs_session else ""}
-          {"LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in group_names(group) else ""}
+          {session_joins(query, group)}
          WHERE true{filter_conditions(query, model=GROUP_KEYS["model"])}
          GROUP BY 1, 2, 3, 4
     """  # noqa: S608

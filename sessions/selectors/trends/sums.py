@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
 from sessions.models import AgentSession, UsageRollup
-from sessions.selectors.days import Span
+from sessions.selectors.days import BUCKETS, Span
 from sessions.selectors.trends.rows import usage_rows, whole_days
-
-BUCKETS = ("day", "week", "month")
 
 #: The SQL expression of each group; "" for sessions without a value.
 GROUP_KEYS = {
@@ -227,7 +225,7 @@ def _rows(
     tail: str = "",
     sessions: Sequence[UUID] | None = None,
 ) -> list[Any]:
-    """Run the query. Joins the sessions only if a group or a filter needs them."""
+    """Run the query."""
     assert bucket in {"", *BUCKETS}
     # No quarter-hour spans two days in any time zone.
     begins = f"date_trunc('{bucket}', r.at AT TIME ZONE %(zone)s)::date" if bucket else "NULL::date"
@@ -235,13 +233,11 @@ def _rows(
     conditions = filter_conditions(query, model=GROUP_KEYS["model"])
     if sessions is not None:
         conditions += " AND r.session_id = ANY(%(sessions)s)"
-    needs_session = bool(query.filters) or bool({*group_names(group)} - {"", "session"})
     # Every interpolated value is a constant of this module.
     sql = f"""
         SELECT {", ".join(keys)}, {sums}
           FROM ({usage_rows(_SUMMED)}) r
-          {f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id" if needs_session else ""}
-          {"LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in group_names(group) else ""}
+          {session_joins(query, group)}
          WHERE true{conditions}
          GROUP BY {", ".join(map(str, range(1, len(keys) + 1)))} {tail}
     """  # noqa: S608
@@ -257,16 +253,13 @@ def _rows(
         return list(cursor.fetchall())
 
 
-def buckets_of(span: Span, bucket: str) -> list[date]:
-    """Return the first day of every bucket in the period, including empty ones."""
-    return sorted({bucket_start(span.first + timedelta(days=day), bucket) for day in range(span.days)})
-
-
-def bucket_start(day: date, bucket: str) -> date:
-    """Return the first day of the bucket that contains a day."""
-    if bucket == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if bucket == "month" else day
+def session_joins(query: TrendQuery, group: str) -> str:
+    """Return the joins of a row `r` to its session `s` and each `tag`, as a group or a filter needs them."""
+    names = group_names(group)
+    joins = ""
+    if query.filters or {*names} - {"", "session"}:
+        joins = f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id"
+    return f"{joins} LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in names else joins
 
 
 def filter_conditions(query: TrendQuery, *, model: str) -> str:
