@@ -70,9 +70,7 @@ class Callers:
             return None
         now = time.monotonic()
         until, fallback = self._known.get(proof.id, (0.0, Caller(key=proof, is_verified=False)))
-        if until > now:
-            return fallback
-        if now < self._down_until:
+        if now < max(until, self._down_until):
             return fallback
         try:
             reading = asyncio.get_running_loop().run_in_executor(self._threads, _read, text, proof)
