@@ -21,6 +21,7 @@ _GAP = re.compile(r"[ \t\r\x00]*")
 #: Errors of reading a value with an unexpected structure.
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
+_FIRST_LINES = 5
 _FIRST_BYTES = 1 << 22  # the first lines may contain a pasted image
 
 
@@ -93,6 +94,9 @@ def take_messages(
 def document(log: LogFile) -> Any:
     """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""
     data = text_bytes(log.data).strip(_BLANK)
+    end = data.find(b"\n")
+    if end >= 0 and _parsed(data[:end].rstrip(_BLANK)) is not None:
+        return None  # JSONL
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -115,30 +119,38 @@ def document_damages(log: LogFile) -> Iterator[Damage]:
 
 def values(log: LogFile) -> Iterator[Record | Damage]:
     """Yield the values of a log that is either JSONL or one document on any number of lines."""
-    first = first_line(log)
-    if first and _parsed(first) is None and (value := document(log)) is not None:
+    value = document(log)
+    if value is None:
+        yield from records(log)
+    else:
         yield Record(1, value)
         yield from document_damages(log)
-    else:
-        yield from records(log)
 
 
+@lru_cache(maxsize=1)
 def first_value(log: LogFile) -> Any:
     """Return the first of the `values`, to recognize the format; None if it is damaged or missing."""
-    first = next(values(log), None)
-    return first.value if isinstance(first, Record) else None
+    first = list(islice(values(log), 2))  # invalid UTF-8 is reported before the value that contains it
+    found = (item.value for item in first if isinstance(item, Record) and item.line == first[0].line)
+    return next(found, None)
+
+
+def forget() -> None:
+    """Release the log that was read last, and its parsed content."""
+    for cached in (document, first_value, _first_lines):
+        cached.cache_clear()
 
 
 def first_objects(log: LogFile, count: int) -> list[dict[str, Any]]:
-    """Return the objects on the first `count` lines of a JSONL log, to recognize its format."""
-    lines = text_bytes(log.data[:_FIRST_BYTES]).split(b"\n", count)[:count]
-    found = (_parsed(line.strip(_BLANK)) for line in lines)
-    return [value for value in found if isinstance(value, dict)]
+    """Return the objects on the first `count` lines of a JSONL log, at most 5, to recognize its format."""
+    return [value for value in _first_lines(log)[:count] if isinstance(value, dict)]
 
 
-def first_line(log: LogFile) -> bytes:
-    """Return the first line that is not blank."""
-    return next(filter(None, (line.strip(_BLANK) for line in _lines(text_bytes(log.data)))), b"")
+@lru_cache(maxsize=1)
+def _first_lines(log: LogFile) -> list[Any]:
+    """Return the value of each of the first lines, or None."""
+    lines = text_bytes(log.data[:_FIRST_BYTES]).split(b"\n", _FIRST_LINES)[:_FIRST_LINES]
+    return [_parsed(line.strip(_BLANK)) for line in lines]
 
 
 def text_bytes(data: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,10 @@ def test_files_and_the_database_contain_the_same_session(tmp_path: Path) -> None
             )
     [source] = log_sources([tmp_path])
     assert session_of(source.read()) == session_of(jsonl(FACTS, *MESSAGES))
+
+
+def test_a_first_line_with_invalid_utf8_is_recognized() -> None:
+    log = jsonl({**FACTS, "working_dir": "/work?"}, *MESSAGES)
+    [session], damages = read(replace(log, data=log.data.replace(b"/work?", b"/work\xe9")), "goose")
+    assert session.metadata == {"cwd": "/work\ufffd"}
+    assert [(damage.line, damage.reason) for damage in damages] == [(1, "invalid UTF-8 was replaced")]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
+import orjson
 import pytest
 
 from importers.base import LogFile
+from importers.registry import recognize
 from tests.importers.logs import block, document, jsonl, read, text
 
 
@@ -41,3 +44,19 @@ def test_a_log_is_read_in_linear_time(log: LogFile, format: str) -> None:
     _, damages = read(log, format)
     assert time.process_time() - started < 3
     assert not damages
+
+
+def test_a_document_on_one_line_is_parsed_once() -> None:
+    """Not once by each importer that might recognize it."""
+    messages = [{"role": "user", "content": "One \"more\" line.\n" * 500} for _ in range(1_000)]
+    log = LogFile(name="run.json", data=orjson.dumps({"messages": messages}))
+    parsing, recognizing = [], []
+    for number in range(3):
+        started = time.process_time()
+        orjson.loads(log.data)
+        parsed = time.process_time()
+        assert recognize(replace(log, name=f"run-{number}.json"))
+        recognized = time.process_time()
+        parsing.append(parsed - started)
+        recognizing.append(recognized - parsed)
+    assert min(recognizing) < 10 * min(parsing)

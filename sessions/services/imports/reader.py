@@ -13,7 +13,7 @@ from functools import partial
 
 from compaction.errors import FormatError
 from importers.base import Damage, ImportedSession, Importer, LogFile
-from importers.jsonlines import MALFORMED, document
+from importers.jsonlines import MALFORMED, forget
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, recognize
 from redaction import Redaction, redact
@@ -92,6 +92,12 @@ class Reader:
 
     def read_raw(self, log: LogFile) -> RawLog | None:
         """Read the sessions of a log without preparing them. None if no importer recognizes it."""
+        try:
+            return self._read_raw(log)
+        finally:
+            forget()
+
+    def _read_raw(self, log: LogFile) -> RawLog | None:
         importer = IMPORTERS[self.format] if self.format else recognize(log)
         if importer is None:
             return None
@@ -104,7 +110,6 @@ class Reader:
                 named = _without_secrets(item, self.redaction)
                 sessions.append(replace(named, started_at=_started_at(item, log)))
         sessions.sort(key=lambda session: bool(session.parent_external_id))
-        document.cache_clear()  # the parsed log
         return RawLog(importer=importer.name, sessions=sessions, damages=damages)
 
     def digest(self, log: LogFile) -> bytes:
