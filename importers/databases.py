@@ -6,16 +6,18 @@ records as in the client's files.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-#: The first bytes of a SQLite database.
+#: The first bytes of a SQLite database. If the two versions after the page size are 2, it has a separate log.
 _MAGIC = b"SQLite format 3\x00"
+_VERSIONS, _WITH_LOG = slice(18, 20), b"\x02\x02"
 
 #: The queries for a session: its own record, then the others.
 #: The column `_` contains the rest of the record as JSON. Parents precede their sub-agents.
@@ -60,47 +62,66 @@ def is_database(path: Path) -> bool:
 
 
 def database_sessions(path: Path) -> list[str]:
-    """Return the ids of the sessions in a client's database, or [] if it is not one that can be read."""
-    try:
-        with closing(_connect(path)) as connection:
-            ids, _ = _client(connection)
-            return [str(row[0]) for row in connection.execute(ids)] if ids else []
-    except sqlite3.Error:
-        return []
+    """Return the ids of the sessions in a client's database, [] for another. Raises `sqlite3.Error`."""
+    with closing(_connect(path)) as connection:
+        ids, _ = _client(connection)
+        return [_text(row[0]) for row in connection.execute(ids)] if ids else []
 
 
 def database_log(path: Path, session: str) -> bytes:
     """Return the records of a session, one per line. Raises `sqlite3.Error`."""
     with closing(_connect(path)) as connection:
         _, queries = _client(connection)
-        return b"\n".join(
-            orjson.dumps(record) for query in queries for record in _records(connection, query, session)
-        )
+        return b"\n".join(_line(row) for query in queries for row in connection.execute(query, (session,)))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    mode = "immutable=1" if _is_at_rest(path) else "mode=ro"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
     connection.row_factory = sqlite3.Row
+    connection.text_factory = bytes
     return connection
+
+
+def _is_at_rest(path: Path) -> bool:
+    """Return whether the client is not running. SQLite would create a log, and fail in a read-only folder."""
+    with path.open("rb") as file:
+        has_log = file.read(_VERSIONS.stop)[_VERSIONS] == _WITH_LOG
+    return has_log and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _client(connection: sqlite3.Connection) -> tuple[str, Sequence[str]]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = {row[0] for row in rows}
+    tables = {_text(row[0]) for row in rows}
     return next((client for needed, client in _CLIENTS.items() if needed <= tables), ("", ()))
 
 
-def _records(connection: sqlite3.Connection, query: str, session: str) -> Iterator[dict[str, Any]]:
-    for row in connection.execute(query, (session,)):
-        record = {name: _value(name, row[name]) for name in row.keys() if row[name] is not None}  # noqa: SIM118
-        whole = record.pop("_", {})
-        yield {**whole, **record} if isinstance(whole, dict) else record
+def _line(row: sqlite3.Row) -> bytes:
+    """Return a row as an object on one line. JSON is copied: some of what can be read cannot be written."""
+    columns = {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118
+    rest = columns.pop("_", None)
+    rest = rest.strip() if isinstance(rest, bytes) else b""
+    if rest.startswith(b"{") and rest.endswith(b"}"):
+        rest = rest[1:-1].strip()
+    fields = [rest, *(b'"%b":%b' % (name.encode(), _json(name, value)) for name, value in columns.items())]
+    return b"{%b}" % b",".join(filter(None, fields)).replace(b"\r", b" ").replace(b"\n", b" ")
 
 
-def _value(name: str, value: Any) -> Any:
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if isinstance(value, str) and (name in _JSON or name.endswith("_json")):
-        with suppress(orjson.JSONDecodeError):
-            return orjson.loads(value)
-    return value
+def _json(name: str, value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        return orjson.dumps(value)
+    text = _text(value)
+    is_json = (name in _JSON or name.endswith("_json")) and _is_json(text)
+    return value if is_json else orjson.dumps(text)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

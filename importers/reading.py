@@ -40,13 +40,15 @@ class UnreadableLogError(Exception):
 class LogSource:
     """The location of a log: one file, or several files of a folder, in order, with one record each.
 
-    A database contains many logs: `session` is the id of one, and `share` its share of the file.
+    A database contains many logs: `session` is the id of one, and `share` its share of the file. `error` is
+    the reason if the database cannot be read.
     """
 
     name: str
     files: Sequence[Path]
     session: str = ""
     share: float = 1.0
+    error: str = ""
 
     @property
     def size(self) -> int:
@@ -58,11 +60,13 @@ class LogSource:
         return LogFile(name=self.name, data=self._data(), modified=_modified(self.files))
 
     def _data(self) -> bytes:
+        if self.error:
+            raise UnreadableLogError(self.error)
         if not self.session:
             return b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
         try:
             return database_log(self.files[0], self.session)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise UnreadableLogError(f"{self.name}: {error}") from error
 
 
@@ -99,8 +103,8 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
     for path, files in grouped(folder, logs):
         yield LogSource(name=_printable(path) if path == folder else _plain_name(path), files=files)
     for entry in entries:
-        if entry.is_file() and entry.suffix == _DATABASE_ENDING and database_sessions(entry):
-            yield from _file_sources(entry)
+        if entry.is_file() and entry.suffix == _DATABASE_ENDING and is_database(entry):
+            yield from _database_sources(entry)
     for entry in entries:
         if entry.is_dir() and not entry.is_symlink():  # links could cause an infinite loop
             yield from _folder_sources(entry)
@@ -108,12 +112,20 @@ def _folder_sources(folder: Path) -> Iterator[LogSource]:
 
 def _file_sources(path: Path) -> Iterator[LogSource]:
     """Yield the log in a file, or the logs in a database."""
-    sessions = database_sessions(path) if is_database(path) else []
+    found = list(_database_sources(path)) if is_database(path) else []
+    yield from found or [LogSource(name=_plain_name(path), files=(path,))]
+
+
+def _database_sources(path: Path) -> Iterator[LogSource]:
+    """Yield the sessions of a client's database, which another program may have locked."""
+    name = _printable(path)
+    try:
+        sessions = database_sessions(path)
+    except (sqlite3.Error, OSError) as error:
+        yield LogSource(name=name, files=(path,), error=f"{name}: {error}")
+        return
     for session in sessions:
-        name = f"{_printable(path)}/{session}"
-        yield LogSource(name=name, files=(path,), session=session, share=1 / len(sessions))
-    if not sessions:
-        yield LogSource(name=_plain_name(path), files=(path,))
+        yield LogSource(name=f"{name}/{session}", files=(path,), session=session, share=1 / len(sessions))
 
 
 def _is_log(name: str) -> bool:

@@ -48,7 +48,7 @@ def test_a_log_is_read_in_linear_time(log: LogFile, format: str) -> None:
 
 def test_a_document_on_one_line_is_parsed_once() -> None:
     """Not once by each importer that might recognize it."""
-    messages = [{"role": "user", "content": "One \"more\" line.\n" * 500} for _ in range(1_000)]
+    messages = [{"role": "user", "content": 'One "more" line.\n' * 500} for _ in range(1_000)]
     log = LogFile(name="run.json", data=orjson.dumps({"messages": messages}))
     parsing, recognizing = [], []
     for number in range(3):

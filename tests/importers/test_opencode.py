@@ -150,7 +150,8 @@ def test_a_fork_has_the_response_ids_of_its_origin() -> None:
 def test_the_storage_contains_the_same_session(tmp_path: Path, place: str) -> None:
     write = {"storage": _write_storage, "database": _write_database}[place]
     write(tmp_path)
-    (tmp_path / "other.db").write_bytes(b"SQLite format 3\x00")  # of another program
+    with sqlite3.connect(tmp_path / "other.db") as other:  # of another program
+        other.execute("CREATE TABLE session (id)")
     [source] = log_sources([tmp_path])
     assert session_of(source.read()) == session_of(export())
 
