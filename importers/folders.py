@@ -34,13 +34,14 @@ def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
     if series:
         state = folder.parent / _EVENTS_STATE
         yield folder, [state, *series] if folder.name == "events" and state.is_file() else series
-    facts = {entry: _facts_of(entry) for entry in logs if entry.name.endswith(_TASK_ENDING)}
+    tasks = {_facts_of(entry): entry for entry in logs if entry.name.endswith(_TASK_ENDING)}
+    facts = {tasks[entry]: entry for entry in logs if entry in tasks}
     others = {*series, *facts.values()}
     if (folder / "events").is_dir():
         others.add(folder / _EVENTS_STATE)
     for entry in logs:
         if entry not in others:
-            yield entry, [entry, facts[entry]] if facts.get(entry) in logs else [entry]
+            yield entry, [entry, facts[entry]] if entry in facts else [entry]
 
 
 def is_opencode_storage(folder: Path) -> bool:

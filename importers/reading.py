@@ -41,7 +41,7 @@ class LogSource:
     """The location of a log: one file, or several files of a folder, in order, with one record each.
 
     A database contains many logs: `session` is the id of one, and `share` its share of the file. `error` is
-    the reason if the database cannot be read.
+    the reason if the database, or a folder, cannot be read.
     """
 
     name: str
@@ -53,7 +53,7 @@ class LogSource:
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return int(sum(file.stat().st_size for file in self.files) * self.share)
+        return int(sum(map(_size, self.files)) * self.share)
 
     def read(self) -> LogFile:
         """Return the decompressed log. Raises UnreadableLogError."""
@@ -94,20 +94,33 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
 
 
 def _folder_sources(folder: Path) -> Iterator[LogSource]:
-    if is_opencode_storage(folder):
-        for session, files in opencode_sessions(folder):
-            yield LogSource(name=_printable(session), files=files)
+    try:
+        sources, folders = _folder_content(folder)
+    except OSError as error:
+        name = _printable(folder)
+        yield LogSource(name=name, files=(), error=f"{name}: {error.strerror}")
         return
+    yield from sources
+    for each in folders:
+        yield from _folder_sources(each)
+
+
+def _folder_content(folder: Path) -> tuple[list[LogSource], list[Path]]:
+    """Return the logs in a folder, and the folders in it."""
+    if is_opencode_storage(folder):
+        groups = opencode_sessions(folder)
+        return [LogSource(name=_printable(session), files=files) for session, files in groups], []
     entries = sorted(folder.iterdir())
     logs = [entry for entry in entries if entry.is_file() and _is_log(_plain_name(entry))]
-    for path, files in grouped(folder, logs):
-        yield LogSource(name=_printable(path) if path == folder else _plain_name(path), files=files)
+    sources = [
+        LogSource(name=_printable(path) if path == folder else _plain_name(path), files=files)
+        for path, files in grouped(folder, logs)
+    ]
     for entry in entries:
         if entry.is_file() and entry.suffix == _DATABASE_ENDING and is_database(entry):
-            yield from _database_sources(entry)
-    for entry in entries:
-        if entry.is_dir() and not entry.is_symlink():  # links could cause an infinite loop
-            yield from _folder_sources(entry)
+            sources.extend(_database_sources(entry))
+    # Links could cause an infinite loop.
+    return sources, [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
 
 
 def _file_sources(path: Path) -> Iterator[LogSource]:
@@ -139,6 +152,13 @@ def _plain_name(path: Path) -> str:
 def _printable(path: Path) -> str:
     """Return a path as text. Bytes that are not UTF-8 can be neither printed nor stored, and are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # deleted meanwhile
 
 
 def _modified(files: Sequence[Path]) -> datetime | None:

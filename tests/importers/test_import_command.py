@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from io import StringIO
@@ -16,6 +16,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Project
+from importers.reading import UnreadableLogError, log_sources
 from sessions.models import AgentSession, ImportedLog
 from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
 from tests.redaction.secrets import TOKENS
@@ -102,6 +103,33 @@ def test_damaged_lines_and_unknown_files_are_reported(tmp_path: Path) -> None:
     assert "other.json" in report
     assert "agent-a7" not in report
     assert "Claude Code session log (JSONL)" in report
+
+
+def test_an_unreadable_folder_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, *OPENING)
+    (tmp_path / "locked").mkdir()
+    list_folder = Path.iterdir
+
+    def listed(folder: Path) -> Iterator[Path]:
+        if folder.name == "locked":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return list_folder(folder)
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    report = run(str(tmp_path))
+    assert f"{tmp_path}/locked: Permission denied" in report
+    assert total(report)[:2] == [1, 1]
+
+
+def test_a_log_that_its_agent_deletes_meanwhile_is_reported(tmp_path: Path) -> None:
+    path = Path(write(tmp_path, *OPENING))
+    [source] = log_sources([tmp_path])
+    path.unlink()
+    assert source.size == 0
+    with pytest.raises(UnreadableLogError, match="No such file"):
+        source.read()
 
 
 @pytest.mark.parametrize(

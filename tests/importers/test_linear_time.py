@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import orjson
 import pytest
 
 from importers.base import LogFile
+from importers.reading import log_sources
 from importers.registry import recognize
 from tests.importers.logs import block, document, jsonl, read, text
 
@@ -44,6 +46,14 @@ def test_a_log_is_read_in_linear_time(log: LogFile, format: str) -> None:
     _, damages = read(log, format)
     assert time.process_time() - started < 3
     assert not damages
+
+
+def test_a_folder_is_listed_in_linear_time(tmp_path: Path) -> None:
+    for number in range(5_000):
+        (tmp_path / f"{number}.json").touch()
+    started = time.process_time()
+    assert len(list(log_sources([tmp_path]))) == 5_000
+    assert time.process_time() - started < 1
 
 
 def test_a_document_on_one_line_is_parsed_once() -> None:
