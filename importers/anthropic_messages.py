@@ -42,6 +42,11 @@ class AnthropicSeries(CallSeries):
     def calls(self, body: Mapping[str, Any]) -> Sequence[str]:
         return _ids(body, "tool_use", "id")
 
+    def checked(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        body = super().checked(message)
+        _ids(body, "tool_result", "tool_use_id")
+        return body
+
     def add_input(self, message: ImportedMessage) -> None:
         answered = _ids(message.body, "tool_result", "tool_use_id")
         if answered:

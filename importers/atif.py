@@ -15,9 +15,19 @@ from compaction.messages import Usage
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids, tool_call
-from .jsonlines import document, document_damages, take_messages
+from .jsonlines import Record, document, document_damages, list_in, read_records, take_messages
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
+from .values import (
+    list_of,
+    mapping_of,
+    microusd_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+    usage_of,
+)
 
 #: Names of files that continue a trajectory after a compaction. Their session id is that of the first.
 _CONTINUED = re.compile(r"\.(cont-\d+)\.json$")
@@ -36,30 +46,31 @@ class AtifImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         yield from document_damages(log)
         value = document(log)
-        if (part := _CONTINUED.search(log.name)) and "trajectory_id" not in value:
+        part = _CONTINUED.search(log.name)
+        if part and isinstance(value, dict) and "trajectory_id" not in value:
             value = {**value, "trajectory_id": f"{value.get('session_id')}-{part[1]}"}
-        yield from _read(log, value, None)
+        yield from _read(log, [value], None)
 
 
-def _read(
-    log: LogFile, trajectory: Mapping[str, Any], parent: str | None
-) -> Iterator[ImportedSession | Damage]:
-    """Yield a trajectory's session, then those of its sub-agents."""
-    reading = _Trajectory(trajectory)
-    yield from take_messages(log, trajectory.get("steps") or [], reading.take)
-    session = reading.session(parent)
-    if session.turns:
-        yield session
-    for number, child in enumerate(trajectory.get("subagent_trajectories") or [], start=1):
-        named = {"trajectory_id": f"{session.external_id}-{number}", **child}
-        yield from _read(log, named, session.external_id)
+def _read(log: LogFile, values: Sequence[Any], parent: str | None) -> Iterator[ImportedSession | Damage]:
+    """Yield the session of each trajectory, followed by those of its sub-agents."""
+    found: list[_Trajectory] = []
+    records = (Record(1, value) for value in values)
+    yield from read_records(log, records, lambda record: found.append(_Trajectory(record.value)))
+    for number, reading in enumerate(found, start=1):
+        yield from take_messages(log, reading.steps, reading.take)
+        session = reading.session(parent, number)
+        if session.turns:
+            yield session
+        yield from _read(log, reading.children, session.external_id)
 
 
 class _Trajectory:
     """The steps of one trajectory while they are read."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
-        self._facts = facts
+        self._facts, self.steps = facts, list_in(facts, "steps")
+        self.children = list_of(facts.get("subagent_trajectories"))
         self._agent = mapping_of(facts.get("agent"))
         self._turns = TurnBuilder()
         self._bodies: list[Mapping[str, Any]] = []
@@ -81,9 +92,13 @@ class _Trajectory:
         if step["source"] == "user":
             self._first_words = request_of(self._first_words, text_of(content))
 
-    def session(self, parent: str | None) -> ImportedSession:
+    def session(self, parent: str | None, number: int) -> ImportedSession:
+        """Return the session. A sub-agent without an id is named after its parent and its number."""
         facts, turns = self._facts, self._turns.turns()
-        name = facts.get("trajectory_id") or facts.get("session_id") or conversation_id(self._bodies)
+        name = facts.get("trajectory_id")
+        if not name:
+            session = facts.get("session_id") or conversation_id(self._bodies)
+            name = session if parent is None else f"{parent}-{number}"
         version = self._agent.get("version")
         return ImportedSession(
             external_id=str(name),

@@ -119,6 +119,13 @@ class CallSeries:
         """Return the ids of an answer's tool calls."""
         return call_ids(body)
 
+    def checked(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a message for a request. Raises one of `MALFORMED` if `add` could not read it."""
+        body = self.body(message)
+        self.calls(body)
+        _mark(body)
+        return body
+
     def add_input(self, message: ImportedMessage) -> None:
         self._turns.add_chat(message)
 
@@ -183,7 +190,7 @@ def _blocks(message: Mapping[str, Any]) -> list[Any]:
     content = message.get("content")
     parts = map(mapping_of, content) if isinstance(content, list) else ()
     keys = {"tool_use": "id", "tool_result": "tool_use_id"}
-    return [part.get(keys[part["type"]]) for part in parts if part.get("type") in keys]
+    return [part.get(keys[kind]) for part in parts if (kind := str(part.get("type"))) in keys]
 
 
 def _calls(message: Mapping[str, Any]) -> list[Any]:

@@ -20,15 +20,15 @@ from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
-from .jsonlines import Record, first_value, read_records, take_messages, values
+from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
 from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
 
 #: File name of the extensions' messages, without its suffix. It is the same for all tasks.
 HISTORY = "api_conversation_history"
 
-#: The user's text, which is enclosed in a tag. Everything else in a message is from the client.
-_TYPED = re.compile(r"<(task|feedback|user_message|answer)>(.*?)</\1>", re.DOTALL)
+#: The beginning of the user's text, which is enclosed in a tag. The rest of a message is from the client.
+_TYPED = re.compile(r"<(task|feedback|user_message|answer)>")
 
 #: The tag in the files of newer versions of Cline, which do not send it.
 _WRAPPED = re.compile(r"\A<user_input\b[^>]*>(.*)</user_input>\Z", re.DOTALL)
@@ -89,8 +89,11 @@ class _Task:
             self._requests = [request for entry in value if (request := _request(entry))]
         elif isinstance(value, list):
             self.messages = value
+        elif not isinstance(value, dict):
+            raise TypeError("not an object")
         elif "messages" in value:
-            self._document, self.messages = value, value["messages"]
+            self.messages = list_in(value, "messages")
+            self._document = value
         else:
             self._facts = value
 
@@ -115,7 +118,7 @@ class _Task:
             return
         calls = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         words = text_of(blocks)
-        typed = words if self._document else "\n".join(found[2] for found in _TYPED.finditer(words))
+        typed = words if self._document else _typed(words)
         is_meta = not (typed or calls or is_summary) and bool(self._answers)
         added = ImportedMessage(
             body=_body(message, blocks), source_id=source_id, at=at, is_meta=is_meta, is_summary=is_summary
@@ -228,6 +231,20 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any] | None:
     if kind == "tool_result":
         found["content"] = _result(block.get("content"))
     return {"type": kind, **found}
+
+
+def _typed(words: str) -> str:
+    """Return the user's part of a message. Searches for the end of each tag only once if it is missing."""
+    found, unclosed, start = [], set(), 0
+    while opening := _TYPED.search(words, start):
+        start, tag = opening.end(), f"</{opening[1]}>"
+        end = words.find(tag, start) if tag not in unclosed else -1
+        if end < 0:
+            unclosed.add(tag)
+        else:
+            found.append(words[start:end])
+            start = end + len(tag)
+    return "\n".join(found)
 
 
 def _unwrapped(block: dict[str, Any]) -> dict[str, Any]:

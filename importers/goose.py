@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .jsonlines import Record, first_value, read_records, values
+from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
 from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
 
@@ -33,6 +33,7 @@ class GooseImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
         yield from read_records(log, values(log), reading.take)
+        yield from take_messages(log, reading.exported, reading.take_message)
         session = reading.session(log)
         if session.turns:
             yield session
@@ -43,6 +44,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self._facts: Mapping[str, Any] = {}
+        self.exported: list[Any] = []
         self._turns = TurnBuilder(in_one_message)
         self._first_words = ""
         self._model = ""
@@ -53,13 +55,15 @@ class _Reading:
     def take(self, record: Record) -> None:
         """Read the session's facts, a message, or the whole export."""
         value = record.value
+        if not isinstance(value, dict):
+            raise TypeError("not an object")
         if "role" in value:
-            self._take_message(value)
+            self.take_message(0, value)
             return
         self._facts = self._facts or value
-        conversation = value.get("conversation") or []
-        for message in conversation if isinstance(conversation, list) else conversation["messages"]:
-            self._take_message(message)
+        if conversation := value.get("conversation"):
+            is_list = isinstance(conversation, list)
+            self.exported = conversation if is_list else list_in(conversation, "messages")
 
     def session(self, log: LogFile) -> ImportedSession:
         facts = self._facts
@@ -78,7 +82,7 @@ class _Reading:
             metadata=_metadata(facts),
         )
 
-    def _take_message(self, message: Mapping[str, Any]) -> None:
+    def take_message(self, _: int, message: Mapping[str, Any]) -> None:
         """Read a message.
 
         A compaction hides the earlier messages from the agent, and adds a summary that the user does not see.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -19,7 +19,7 @@ _BLANK = b" \t\r\n\x00"
 #: The characters between two values on a line.
 _GAP = re.compile(r"[ \t\r\x00]*")
 #: Errors of reading a value with an unexpected structure.
-MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
+MALFORMED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 
 _FIRST_LINES = 5
 _FIRST_BYTES = 1 << 22  # the first lines may contain a pasted image
@@ -88,6 +88,14 @@ def take_messages(
         except MALFORMED as error:
             reason = f"message {number}: {type(error).__name__} {error}"
             yield Damage(file=log.name, line=number, reason=reason)
+
+
+def list_in(value: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list under a key. Raises LookupError or TypeError."""
+    found = value[key]
+    if not isinstance(found, list):
+        raise TypeError(f"{key} is not a list")
+    return found
 
 
 @lru_cache(maxsize=1)  # cached because recognizing and reading a log parse the same bytes

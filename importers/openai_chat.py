@@ -7,13 +7,14 @@ one conversation; a request that repeats and continues the preceding conversatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .base import Damage, ImportedSession, LogFile
 from .calls import CallSeries, LoggedCall, logged_call, logged_request
 from .chat import is_chat_message
-from .jsonlines import first_value, read_records, values
+from .jsonlines import Record, first_value, read_records, take_messages, values
 from .values import title_of
 
 _ID_KEYS = ("session_id", "conversation_id", "thread_id", "id")
@@ -34,7 +35,8 @@ class OpenAIChatImporter:
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading(log, self)
-        yield from read_records(log, values(log), lambda record: reading.take(record.value))
+        yield from read_records(log, values(log), reading.take)
+        yield from reading.damages
         yield from reading.sessions()
 
 
@@ -52,20 +54,36 @@ class _Reading:
     def __init__(self, log: LogFile, importer: OpenAIChatImporter) -> None:
         self._log = log
         self._importer = importer
+        self._series = importer.series()
         self._conversations: list[_Conversation] = []
         self._loose: list[Mapping[str, Any]] = []
+        self.damages: list[Damage] = []
 
-    def take(self, value: Any) -> None:
+    def take(self, record: Record) -> None:
         """Read one value of the log, of any kind."""
+        value = record.value
         if is_chat_message(value):
-            self._loose.append(value)
+            self._loose.append(self._series.checked(value))
         elif isinstance(value, list) and value and is_chat_message(value[0]):
-            self._add({}, LoggedCall(messages=value))
+            self._add({}, LoggedCall(messages=self._checked(value, record)))
         elif isinstance(value, list):
-            for item in value:
-                self._add(item, logged_call(item))
+            calls = take_messages(self._log, value, lambda _, item: self._take_call(item, record))
+            self.damages.extend(list(calls))
         else:
-            self._add(value, logged_call(value))
+            self._take_call(value, record)
+
+    def _take_call(self, value: Mapping[str, Any], record: Record) -> None:
+        call = logged_call(value)
+        self._add(value, replace(call, messages=self._checked(call.messages, record)))
+
+    def _checked(self, messages: Sequence[Any], record: Record) -> list[Mapping[str, Any]]:
+        """Return the messages for a request, and note those that cannot be read."""
+        found: list[Mapping[str, Any]] = []
+        damages = take_messages(
+            self._log, messages, lambda _, message: found.append(self._series.checked(message))
+        )
+        self.damages += (replace(damage, line=record.line) for damage in damages)
+        return found
 
     def sessions(self) -> Iterator[ImportedSession]:
         """Yield the conversations, numbered from the second on: a log that grows keeps its names."""

@@ -7,7 +7,9 @@ that repeats and continues the preceding conversation is its next turn.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +18,7 @@ from compaction.prefixes import common_length
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import logged_request
 from .chat import chat_usage
-from .jsonlines import Record, read_records, values
+from .jsonlines import Record, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, request_of, text_of, time_of, title_of
 
@@ -45,8 +47,9 @@ class OpenAIResponsesImporter:
         return has_input and "model" in request
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        conversation = _Conversation()
+        conversation = _Conversation(log)
         yield from read_records(log, values(log), conversation.take)
+        yield from conversation.damages
         session = conversation.session(log)
         if session.turns:
             yield session
@@ -55,9 +58,11 @@ class OpenAIResponsesImporter:
 class _Conversation:
     """One conversation while its values are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
         self._turns = TurnBuilder()
-        self._known: list[list[Any]] = []
+        self._known: list[str] = []
+        self.damages: list[Damage] = []
         self._facts: Mapping[str, Any] = {}
         self._answer: Answer | None = None  #: the response that may still get items
         self._first_words = self._model = ""
@@ -67,13 +72,13 @@ class _Conversation:
         """Read a list of items, a request, or one item."""
         value = record.value
         if isinstance(value, list):
-            self._add(value, {})
+            self._add(record, value, {})
         elif "input" in (request := logged_request(value)) and "call_id" not in value:
             self._facts = self._facts or value
             given = request["input"]
             items = [{"role": "user", "content": given}] if isinstance(given, str) else given
             self._model = str(request.get("model") or self._model)
-            self._add(items, mapping_of(value.get("response")))
+            self._add(record, items, mapping_of(value.get("response")))
         else:
             self._take_item(value)
 
@@ -91,7 +96,7 @@ class _Conversation:
             tools=request.get("tools"),
         )
 
-    def _add(self, items: Sequence[Mapping[str, Any]], response: Mapping[str, Any]) -> None:
+    def _add(self, record: Record, items: Sequence[Mapping[str, Any]], response: Mapping[str, Any]) -> None:
         """Add a request. One that drops or changes earlier items implies a compaction by the client."""
         marks = [_mark(item) for item in items]
         shared = common_length(self._known, marks)
@@ -99,14 +104,13 @@ class _Conversation:
         if shared < len(self._known):
             self._turns.compacted(ClientCompaction())
             self._answer = None
-            new = [index for index in new if marks[index] not in self._known]
-        for index in new:
-            self._take_item(items[index])
+            known = set(self._known)
+            new = [index for index in new if marks[index] not in known]
+        self._take_items(record, [items[index] for index in new])
         self._answer = None
         output = response.get("output") or []
         self._known = marks + [_mark(item) for item in output]
-        for item in output:
-            self._take_item(item)
+        self._take_items(record, output)
         if self._answer and output:
             self._note_response(self._answer, response)
 
@@ -116,6 +120,10 @@ class _Conversation:
         answer.model = self._model = str(response.get("model") or self._model)
         answer.at = time_of(response.get("created_at"))
         self._answer = None
+
+    def _take_items(self, record: Record, items: Sequence[Mapping[str, Any]]) -> None:
+        damages = take_messages(self._log, items, lambda _, item: self._take_item(item))
+        self.damages += (replace(damage, line=record.line) for damage in damages)
 
     def _take_item(self, item: Mapping[str, Any]) -> None:
         self._count += 1
@@ -168,9 +176,11 @@ def _is_typed(value: Any) -> bool:
     )
 
 
-def _mark(item: Mapping[str, Any]) -> list[Any]:
+def _mark(value: Any) -> str:
     """Return the identity of an item. Clients may leave out ids and states when they send it again."""
+    item = mapping_of(value)
     kind = str(item.get("type") or "message")
     if kind == "message":
-        return [item.get("role"), text_of(item.get("content"))]
-    return [kind, item.get("call_id") or item.get("id")]
+        text = text_of(item.get("content")).encode("utf-8", "replace")
+        return f"{item.get('role')} {hashlib.sha256(text).hexdigest()}"
+    return f"{kind} {item.get('call_id') or item.get('id')}"

@@ -19,7 +19,7 @@ import orjson
 from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .jsonlines import Record, first_value, read_records, take_messages, values
+from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
 from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
 
@@ -48,6 +48,7 @@ class OpenCodeImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
         yield from read_records(log, values(log), reading.take)
+        yield from take_messages(log, reading.exported, reading.take_message)
         yield from take_messages(log, reading.messages(), reading.add)
         session = reading.session(log)
         if session.turns:
@@ -59,6 +60,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self._info: Mapping[str, Any] = {}
+        self.exported: list[Any] = []
         self._messages: dict[str, Mapping[str, Any]] = {}
         self._parts: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._turns = TurnBuilder(in_one_message)
@@ -68,14 +70,18 @@ class _Reading:
     def take(self, record: Record) -> None:
         """Read an export, or one record of the storage."""
         value = record.value
-        if "messages" in value:
-            self._info = value["info"]
-            for message in value["messages"]:
-                self._take_record(message["info"])
-                for part in message["parts"]:
-                    self._take_record(part)
-        else:
+        if "messages" not in value:
             self._take_record(value)
+            return
+        if not isinstance(value["info"], dict):
+            raise TypeError("info is not an object")
+        self._info, self.exported = value["info"], list_in(value, "messages")
+
+    def take_message(self, _: int, message: Mapping[str, Any]) -> None:
+        """Read a message of an export."""
+        self._take_record(message["info"])
+        for part in message["parts"]:
+            self._take_record(part)
 
     def _take_record(self, value: Mapping[str, Any]) -> None:
         if "messageID" in value:

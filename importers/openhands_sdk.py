@@ -15,9 +15,9 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
 from .chat import call_ids
-from .jsonlines import Record, first_value, read_records, values
+from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import list_of, mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
 
 #: Kinds of events that are sent to the model, or change what is sent.
 _KINDS = (
@@ -46,6 +46,7 @@ class OpenHandsSdkImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         conversation = _Conversation()
         yield from read_records(log, values(log), conversation.take)
+        yield from take_messages(log, conversation.listed, conversation.take_value)
         session = conversation.session(log)
         if session.turns:
             yield session
@@ -56,6 +57,7 @@ class _Conversation:
 
     def __init__(self) -> None:
         self._state: Mapping[str, Any] = {}
+        self.listed: list[Any] = []
         self._turns = TurnBuilder()
         self._answers: dict[str, Answer] = {}
         self._bodies: list[Mapping[str, Any]] = []
@@ -64,11 +66,17 @@ class _Conversation:
 
     def take(self, record: Record) -> None:
         """Read the state, an event, or a list of events."""
-        for value in record.value if isinstance(record.value, list) else [record.value]:
-            if _is_state(value):
-                self._state = value
-            elif value.get("kind") in _KINDS:
-                self._take_event(value["kind"], value)
+        if isinstance(record.value, list):
+            self.listed = record.value
+        else:
+            self.take_value(0, record.value)
+
+    def take_value(self, _: int, value: Any) -> None:
+        """Read the state or an event."""
+        if _is_state(value):
+            self._state = value
+        elif value.get("kind") in _KINDS:
+            self._take_event(value["kind"], value)
 
     def session(self, log: LogFile) -> ImportedSession:
         self._note_usage()
@@ -144,7 +152,7 @@ class _Conversation:
         """Take usage and cost of the responses from the state."""
         found = mapping_of(mapping_of(self._state.get("stats")).get("usage_to_metrics"))
         for metrics in map(mapping_of, found.values()):
-            usages, costs = metrics.get("token_usages") or [], metrics.get("costs") or []
+            usages, costs = list_of(metrics.get("token_usages")), list_of(metrics.get("costs"))
             for number, usage in enumerate(map(mapping_of, usages)):
                 answer = self._answers.get(str(usage.get("response_id")))
                 if answer:

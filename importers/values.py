@@ -119,6 +119,11 @@ def count_of(value: Any, most: int) -> int | None:
     return value if is_count else None
 
 
+def list_of(value: Any) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def mapping_of(value: Any) -> Mapping[str, Any]:
     """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}

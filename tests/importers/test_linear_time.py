@@ -37,9 +37,27 @@ def openhands(count: int) -> LogFile:
     return jsonl(*({"messages": task, "response": response, "kwargs": {}} for task in tasks))
 
 
+def cline(count: int) -> LogFile:
+    """Tags without an end."""
+    return document([{"role": "user", "content": [{"type": "text", "text": "<task>" * count}], "ts": 1}])
+
+
+def responses(count: int) -> LogFile:
+    """Requests whose first item always changes."""
+    items = [{"role": "user", "content": f"Part {number}"} for number in range(count)]
+    clock = ({"role": "developer", "content": f"It is {number} o'clock."} for number in range(3))
+    return jsonl(*({"model": "gpt-5", "input": [each, *items]} for each in clock))
+
+
 @pytest.mark.parametrize(
     ("log", "format"),
-    [(gemini(1_500), "gemini-cli"), (claude_code(15_000), "claude-code"), (openhands(4_000), "openhands")],
+    [
+        (gemini(1_500), "gemini-cli"),
+        (claude_code(15_000), "claude-code"),
+        (openhands(4_000), "openhands"),
+        (cline(60_000), "cline"),
+        (responses(12_000), "openai-responses"),
+    ],
 )
 def test_a_log_is_read_in_linear_time(log: LogFile, format: str) -> None:
     started = time.process_time()
