@@ -163,15 +163,23 @@ class TestBothForms:
             ([], -32700, 400),
             ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, -32600, 400),
             ({"jsonrpc": "2.0", "id": True, "method": "ping"}, -32600, 400),
-            ({"jsonrpc": "2.0", "id": 1, "method": "resources/list"}, -32601, 404),
-            ({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "rm"}}, -32602, 400),
-            ({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 1}}, -32602, 400),
+            (request("resources/list"), -32601, 200),
+            (request("tools/call", name="rm"), -32602, 200),
+            (request("tools/call", name=1), -32602, 200),
         ],
     )
     def test_invalid_messages_get_a_json_rpc_error(self, body, code, status, api_key):
         response = post(api_key, body)
         assert response.json()["error"]["code"] == code
         assert response.status_code == status
+
+    @pytest.mark.parametrize(
+        ("method", "params", "code", "status"),
+        [("resources/list", {}, -32601, 404), ("tools/call", {"name": "rm"}, -32602, 400)],
+    )
+    def test_errors_of_the_current_form_have_an_http_status(self, method, params, code, status, api_key):
+        response = current(api_key, method, **params)
+        assert (response.json()["error"]["code"], response.status_code) == (code, status)
 
     def test_only_post_is_supported(self, api_key):
         response = DjangoClient().get("/mcp", headers={"Authorization": f"Bearer {api_key}"})

@@ -31,7 +31,7 @@ class Mcp(Endpoint):
     def post(self, call: ApiCall, session_id: str | None = None) -> HttpResponse:
         """Handles one message of the Model Context Protocol."""
         _check_origin(call)
-        id = None
+        id = message = None
         try:
             body = _body(call)
             id = body.get("id") if isinstance(body, dict) else None
@@ -46,7 +46,9 @@ class Mcp(Endpoint):
             )
             return _response(id, {"result": answer(message, server)})
         except RpcError as error:
-            return _response(id, {"error": error.to_json()}, status=error.status)
+            # Clients of earlier versions take any other status for the end of the connection.
+            status = 200 if message is not None and not message.is_current else error.status
+            return _response(id, {"error": error.to_json()}, status=status)
 
 
 def _check_origin(call: ApiCall) -> None:
