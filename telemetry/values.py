@@ -31,10 +31,15 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The content of a call: its whole history, in a provider's dialect, and the answer of the model."""
+    """The content of a call: its whole history, in a provider's dialect, and the answer of the model.
+
+    An answer of the Responses API consists of several items. `previous_response` is the id of the response
+    that the call continues, if the provider stores the history and the span reports it.
+    """
 
     messages: Sequence[Mapping[str, Any]]
-    answer: Mapping[str, Any] | None = None
+    answers: Sequence[Mapping[str, Any]] = ()
+    previous_response: str = ""
     system: Any = None
     tools: Any = None
 

@@ -81,27 +81,44 @@ def _system(value: Any) -> str:
 def _raw(values: Mapping[str, Any]) -> Conversation | None:
     """Return the request and response as the provider's JSON, which OpenInference records."""
     request, response = _object(values.get("input.value")), _object(values.get("output.value"))
+    if "input" in request:
+        return _raw_items(request, response)
     sent = _objects(request.get("messages"))
     if not sent or not all("role" in message for message in sent):
         return None
     return Conversation(
         messages=[_without_nulls(message) for message in sent],
-        answer=_raw_answer(response),
+        answers=_raw_answers(response),
         system=request.get("system") or None,
         tools=_objects(request.get("tools")) or None,
     )
 
 
-def _raw_answer(response: Mapping[str, Any]) -> JSON | None:
+def _raw_items(request: Mapping[str, Any], response: Mapping[str, Any]) -> Conversation | None:
+    """Return the items of a call of OpenAI's Responses API."""
+    given = request["input"]
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given)
+    if not items:
+        return None
+    return Conversation(
+        messages=[_without_nulls(item) for item in items],
+        answers=[_without_nulls(item) for item in _objects(response.get("output"))],
+        previous_response=text(request, "previous_response_id"),
+        system=request.get("instructions") or None,
+        tools=_objects(request.get("tools")) or None,
+    )
+
+
+def _raw_answers(response: Mapping[str, Any]) -> list[JSON]:
     choices = _objects(response.get("choices"))
     if choices and isinstance(choices[0].get("message"), dict):
         kept = ("role", "content", "tool_calls", "refusal")
         message = choices[0]["message"]
         found = {name: _without_nulls(message[name]) for name in kept if message.get(name) is not None}
-        return {"content": None, **found}
+        return [{"content": None, **found}]
     if response.get("role") == "assistant" and _objects(response.get("content")):
-        return {"role": "assistant", "content": _without_nulls(response["content"])}
-    return None
+        return [{"role": "assistant", "content": _without_nulls(response["content"])}]
+    return []
 
 
 def _without_nulls(value: Any) -> Any:

@@ -28,7 +28,7 @@ def dialect_messages(
         replies = _anthropic([answer]) if answer is not None else []
         return Conversation(
             messages=_anthropic(own),
-            answer=replies[0] if replies else None,
+            answers=replies[:1],
             system=system or None,
             tools=list(tools) or None,
         )
@@ -36,7 +36,7 @@ def dialect_messages(
     if system:
         messages.insert(0, {"role": "system", "content": system})
     replies = _chat(answer) if answer is not None else []
-    return Conversation(messages=messages, answer=replies[0] if replies else None, tools=list(tools) or None)
+    return Conversation(messages=messages, answers=replies[:1], tools=list(tools) or None)
 
 
 def _chat(message: Parts) -> list[JSON]:

@@ -193,7 +193,13 @@ def said(role: str, kind: str, **fields: Any) -> str:
 
 
 CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5"}
+OPENINFERENCE = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-5", "llm.token_count.prompt": 100}
 USED = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 5}
+
+
+def message_item(words: str) -> JSON:
+    content = [{"type": "output_text", "text": words, "annotations": []}]
+    return {"id": f"msg_{len(words)}", "type": "message", "role": "assistant", "content": content}
 
 
 class TestSessions:
@@ -307,6 +313,37 @@ class TestConventions:
         assert (asked["role"], answer["role"]) == ("assistant", "assistant")
         text = result["content"] if provider == "openai" else result["content"][0]["content"]
         assert text == "a.py\nb.py"
+
+    @pytest.mark.parametrize("is_stored", [False, True], ids=["whole history", "previous_response_id"])
+    def test_items_of_the_responses_api(self, api_key: str, is_stored: bool) -> None:
+        """OpenInference records them as JSON, and as messages that lack the ids."""
+        asked, more = ({"role": "user", "content": words} for words in ("List the files.", "And now?"))
+        looked: list[JSON] = [
+            {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"},
+            {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"},
+            {"id": "fc_2", "type": "function_call", "call_id": "c2", "name": "ls", "arguments": "{}"},
+        ]
+        listed = [{"type": "function_call_output", "call_id": id, "output": "a.py"} for id in ("c1", "c2")]
+        answers = [looked, *([message_item(words)] for words in ("One file.", "Still one."))]
+        sent, spans, previous = list[JSON](), list[JSON](), ""
+        for number, (new, answer) in enumerate(zip([[asked], listed, [more]], answers, strict=True)):
+            sent += new
+            stored_by_provider = {"previous_response_id": previous} if previous and is_stored else {}
+            request = {"input": new if is_stored else sent, "instructions": "Be brief.", **stored_by_provider}
+            previous = f"resp_{number}"
+            response = {
+                "id": previous,
+                "object": "response",
+                "output": [{"status": None, **i} for i in answer],
+            }
+            attributes = {"input.value": json.dumps(request), "output.value": json.dumps(response)}
+            spans.append(span(number, **OPENINFERENCE, **attributes) | {"traceId": f"{number:032x}"})
+            sent += answer
+        for each in spans:
+            send(api_key, each)
+        [session] = AgentSession.objects.all()
+        assert stored(session) == sent
+        assert (session.format, session.turn_count) == ("openai-responses", 3)
 
     @pytest.mark.parametrize("with_content", [True, False])
     def test_a_turn_has_the_time_and_the_price_of_its_call(self, api_key: str, with_content: bool) -> None:

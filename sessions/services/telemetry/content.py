@@ -13,6 +13,7 @@ from sessions.models import AgentSession, TurnSource
 from sessions.services.calls.match import CallIdentity
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Push, Target
+from sessions.services.reconcile.continued import session_of_response
 from sessions.services.reconcile.find import root_of_caller
 from sessions.services.reconcile.history import history_reconcile
 from sessions.services.reconcile.values import Continued, InvalidHistory, Reconciled, Request, Sent
@@ -59,8 +60,10 @@ def identity_of(call: ModelCall) -> CallIdentity:
 def _continued(content: Conversation) -> Continued | None:
     """Return `Continued` if the provider stores the earlier messages of a call, else None.
 
-    Spans do not report this, but only such a call begins with the result of a tool.
+    Few spans report this, but only such a call begins with the result of a tool.
     """
+    if content.previous_response:
+        return Continued(response_id=content.previous_response)
     own = _without_system(content)
     has_answers = any(message.get("role") == "assistant" for message in own)
     return Continued() if own and not has_answers and _is_result(own[0]) else None
@@ -70,7 +73,8 @@ def _is_result(message: Mapping[str, Any]) -> bool:
     blocks = message.get("content")
     first = blocks[0] if isinstance(blocks, list) and blocks else None
     is_block = isinstance(first, Mapping) and first.get("type") == "tool_result"
-    return message.get("role") == "tool" or is_block
+    is_item = str(message.get("type")).endswith("_call_output")
+    return message.get("role") == "tool" or is_block or is_item
 
 
 def _without_system(content: Conversation) -> list[Mapping[str, Any]]:
@@ -89,10 +93,15 @@ def request_in(call: ModelCall, destination: Destination) -> str:
 
 def session_continued(destination: Destination, content: Conversation) -> AgentSession | None:
     """Return the session whose history the content of a call continues, or None if there is none."""
+    project_id, caller = destination.project_id, _caller(destination)
+    if content.previous_response:
+        return session_of_response(
+            project_id=project_id, caller=caller, response_id=content.previous_response
+        )
     try:
         return root_of_caller(
-            project_id=destination.project_id,
-            caller=_caller(destination),
+            project_id=project_id,
+            caller=caller,
             body=history_of(content),
             redaction=destination.redaction,
         )
@@ -116,7 +125,6 @@ def history_of(content: Conversation) -> bytes:
 
 
 def _sent(call: ModelCall, destination: Destination) -> Sent:
-    answer = call.content.answer if call.content is not None else None
     push = Push(
         messages=(),
         at=call.at,
@@ -128,6 +136,6 @@ def _sent(call: ModelCall, destination: Destination) -> Sent:
     )
     return Sent(
         push=push,
-        answers=[answer] if answer is not None else [],
+        answers=call.content.answers if call.content is not None else (),
         caller=None if call.origin.is_named else _caller(destination),
     )
