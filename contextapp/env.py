@@ -8,6 +8,7 @@ the scheduler are to use little memory.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
@@ -23,6 +24,9 @@ _FLAGS = {
     **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
     **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
 }
+
+#: A host name, a wildcard such as `.example.com`, an IPv4 address, or an IPv6 address in brackets.
+_HOST = re.compile(r"[^\s/:\[\]]+|\[[^\s/\[\]]+\]")
 
 
 class InvalidVariable(SystemExit):
@@ -58,9 +62,20 @@ def items(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
+def hosts(name: str, default: str) -> list[str]:
+    """Return a comma-separated list of hosts. They have no ports: Django compares hosts without them."""
+    found = items(name, default)
+    if not all(map(_HOST.fullmatch, found)):
+        raise InvalidVariable(
+            f"{name} is invalid: expected host names and addresses without a scheme or port, such as "
+            "x.example or [::1]."
+        )
+    return found
+
+
 def origins(name: str) -> list[str]:
-    """Return a comma-separated list of origins."""
-    found = items(name)
+    """Return a comma-separated list of origins, each without a slash at its end."""
+    found = [item.rstrip("/") for item in items(name)]
     if not all(origin.startswith(("https://", "http://")) for origin in found):
         raise InvalidVariable(f"{name} is invalid: expected origins such as https://ctx.example.com.")
     return found
@@ -70,10 +85,16 @@ def choice(name: str, options: tuple[str, ...], default: str = "") -> str:
     return _read(str, name, default, " or ".join(options), lambda value: value in options)
 
 
-def url(name: str, default: str, *, schemes: tuple[str, ...], example: str) -> str:
-    """Return a URL. The error message does not contain an invalid URL, which may include a password."""
+def url(
+    name: str, default: str, *, schemes: tuple[str, ...], example: str, separator: str | None = None
+) -> str:
+    """Return a URL, or several if there is a separator.
+
+    The error message does not contain an invalid URL, which may include a password.
+    """
     value = text(name, default)
-    if value and not _is_url(value, schemes):
+    parts = value.split(separator) if separator else [value]
+    if value and not all(_is_url(part, schemes) for part in parts):
         raise InvalidVariable(
             f"{name} is invalid: expected a URL such as {example}, with special characters in names and "
             "passwords percent-encoded."

@@ -37,7 +37,7 @@ def secret_key() -> str:
 
 
 SECRET_KEY = secret_key()
-ALLOWED_HOSTS = env.items("CONTEXTAPP_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = env.hosts("CONTEXTAPP_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.origins("CONTEXTAPP_TRUSTED_ORIGINS")
 CSRF_FAILURE_VIEW = "contextapp.error_pages.csrf_failure"
 BEHIND_TLS = env.flag("CONTEXTAPP_BEHIND_TLS")
@@ -122,7 +122,13 @@ if pool_size := env.integer("CONTEXTAPP_DB_POOL", 8):
 DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL") or broker_url(HOME)
+CELERY_BROKER_URL = env.url(
+    "CELERY_BROKER_URL",
+    "",
+    schemes=("redis", "rediss", "redis+socket", "amqp", "amqps"),
+    example="redis://:password@host:6379/0",
+    separator=";",  # several nodes of a RabbitMQ cluster
+) or broker_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = queues.TRANSPORT_OPTIONS
 CELERY_TASK_QUEUES = queues.QUEUES

@@ -15,8 +15,9 @@ import pytest
 from contextapp import env
 
 ROOT = Path(__file__).resolve().parents[2]
-READERS = {"text", "integer", "seconds", "flag", "items", "origins", "choice", "url", "web_url"}
+READERS = {"text", "integer", "seconds", "flag", "items", "hosts", "origins", "choice", "url", "web_url"}
 ENCODED = "with special characters in names and passwords percent-encoded"
+HOSTS = "host names and addresses without a scheme or port, such as x.example or [::1]"
 #: Read by libraries or by the tests themselves.
 READ_ELSEWHERE = {
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "PROMETHEUS_MULTIPROC_DIR"),
@@ -53,6 +54,11 @@ def test_a_valid_variable_is_converted(monkeypatch: pytest.MonkeyPatch) -> None:
             "https://a.example,b.example",
             "X is invalid: expected origins such as https://ctx.example.com.",
         ),
+        (
+            lambda: env.hosts("X", ""),
+            "localhost,ctx.example.com:8000",
+            f"X is invalid: expected {HOSTS}.",
+        ),
         (lambda: env.choice("X", ("file", "s3")), "ftp", "X is 'ftp': expected file or s3."),
         (
             lambda: env.url("X", "", schemes=("https",), example="https://host"),
@@ -88,6 +94,22 @@ def test_a_url_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("https://host/path", "http://user:p%40s%2Fs@[::1]:8000"):
         monkeypatch.setenv("X", f"{value}/")
         assert env.web_url("X") == value
+
+
+def test_several_urls_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"schemes": ("db",), "example": "db://host", "separator": ";"}
+    monkeypatch.setenv("X", "db://user:pass@a;db://user:pass@b")
+    assert env.url("X", "", **options) == "db://user:pass@a;db://user:pass@b"
+    monkeypatch.setenv("X", "db://user:pass@a;user:hid/den@b")
+    with pytest.raises(env.InvalidVariable, match="percent-encoded"):
+        env.url("X", "", **options)
+
+
+def test_hosts_and_origins_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X", "localhost, .example.com, 10.0.0.1, [::1], *")
+    assert env.hosts("X", "") == ["localhost", ".example.com", "10.0.0.1", "[::1]", "*"]
+    monkeypatch.setenv("X", "https://a.example/,http://b.example:8000")
+    assert env.origins("X") == ["https://a.example", "http://b.example:8000"]
 
 
 @pytest.mark.processes
