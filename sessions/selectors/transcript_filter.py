@@ -35,22 +35,37 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesPage:
-    """Matching messages in their turns, in order. `before` is the cursor of the next page."""
+    """Matching messages in their turns, in order.
+
+    `before` and `after` are the cursors of the older and the newer page; None if there are no more messages.
+    """
 
     turns: Sequence[TurnMessages]
     preceding: Sequence[Message]
     before: int | None
+    after: int | None
 
 
 def messages_page(
-    *, session: AgentSession, filters: MessageFilter, before: int | None = None
+    *,
+    session: AgentSession,
+    filters: MessageFilter,
+    before: int | None = None,
+    after: int | None = None,
+    around: int | None = None,
 ) -> MessagesPage:
-    """Return the newest matching messages, or those before a position. At most four queries."""
-    rows = _matching(session, filters)
-    if before is not None:
-        rows = rows.filter(position__lt=before)
-    found = list(rows.select_related("blob").order_by("-position")[: SHOWN + 1])
-    page = found[:SHOWN][::-1]
+    """Return the newest matching messages, or those before, after or around a position. Up to five queries."""
+    at, most_older, most_newer = before, SHOWN, 0
+    if around is not None:
+        at, most_older, most_newer = around, SHOWN // 2, SHOWN // 2
+    elif after is not None:
+        at, most_older, most_newer = after + 1, 0, SHOWN
+    rows = _matching(session, filters).select_related("blob")
+    # One more than is shown: it only tells whether there are more.
+    below = rows if at is None else rows.filter(position__lt=at)
+    older = list(below.order_by("-position")[: most_older + 1])
+    newer = [] if at is None else list(rows.filter(position__gte=at).order_by("position")[: most_newer + 1])
+    page = [*older[:most_older][::-1], *newer[:most_newer]]
     turns = {turn.index: turn for turn in session.turns.filter(index__in={row.turn_index for row in page})}
     by_turn: defaultdict[int, list[Message]] = defaultdict(list)
     for row in page:
@@ -61,7 +76,8 @@ def messages_page(
             for index, messages in by_turn.items()
         ],
         preceding=calls_before(session=session, positions=[row.position for row in page]),
-        before=page[0].position if len(found) > SHOWN else None,
+        before=page[0].position if page and len(older) > most_older else None,
+        after=page[-1].position if page and len(newer) > most_newer else None,
     )
 
 

@@ -28,8 +28,7 @@ function restore(reading) {
   if (turn) scrollBy({ top: turn.getBoundingClientRect().top - reading.top, behavior: "instant" });
 }
 
-// Filtered turns are loaded by the position of a message, and keep their URL.
-if (turns().length && !["role", "tool", "errors"].some((name) => new URLSearchParams(location.search).has(name))) {
+if (turns().length) {
   let served = turns().map((turn) => Number(turn.dataset.turn));
   const keep = () => {
     clearTimeout(timer);

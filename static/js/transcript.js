@@ -4,6 +4,7 @@ import "./reading_place.js";
 
 const transcript = document.getElementById("transcript");
 const turns = () => [...document.querySelectorAll("[data-turn]")];
+const isFiltered = ["role", "tool", "errors"].some((name) => new URLSearchParams(location.search).has(name));
 
 function turnShow(turn) {
   for (const other of document.querySelectorAll(".turn.current")) other.classList.remove("current");
@@ -32,10 +33,13 @@ function turnCurrent() {
 function turnStep(step) {
   const turn = turnCurrent();
   if (!turn) return;
-  const next = Number(turn.dataset.turn) + step;
-  const known = document.getElementById(`turn-${next}`);
+  const all = turns();
+  const next = all[all.indexOf(turn) + step];
   const link = document.querySelector(step < 0 ? ".more-older" : ".more-newer");
-  if (known || (next >= 0 && link)) turnGo(next);
+  if (next) turnGo(next.dataset.turn);
+  // A filter leaves out turns: only the server knows the next one.
+  else if (link && isFiltered) window.htmx.trigger(link, "click");
+  else if (link) turnGo(Number(turn.dataset.turn) + step);
 }
 
 document.addEventListener("keydown", (event) => {

@@ -248,6 +248,29 @@ def test_older_turns_load_without_moving_the_scroll_position(at, page, project):
     expect(read).to_be_in_viewport()
 
 
+def test_back_returns_to_the_place_in_a_filtered_transcript(at, page, project):
+    at(f"{address(make_session(project, [reading_turn(index) for index in range(60)]))}?role=assistant")
+    expect(page.locator("#turn-59")).to_be_attached()
+    page.get_by_role("link", name="Older messages").click()
+    read = page.locator("#turn-40")
+    read.evaluate("turn => scrollTo(0, turn.getBoundingClientRect().top + scrollY - 150)")
+    read.locator("h3 a").click()
+    page.wait_for_url("**turn=40#turn-40")
+    page.go_back()
+    expect(read).to_be_in_viewport()
+    assert abs(read.bounding_box()["y"] - 150) < 10
+    assert "role=assistant" in page.url
+    page.locator(".more-newer").scroll_into_view_if_needed()
+    expect(page.locator("#turn-59")).to_be_attached()
+    expect(page.locator(".message:not(.voice-assistant)")).to_have_count(0)
+    # At the first one on the page, [ loads the older ones.
+    first = page.locator(".turn").first
+    number = int(first.get_attribute("data-turn"))
+    first.locator("h3 a").focus()
+    page.keyboard.press("[")
+    expect(page.locator(f"#turn-{number - 1}")).to_be_attached()
+
+
 def test_a_turn_that_does_not_exist_is_reported(at, page, project):
     at(address(make_session(project, [reading_turn(index) for index in range(60)])))
     for _ in range(2):

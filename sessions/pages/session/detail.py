@@ -31,14 +31,19 @@ from sessions.selectors.turn_stretches import largest_of
 def session_detail(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
     """Render the page; for htmx, a page of turns (query parameters `before`, `after` or `turn`).
 
-    `role`, `tool` and `errors=1` select messages; `before` is a position then. `view=text` shows the text
-    as pushed, without Markdown, colors and highlighting.
+    `role`, `tool` and `errors=1` select messages; `before` and `after` are positions then. `view=text` shows
+    the text as pushed, without Markdown, colors and highlighting.
     """
     filters = filter_of(request)
-    shown = filtered_context(request, session, filters) if filters.is_set else _transcript(request, session)
+    turn = _requested_turn(request, session)
     context: dict[str, Any] = {
         **session_context(viewer, session, "session"),
-        **shown,
+        **(
+            filtered_context(request, session, filters, turn=turn)
+            if filters.is_set
+            else _transcript(request, session, turn)
+        ),
+        "part": _part(request),
         "last_turn": session.turn_count - 1,
     }
     if not wants_fragment(request):
@@ -65,12 +70,11 @@ def _about(session: AgentSession) -> dict[str, Any]:
     }
 
 
-def _transcript(request: HttpRequest, session: AgentSession) -> dict[str, Any]:
-    page = _turns(request, session)
+def _transcript(request: HttpRequest, session: AgentSession, turn: int | None) -> dict[str, Any]:
+    page = _turns(request, session, turn)
     return {
         "page": page,
         "turns": turn_views(session, page, is_plain=_is_plain(request)),
-        "part": _part(request),
         "at_turn": number_of(request, "turn"),
         "view_query": "&view=text" if _is_plain(request) else "",
     }
@@ -80,12 +84,12 @@ def _is_plain(request: HttpRequest) -> bool:
     return request.GET.get("view") == "text"
 
 
-def _turns(request: HttpRequest, session: AgentSession) -> TurnsPage:
+def _turns(request: HttpRequest, session: AgentSession, turn: int | None) -> TurnsPage:
     return turns_page(
         session=session,
         before=number_of(request, "before", maximum=session.turn_count),
         after=number_of(request, "after", maximum=session.turn_count),
-        around=_requested_turn(request, session),
+        around=turn,
     )
 
 

@@ -49,14 +49,26 @@ def filter_context(request: HttpRequest, session: AgentSession, filters: Message
     }
 
 
-def filtered_context(request: HttpRequest, session: AgentSession, filters: MessageFilter) -> dict[str, Any]:
-    """Return a page of the matching messages."""
-    page = messages_page(session=session, filters=filters, before=number_of(request, "before"))
+def filtered_context(
+    request: HttpRequest, session: AgentSession, filters: MessageFilter, *, turn: int | None
+) -> dict[str, Any]:
+    """Return a page of the matching messages: the newest, or those around a turn, before or after a position."""
+    around = None
+    if turn is not None:
+        around = session.turns.filter(index=turn).values_list("first_position", flat=True).first()
+    page = messages_page(
+        session=session,
+        filters=filters,
+        before=number_of(request, "before"),
+        after=number_of(request, "after"),
+        around=around,
+    )
     view = request.GET.get("view", "")
     shown = TurnsPage(turns=page.turns, preceding=page.preceding, older=False, newer=False)
     return {
         "turns": turn_views(session, shown, is_plain=view == "text"),
-        "more_query": _query(filters, view, before=page.before) if page.before is not None else "",
+        "older_query": _query(filters, view, before=page.before) if page.before is not None else "",
+        "newer_query": _query(filters, view, after=page.after) if page.after is not None else "",
     }
 
 
@@ -64,12 +76,12 @@ def _address(filters: MessageFilter, view: str) -> str:
     return f"?{_query(filters, view)}#transcript-title"
 
 
-def _query(filters: MessageFilter, view: str, before: int | None = None) -> str:
+def _query(filters: MessageFilter, view: str, **cursor: int) -> str:
     fields = {
         "role": filters.role,
         "tool": filters.tool,
         "errors": "1" if filters.errors else "",
         "view": "text" if view == "text" else "",
-        "before": "" if before is None else str(before),
+        **{name: str(position) for name, position in cursor.items()},
     }
     return urlencode({name: value for name, value in fields.items() if value})
