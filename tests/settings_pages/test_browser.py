@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import transaction
 from django.urls import reverse
@@ -59,6 +61,18 @@ def test_each_field_of_the_project_page_has_its_own_label(page_as, owner, projec
     form = page.locator("form.panel").last
     form.get_by_text("Name").click()
     expect(form.get_by_role("textbox", name="Name")).to_be_focused()
+
+
+def test_a_rejected_form_begins_at_its_first_error(page_as, owner, project, complaints):
+    page = page_as(owner)
+    page.set_viewport_size({"width": 390, "height": 300})
+    page.goto(reverse("settings_webhooks", args=[project.slug]))
+    page.get_by_label("URL").fill("http://hooks.example.com")
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.get_by_text("The URL must begin with https://")).to_be_in_viewport()
+    expect(page.get_by_label("URL")).to_be_focused()
+    expect(page.get_by_label("URL")).to_have_accessible_description(re.compile("must begin with https://"))
+    complaints.clear()  # the browser reports the status 422
 
 
 def test_the_actions_of_a_row_are_on_the_screen_at_every_width(page_as, owner, member, project, subtests):
