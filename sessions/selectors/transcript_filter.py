@@ -54,14 +54,14 @@ def messages_page(
     after: int | None = None,
     around: int | None = None,
 ) -> MessagesPage:
-    """Return the newest matching messages, or those before, after or around a position. Up to five queries."""
+    """Return the newest matching messages, or those before, after or around a position. Five queries."""
     at, most_older, most_newer = before, SHOWN, 0
     if around is not None:
         at, most_older, most_newer = around, SHOWN // 2, SHOWN // 2
     elif after is not None:
         at, most_older, most_newer = after + 1, 0, SHOWN
     rows = _matching(session, filters).select_related("blob")
-    # One more than is shown: it only tells whether there are more.
+    # One more than is shown, to know whether there are more.
     below = rows if at is None else rows.filter(position__lt=at)
     older = list(below.order_by("-position")[: most_older + 1])
     newer = [] if at is None else list(rows.filter(position__gte=at).order_by("position")[: most_newer + 1])

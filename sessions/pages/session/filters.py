@@ -52,7 +52,7 @@ def filter_context(request: HttpRequest, session: AgentSession, filters: Message
 def filtered_context(
     request: HttpRequest, session: AgentSession, filters: MessageFilter, *, turn: int | None
 ) -> dict[str, Any]:
-    """Return a page of the matching messages: the newest, or those around a turn, before or after a position."""
+    """Return a page of the matching messages: the newest, around a turn, before or after a position."""
     around = None
     if turn is not None:
         around = session.turns.filter(index=turn).values_list("first_position", flat=True).first()
