@@ -5,11 +5,13 @@ import { option, select, selected } from "./listbox.js";
 
 const field = document.querySelector("[data-suggest]");
 const list = document.getElementById(field.getAttribute("aria-controls"));
+const failure = document.getElementById("q-failure");
 let timer = null;
 let lastRequest = 0;
 
 function close() {
   list.hidden = true;
+  failure.hidden = true;
   field.setAttribute("aria-expanded", "false");
   field.removeAttribute("aria-activedescendant");
 }
@@ -30,10 +32,13 @@ function show(suggestions) {
 async function suggest() {
   const request = ++lastRequest;
   const address = `${field.dataset.suggest}?q=${encodeURIComponent(field.value)}`;
-  const response = await fetch(address, { headers: { Accept: "application/json" } });
+  const response = await fetch(address, { headers: { Accept: "application/json" } }).catch(() => null);
   // Ignore a response that newer input has outdated.
-  if (!response.ok || request !== lastRequest || document.activeElement !== field) return;
-  show((await response.json()).suggestions);
+  if (request !== lastRequest || document.activeElement !== field) return;
+  close();
+  // After a logout, the response is the login page.
+  failure.hidden = Boolean(response?.ok && !response.redirected);
+  if (failure.hidden) show((await response.json()).suggestions);
 }
 
 function take(item) {
@@ -47,12 +52,13 @@ function take(item) {
 
 field.addEventListener("input", () => {
   clearTimeout(timer);
-  timer = setTimeout(() => suggest().catch(close), 120);
+  timer = setTimeout(suggest, 120);
 });
 field.addEventListener("blur", () => setTimeout(close, 150));
 field.addEventListener("keydown", (event) => {
   if (list.hidden) {
-    if (event.key === "ArrowDown") suggest().catch(close);
+    if (event.key === "ArrowDown") suggest();
+    else if (event.key === "Escape") failure.hidden = true;
     return;
   }
   const chosen = selected(list);

@@ -56,6 +56,7 @@ def test_a_failure_is_reported_and_can_be_retried(listing, complaints, action, m
     answered_with(listing, action)
     search(listing, "alpha")
     expect(listing.get_by_role("alert")).to_contain_text(message)
+    expect(listing.get_by_text("Suggestions could not be loaded.")).to_be_visible()
     listing.unroute_all()
     complaints.clear()  # the browser reports the failed request
     listing.get_by_role("alert").get_by_role("button", name="Retry").click()
