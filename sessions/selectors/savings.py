@@ -7,7 +7,7 @@ the difference between writing and reading, charged when the next call reports i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -89,19 +89,24 @@ def _costs(ids: Sequence[UUID], prices: Sequence[CustomPrice]) -> Mapping[UUID, 
         cursor.execute(_COSTS, [list(ids)])
         spent = dict(cursor.fetchall())
     recached = recaching_costs(
-        key="s.id", condition="s.id = ANY(%(ids)s)", parameters={"ids": list(ids)}, prices=prices
+        key="s.id", condition="s.id = ANY(%(ids)s)", parameters={"ids": list(ids)}, prices=lambda _: prices
     )
     return {id: spent.get(id, 0) + recached.get(id, 0) for id in ids}
 
 
 def recaching_costs(
-    *, key: str, condition: str, parameters: Mapping[str, Any], prices: Sequence[CustomPrice]
+    *,
+    key: str,
+    condition: str,
+    parameters: Mapping[str, Any],
+    prices: Callable[[Any], Sequence[CustomPrice]],
+    join: str = "",
 ) -> Mapping[Any, int]:
     """Return the extra cost of the tokens that compactions re-cached, in micro-dollars by `key`. One query.
 
-    The next call wrote them to the cache instead of reading them from it, at the custom (`prices`) or public
-    prices of its day. `key` and `condition` are SQL and may refer to the compaction `c`, its session `s` and
-    the next call, `following`.
+    The next call wrote them to the cache instead of reading them from it, at the custom or public prices of
+    its day; `prices` returns the custom prices of a key. `key`, `condition` and `join` are SQL and may refer
+    to the compaction `c`, its session `s` and the next call, `following`.
     """
     sql = f"""
         SELECT {key}, following.model, date_trunc('day', following.at, 'UTC'), sum({_RECACHED})
@@ -113,6 +118,7 @@ def recaching_costs(
                  WHERE t.session_id = c.session_id AND t.index > c.turn_index
                        AND t.index <= c.turn_index + {_LOOK_AHEAD} AND t.prompt_reported IS NOT NULL
                  ORDER BY t.index LIMIT 1) following ON true
+          {join}
          WHERE {OWN} AND {condition}
          GROUP BY 1, 2, 3
     """  # noqa: S608  every interpolated value is a constant of this package
@@ -120,7 +126,7 @@ def recaching_costs(
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         for group, model, day, tokens in cursor.fetchall():
-            costs[group] += _recaching_cost(rates_at(prices, model, day), int(tokens or 0))
+            costs[group] += _recaching_cost(rates_at(prices(group), model, day), int(tokens or 0))
     return costs
 
 

@@ -177,6 +177,6 @@ def test_printed_pages_are_light_and_have_no_controls(window):
     for hidden in (".top", ".trends-filters", ".presets"):
         expect(window.locator(hidden)).to_be_hidden()
     expect(window.get_by_role("heading", name="Savings from compaction")).to_be_visible()
-    expect(window.get_by_role("columnheader", name="Gross savings")).to_be_visible()
+    expect(window.get_by_role("columnheader", name="Net savings")).to_be_visible()
     red = "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]"
     assert int(window.evaluate(red)) > 200

@@ -14,11 +14,13 @@ from django.http import QueryDict
 from django.urls import reverse
 
 import pricing
+from accounts.models import Membership, Role
 from sessions.models import AgentSession, Compaction
 from sessions.pages.trends.parameters import presets
 from sessions.selectors.days import Span
+from sessions.selectors.trends.groups import GROUPS
 from sessions.selectors.trends.projection import month_project
-from sessions.selectors.trends.sums import GROUPS, TrendQuery
+from sessions.selectors.trends.sums import TrendQuery
 from sessions.selectors.usage import usage_sums
 from sessions.services.spending.rollups import rollups_fill
 from tests.markup import one_line
@@ -299,6 +301,17 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     assert savings.summarizer == 32_000
     assert savings.reader == 3_000
     assert savings.net == savings.gross - savings.rebilled - 32_000 - 3_000
+    # Each grouping shows the same net savings, also those by the tags of the session.
+    session.tags = ["ci", "red"]
+    session.save(update_fields=["tags"])
+    for group in (*GROUPS, "model,tag"):
+        grouped = viewer_client.get(
+            address(), {**MARCH, **dict(zip(("group", "split"), group.split(","), strict=False))}
+        )
+        assert {row.savings.net for row in grouped.context["rows"]} == {savings.net}, group
+        assert grouped.context["savings"] == savings
+    [compared] = viewer_client.get(address("trends_projects"), MARCH).context["rows"]
+    assert compared.usage.savings == savings
     # The cost of the calls, 100 micro-dollars, does not contain summaries and extraction.
     without = savings.gross - savings.rebilled + 100
     assert f'without compaction: about <data value="{without}"' in one_line(response)
@@ -407,6 +420,32 @@ def test_usage_of_other_projects_is_not_included(used, other_project, stranger_c
     assert stranger_client.get(own, MARCH).context["total"].turns == 0
 
 
+def test_projects_are_compared(used, other_project, stranger, viewer, viewer_client, logged_in):
+    page = viewer_client.get(address("trends_projects"), MARCH)
+    [row] = page.context["rows"]
+    assert (row.project, row.usage.sessions, row.usage.sums.turns) == (used, 2, 4)
+    assert (row.usage.sums.cost_microusd, row.previous) == (4_000_000, 1_500_000)
+    assert "Compare projects" not in viewer_client.get(address(), MARCH).text
+    # Members of both projects compare them, whichever is open and whatever it is filtered by.
+    session = session_make(other_project, "other")
+    turns_add(session, [turn_make(session, 0, NOON, cost=9_000_000)])
+    rollups_fill()
+    assert [row.project for row in viewer_client.get(address("trends_projects"), MARCH).context["rows"]] == [
+        used
+    ]
+    Membership.objects.create(project=used, user=stranger, role=Role.VIEWER)
+    both = logged_in(stranger)
+    query = {**MARCH, "agent": "fixer"}
+    assert "Compare projects" in both.get(address(), query).text
+    page = both.get(address("trends_projects"), query)
+    assert [row.project for row in page.context["rows"]] == [other_project, used]
+    assert f'href="{reverse("trends", args=["beta"])}?first=2026-03-01' in page.text
+    assert "agent=fixer" not in page.text
+    assert page.context["found"].total.cost_microusd == 13_000_000
+    later = both.get(address("trends_projects"), {"first": "2026-05-01", "last": "2026-05-31"})
+    assert "2 projects without usage in this period are not listed" in one_line(later)
+
+
 def test_a_preset_keeps_the_other_parameters(used, viewer_client):
     query = {**MARCH, "group": "model", "measure": "saved", "agent": "fixer"}
     page = viewer_client.get(address(), query, headers={"HX-Request": "true"})
@@ -486,5 +525,6 @@ def test_presets_are_whole_weeks_and_months():
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_page_takes_few_queries(group, used, viewer_client, django_assert_max_num_queries):
-    with django_assert_max_num_queries(17):
+    # The savings of tags do not add up to the total, because a session can have several.
+    with django_assert_max_num_queries(19 if group == "tag" else 17):
         assert viewer_client.get(address(), {**MARCH, "group": group}).status_code == 200

@@ -15,10 +15,11 @@ from django.http import HttpRequest
 from sessions.pages.text import visible
 from sessions.pages.zones import is_zone, zone_of
 from sessions.selectors.days import BUCKETS, Span
-from sessions.selectors.trends.sums import GROUPS, TrendQuery
+from sessions.selectors.trends.groups import GROUPS
+from sessions.selectors.trends.sums import TrendQuery
 
 #: The measures that the chart can show and their labels.
-MEASURES = {"cost": "Cost", "tokens": "Tokens", "saved": "Savings"}
+MEASURES = {"cost": "Cost", "tokens": "Tokens", "saved": "Gross savings"}
 
 #: The properties by which groups can be divided further.
 SPLITS = tuple(name for name in GROUPS if name != "session")
@@ -172,6 +173,21 @@ def presets(today: date, begin: date | None = None) -> list[tuple[str, date, dat
         ("Last 90 days", today - timedelta(days=89), today),
         ("This year", today.replace(month=1, day=1), today),
         *([("All time", min(begin, today), today)] if begin else []),
+    ]
+
+
+def periods(parameters: Parameters, begin: datetime | None = None) -> list[tuple[str, str, bool]]:
+    """Return the preset periods: label, query string and whether it is the current period."""
+    span = parameters.current.span
+    return [
+        (
+            name,
+            parameters.query_string(first=first.isoformat(), last=last.isoformat(), bucket="", other=""),
+            (first, last) == (span.first, span.last),
+        )
+        for name, first, last in presets(
+            today_of(span.zone), begin.astimezone(span.zone).date() if begin else None
+        )
     ]
 
 

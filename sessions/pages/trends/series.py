@@ -15,8 +15,9 @@ from accounts.selectors import policy_changes
 from sessions.models import AgentSession
 from sessions.pages.trends.parameters import Parameters
 from sessions.selectors.days import bucket_start, buckets_of
+from sessions.selectors.trends.groups import SEPARATOR, group_names
 from sessions.selectors.trends.prompt_sizes import PromptSizes
-from sessions.selectors.trends.sums import SEPARATOR, group_names, trend_values
+from sessions.selectors.trends.sums import trend_values
 
 #: The number of series in the chart. The last one combines all smaller groups.
 MAX_SERIES = 8

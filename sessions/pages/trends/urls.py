@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.trends import cost_change, saved, views
+from sessions.pages.trends import cost_change, projects, saved, views
 
 urlpatterns = [
     path("p/<slug:slug>/trends/", views.trends, name="trends"),
@@ -17,5 +17,6 @@ urlpatterns = [
         saved.trends_preset_delete,
         name="trends_preset_delete",
     ),
+    path("p/<slug:slug>/trends/projects/", projects.trends_projects, name="trends_projects"),
     path("p/<slug:slug>/trends/csv/", views.trends_csv, name="trends_csv"),
 ]

@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -19,20 +18,19 @@ from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fr
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.cost_change import previous_is_complete
-from sessions.pages.trends.parameters import Parameters, parameters_of, presets, today_of
+from sessions.pages.trends.parameters import Parameters, parameters_of, periods, today_of
 from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, series_json
 from sessions.selectors.sessions import saved_views
 from sessions.selectors.spending import budgets_spent
+from sessions.selectors.trends.groups import SEPARATOR, group_names
 from sessions.selectors.trends.latency import Latency, latency_groups, latency_rows, latency_total
 from sessions.selectors.trends.projection import month_project
 from sessions.selectors.trends.prompt_sizes import prompt_sizes
-from sessions.selectors.trends.savings import savings_of
+from sessions.selectors.trends.savings import Savings, savings_of
 from sessions.selectors.trends.sums import (
-    SEPARATOR,
     Sums,
     TrendRow,
     first_usage,
-    group_names,
     top_sessions,
     trend_groups,
     trend_rows,
@@ -58,6 +56,7 @@ class GroupRow:
     sums: Sums
     previous: Sums
     latency: Latency
+    savings: Savings
 
 
 @require_safe
@@ -143,7 +142,10 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
     )
     total_previous = trend_total(project_id=project.pk, query=parameters.previous)
     latency = latency_total(project_id=project.pk, query=query)
-    rows = _group_rows(project, parameters, groups.largest, has_latency=latency.is_reported)
+    savings, by_group = savings_of(
+        project=project, query=query, sums=total, group=group, groups=groups.largest
+    )
+    rows = _group_rows(project, parameters, groups.largest, by_group, has_latency=latency.is_reported)
     unlisted_previous = total_previous.cost_microusd - sum(row.previous.cost_microusd for row in rows)
     begin = first_usage(project_id=project.pk)
     return {
@@ -155,16 +157,21 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         "rows": rows,
         "more_rows": groups.count - len(rows),
         "unlisted_previous": unlisted_previous if is_complete else 0,
-        "savings": savings_of(project=project, query=query, sums=total),
+        "savings": savings,
         "top": top_sessions(project_id=project.pk, query=query) if parameters.group != "session" else [],
         "filters": _filters(project, parameters),
-        "presets": _presets(parameters, begin),
+        "presets": periods(parameters, begin),
         "projection": month_project(project_id=project.pk, query=query, today=today_of(query.span.zone)),
     }
 
 
 def _group_rows(
-    project: Project, parameters: Parameters, groups: Mapping[str, Sums], *, has_latency: bool
+    project: Project,
+    parameters: Parameters,
+    groups: Mapping[str, Sums],
+    savings: Mapping[str, Savings],
+    *,
+    has_latency: bool,
 ) -> list[GroupRow]:
     group = parameters.grouping
     previous = trend_sums(project_id=project.pk, query=parameters.previous, group=group, keys=[*groups])
@@ -180,6 +187,7 @@ def _group_rows(
             sums=sums,
             previous=previous.get(key, Sums()),
             latency=latencies.get(key, Latency()),
+            savings=savings[key],
         )
         for key, sums in groups.items()
     ]
@@ -188,21 +196,6 @@ def _group_rows(
 def _row_query(parameters: Parameters, key: str) -> str:
     names = dict(zip(group_names(parameters.grouping), key.split(SEPARATOR), strict=True))
     return parameters.query_string(**names, group="session", split="") if all(names.values()) else ""
-
-
-def _presets(parameters: Parameters, begin: datetime | None) -> list[tuple[str, str, bool]]:
-    """Return the preset periods: label, query string and whether it is the current period."""
-    span = parameters.current.span
-    return [
-        (
-            name,
-            parameters.query_string(first=first.isoformat(), last=last.isoformat(), bucket="", other=""),
-            (first, last) == (span.first, span.last),
-        )
-        for name, first, last in presets(
-            today_of(span.zone), begin.astimezone(span.zone).date() if begin else None
-        )
-    ]
 
 
 def _filters(project: Project, parameters: Parameters) -> list[tuple[str, str, str]]:

@@ -13,14 +13,8 @@ from django.db import connection
 
 from sessions.models import CallHistogram
 from sessions.selectors.days import Span, buckets_of
-from sessions.selectors.trends.sums import (
-    GROUP_KEYS,
-    TrendQuery,
-    filter_conditions,
-    group_key,
-    query_parameters,
-    session_joins,
-)
+from sessions.selectors.trends.groups import GROUP_KEYS, group_key
+from sessions.selectors.trends.sums import TrendQuery, filter_conditions, query_parameters, session_joins
 
 
 def percentile(counts: Counter[int], share: float) -> int:

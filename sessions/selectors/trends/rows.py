@@ -11,18 +11,21 @@ from sessions.selectors.days import Span
 _DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 
 
-def usage_rows(summed: Sequence[str]) -> str:
-    """Return the SQL of the rows with these sums. Its parameters are those of `whole_days` and the period."""
+def usage_rows(summed: Sequence[str], *, projects: str = "= %(project)s") -> str:
+    """Return the SQL of the rows with these sums. Its parameters are those of `whole_days` and the period.
+
+    `projects` is the SQL condition of the project's id.
+    """
     return " UNION ALL ".join((
-        _read(summed, UsageRollup._meta.db_table, "start", "first_day"),
-        _read(summed, DailyUsage._meta.db_table, "first_day", "last_day"),
-        _read(summed, UsageRollup._meta.db_table, "last_day", "end"),
+        _read(summed, projects, UsageRollup._meta.db_table, "start", "first_day"),
+        _read(summed, projects, DailyUsage._meta.db_table, "first_day", "last_day"),
+        _read(summed, projects, UsageRollup._meta.db_table, "last_day", "end"),
     ))  # fmt: skip
 
 
-def _read(summed: Sequence[str], table: str, start: str, end: str) -> str:
+def _read(summed: Sequence[str], projects: str, table: str, start: str, end: str) -> str:
     columns = ", ".join(("session_id", "at", "model", *summed))
-    condition = f"project_id = %(project)s AND at >= %({start})s AND at < %({end})s"
+    condition = f"project_id {projects} AND at >= %({start})s AND at < %({end})s"
     return f"SELECT {columns} FROM {table} WHERE {condition}"  # noqa: S608  all are names in this package
 
 

@@ -16,30 +16,8 @@ from django.db import connection
 
 from sessions.models import AgentSession, UsageRollup
 from sessions.selectors.days import BUCKETS, Span
+from sessions.selectors.trends.groups import GROUP_KEYS, SEPARATOR, group_key, group_names, tags_join
 from sessions.selectors.trends.rows import usage_rows, whole_days
-
-#: The SQL expression of each group; "" for sessions without a value.
-GROUP_KEYS = {
-    "agent": "s.agent",
-    "model": "coalesce(nullif(r.model, ''), s.model)",
-    "tag": "coalesce(tag, '')",
-    "member": "coalesce(s.created_by_id::text, '')",
-    "session": "r.session_id::text",
-}
-GROUPS = tuple(GROUP_KEYS)
-#: Separates the keys of a row that is grouped by two properties.
-SEPARATOR = "\x1f"
-
-
-def group_names(group: str) -> Sequence[str]:
-    """Return the properties of a grouping: one, or two separated by a comma."""
-    return group.split(",")
-
-
-def group_key(group: str) -> str:
-    """Return the SQL expression of a grouping's key."""
-    keys = [GROUP_KEYS[name] for name in group_names(group)]
-    return keys[0] if len(keys) == 1 else f"concat_ws(chr(31), {', '.join(keys)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +66,11 @@ class Sums:
         return self.input_tokens + self.hidden_tokens
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(**{name: getattr(self, name) + getattr(other, name) for name in _SUMMED})
+        return Sums(**{name: getattr(self, name) + getattr(other, name) for name in SUMMED})
 
 
-_SUMMED = tuple(field.name for field in fields(Sums))
-_SUMS = ", ".join(f"sum(r.{name})::bigint" for name in _SUMMED)
+SUMMED = tuple(field.name for field in fields(Sums))
+SUMS = ", ".join(f"sum(r.{name})::bigint" for name in SUMMED)
 _ROW_TOKENS = "r.uncached_tokens + r.cache_read_tokens + r.cache_write_tokens + r.output_tokens"
 _TOKENS = f"sum({_ROW_TOKENS})::bigint"
 
@@ -143,7 +121,7 @@ class TopSession:
 
 def trend_rows(*, project_id: UUID, query: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
     """Return usage by bucket and group, unordered. One query."""
-    rows = _rows(["r.bucket", group_key(group)], _SUMS, project_id, query, group=group, bucket=bucket)
+    rows = _rows(["r.bucket", group_key(group)], SUMS, project_id, query, group=group, bucket=bucket)
     return [TrendRow(bucket=day, key=key, sums=_sums(sums)) for day, key, *sums in rows]
 
 
@@ -160,7 +138,7 @@ def trend_groups(*, project_id: UUID, query: TrendQuery, group: str, limit: int)
     """Return usage of the whole period by group. One query."""
     key = group_key(group)
     tail = f'ORDER BY sum(r.cost_microusd) DESC, {_TOKENS} DESC, {key} COLLATE "C" LIMIT {int(limit)}'
-    rows = _rows([key], f"count(*) OVER (), {_SUMS}", project_id, query, group=group, tail=tail)
+    rows = _rows([key], f"count(*) OVER (), {SUMS}", project_id, query, group=group, tail=tail)
     return TrendGroups(largest={key: _sums(sums) for key, _, *sums in rows}, count=rows[0][1] if rows else 0)
 
 
@@ -170,7 +148,7 @@ def trend_sums(*, project_id: UUID, query: TrendQuery, group: str, keys: Sequenc
     if "session" in names:
         at = names.index("session")
         sessions = [UUID(key.split(SEPARATOR)[at]) for key in keys]
-    rows = _rows([group_key(group)], _SUMS, project_id, query, group=group, sessions=sessions)
+    rows = _rows([group_key(group)], SUMS, project_id, query, group=group, sessions=sessions)
     wanted = set(keys)
     return {key: _sums(sums) for key, *sums in rows if key in wanted}
 
@@ -178,13 +156,13 @@ def trend_sums(*, project_id: UUID, query: TrendQuery, group: str, keys: Sequenc
 def trend_models(*, project_id: UUID, query: TrendQuery) -> list[ModelSums]:
     """Return usage of the whole period by model, with and without price and tokens. One query."""
     keys = [GROUP_KEYS["model"], "r.unpriced_turns = 0 OR r.cost_microusd > 0", f"{_ROW_TOKENS} > 0"]
-    rows = _rows(keys, _SUMS, project_id, query, group="model")
+    rows = _rows(keys, SUMS, project_id, query, group="model")
     return [ModelSums(model=model, is_priced=priced, sums=_sums(sums)) for model, priced, _, *sums in rows]
 
 
 def trend_total(*, project_id: UUID, query: TrendQuery) -> Sums:
     """Return usage of the whole period. One query."""
-    rows = _rows(["1"], _SUMS, project_id, query)
+    rows = _rows(["1"], SUMS, project_id, query)
     return next((_sums(sums) for _, *sums in rows), Sums())
 
 
@@ -236,7 +214,7 @@ def _rows(
     # Every interpolated value is a constant of this module.
     sql = f"""
         SELECT {", ".join(keys)}, {sums}
-          FROM ({usage_rows(_SUMMED)}) r
+          FROM ({usage_rows(SUMMED)}) r
           {session_joins(query, group)}
          WHERE true{conditions}
          GROUP BY {", ".join(map(str, range(1, len(keys) + 1)))} {tail}
@@ -255,11 +233,9 @@ def _rows(
 
 def session_joins(query: TrendQuery, group: str) -> str:
     """Return the joins of a row `r` to its session `s` and each `tag`, as a group or a filter needs them."""
-    names = group_names(group)
-    joins = ""
-    if query.filters or {*names} - {"", "session"}:
-        joins = f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id"
-    return f"{joins} LEFT JOIN LATERAL unnest(s.tags) AS tag ON true" if "tag" in names else joins
+    if query.filters or {*group_names(group)} - {"", "session"}:
+        return f"JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id {tags_join(group)}"
+    return ""
 
 
 def filter_conditions(query: TrendQuery, *, model: str) -> str:
@@ -289,4 +265,4 @@ def query_parameters(project_id: UUID, query: TrendQuery) -> dict[str, Any]:
 
 
 def _sums(values: Sequence[int]) -> Sums:
-    return Sums(**dict(zip(_SUMMED, values, strict=True)))
+    return Sums(**dict(zip(SUMMED, values, strict=True)))

@@ -1,0 +1,70 @@
+"""Usage of several projects in a period, to compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from sessions.selectors.days import Span
+from sessions.selectors.trends.rows import usage_rows, whole_days
+from sessions.selectors.trends.savings import Savings, savings_of_projects
+from sessions.selectors.trends.sums import SUMMED, SUMS, Sums, TrendQuery, query_parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectUsage:
+    """Usage of a project. `sessions` are those with turns in the period."""
+
+    project: UUID
+    sessions: int
+    sums: Sums
+    savings: Savings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectsPage:
+    """The projects with usage by cost, the highest first: one page of them, and the sums of all of them."""
+
+    rows: Sequence[ProjectUsage]
+    count: int
+    total: Sums
+
+
+def projects_usage(*, projects: Sequence[UUID], span: Span, first: int, limit: int) -> ProjectsPage:
+    """Return the projects with usage in a period, from the position `first`. Four queries."""
+    found = sorted(_usage(projects, span), key=lambda row: (-row[2].cost_microusd, -row[2].turns, row[0]))
+    page = found[first : first + limit]
+    query = TrendQuery(span=span)
+    savings = savings_of_projects(query=query, projects={id: sums for id, _, sums in page}) if page else {}
+    return ProjectsPage(
+        rows=[
+            ProjectUsage(project=id, sessions=sessions, sums=sums, savings=savings[id])
+            for id, sessions, sums in page
+        ],
+        count=len(found),
+        total=sum((sums for _, _, sums in found), Sums()),
+    )
+
+
+def project_costs(*, projects: Sequence[UUID], span: Span) -> Mapping[UUID, int]:
+    """Return the cost of each project with usage in a period, in micro-dollars. One query."""
+    return {id: sums.cost_microusd for id, _, sums in _usage(projects, span)}
+
+
+def _usage(projects: Sequence[UUID], span: Span) -> list[tuple[UUID, int, Sums]]:
+    # Every interpolated value is a constant of this package.
+    sql = f"""
+        SELECT r.project_id, count(DISTINCT r.session_id), {SUMS}
+          FROM ({usage_rows(("project_id", *SUMMED), projects="= ANY(%(projects)s)")}) r
+         GROUP BY 1
+    """  # noqa: S608
+    parameters = query_parameters(projects[0], TrendQuery(span=span)) | whole_days(span, "")
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters | {"projects": [*projects]})
+        return [
+            (id, sessions, Sums(**dict(zip(SUMMED, sums, strict=True))))
+            for id, sessions, *sums in cursor.fetchall()
+        ]
