@@ -671,6 +671,8 @@ def test_pages_fit_a_phone_screen(at, page, sample, project):
         page_address("session_replay", compacted),
         page_address("session_prompt", compacted),
         page_address("session_raw", compacted),
+        reverse("manual_page", args=["reference/api"]),
+        reverse("manual_page", args=["guides/opentelemetry"]),
     ):
         at(path)
         assert fits_in_width(page), path
