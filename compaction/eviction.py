@@ -23,7 +23,7 @@ from compaction.view import Entry, View
 #: Maximum number of characters of a command that identifies its output in a recap.
 _MAX_COMMAND = 60
 
-#: Tokens that the line takes that marks evicted messages.
+#: Tokens of the line that marks evicted messages.
 MARKER_TOKENS = 40
 
 #: Minimum share of the prompt that a step must save to evict messages from a prompt that fits.
@@ -69,6 +69,12 @@ class Span:
     @property
     def last(self) -> int:
         return self.entries[-1].last
+
+    @property
+    def label(self) -> str:
+        """The messages in the reason of an edit."""
+        number = len(self.messages)
+        return "oldest message" if number == 1 else f"{number:,} oldest messages"
 
     @property
     def count(self) -> int:

@@ -71,7 +71,7 @@ def run(home: Path, host: str, port: int) -> None:
     """Run until a signal arrives. Raises Stop, or StartError if a program does not start."""
     gateway_port = env.integer("CONTEXTAPP_GATEWAY_PORT", port + 1, minimum=1, maximum=65535)
     if gateway_port in {port, 65536}:
-        raise StartError("CONTEXTAPP_GATEWAY_PORT must be another port than CONTEXTAPP_PORT, up to 65535.")
+        raise StartError("CONTEXTAPP_GATEWAY_PORT must differ from CONTEXTAPP_PORT and be at most 65535.")
     servers.check_port(host, port)
     servers.check_port(host, gateway_port, variable="CONTEXTAPP_GATEWAY_PORT")
     web, worker, scheduler = servers.web(host, port), servers.worker(), servers.scheduler(home)

@@ -16,7 +16,7 @@ _ROOT = "/gateway/"
 #: The body of the response to a path that the gateway does not serve.
 NO_SUCH_URL = (
     b'{"error":{"type":"not_found_error","message":"No such URL. '
-    b'The gateway serves /gateway/anthropic/ and /gateway/openai/. The API has its own port."}}'
+    b'The gateway serves /gateway/anthropic/ and /gateway/openai/. The API has a separate port."}}'
 )
 
 

@@ -9,7 +9,7 @@ from compaction.messages import Message, Opaque, Text, Thinking, ToolCall, ToolR
 from compaction.references import Kind, argument_text, kind_of, references
 from search.scoring import length_code
 from search.segments import Document
-from search.terms import analyse, fold
+from search.terms import analyze, fold
 
 #: The role of messages that consist of tool results, in any dialect.
 TOOL = "tool"
@@ -48,7 +48,7 @@ def message_tool(message: Message, names: Mapping[str, str]) -> str:
 
 def document_of(message: Message, names: Mapping[str, str], *, is_error: bool) -> Document:
     """Return the indexed form of a message."""
-    analysis = analyse(message_text(message))
+    analysis = analyze(message_text(message))
     return Document(
         role=message_role(message),
         tool=message_tool(message, names),

@@ -82,7 +82,7 @@ def scores(
     for group, worth in zip(query.groups, worths, strict=True):
         found = _group_scores(segment, group, frequency, wanted)
         if is_question and not group.names:
-            _share_with_neighbours(segment, found)
+            _share_with_neighbors(segment, found)
         for place, value in found.items():
             total[place] = total.get(place, 0.0) + value
             covered[place] = covered.get(place, 0.0) + worth
@@ -175,12 +175,12 @@ def _term_scores(
     return [(p, factor * weights(c)[lengths[p]]) for p, c in pairs]
 
 
-def _share_with_neighbours(segment: LoadedSegment, found: dict[int, float]) -> None:
+def _share_with_neighbors(segment: LoadedSegment, found: dict[int, float]) -> None:
     """Add a share of each score to adjacent short texts that do not match."""
     short = segment.short_texts
     shares: dict[int, float] = {}
     for place in found.keys() & short:
-        for neighbour, share in ((place + 1, AFTER_MATCH), (place - 1, BEFORE_MATCH)):
-            if neighbour in short and neighbour not in found:
-                shares[neighbour] = max(shares.get(neighbour, 0.0), share * found[place])
+        for neighbor, share in ((place + 1, AFTER_MATCH), (place - 1, BEFORE_MATCH)):
+            if neighbor in short and neighbor not in found:
+                shares[neighbor] = max(shares.get(neighbor, 0.0), share * found[place])
     found.update(shares)

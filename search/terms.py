@@ -82,7 +82,7 @@ class _Runs(dict[str, tuple[str, ...]]):
 _RUNS = _Runs()
 
 
-def analyse(text: str) -> Analysis:
+def analyze(text: str) -> Analysis:
     """Return the terms of a text."""
     counts: dict[str, int] = {}
     length = 0

@@ -29,7 +29,7 @@ def _collapse_edit(output: Output, context: Context) -> Edit | None:
     handle = context.make_handle(output.position, output.part)
     text = context.describe(output, handle)
     return context.replace(
-        NAME, output.position, output.part, text, handle=handle, reason="large output of the middle"
+        NAME, output.position, output.part, text, handle=handle, reason="large output in the middle"
     )
 
 

@@ -28,7 +28,7 @@ def run(view: View, context: Context) -> StepResult:
         return StepResult(view=view)
     marker = dropped_marker(span.count, span.first, span.last)
     text = f"{recap.message.text}\n\n{marker}" if recap else marker
-    reason = f"{len(span.messages)} oldest messages{'' if of_tail else ' of the middle'}"
+    reason = span.label if of_tail else f"{span.label} in the middle"
     return StepResult.of(view, evict(NAME, span, context, text=text, reason=reason))
 
 

@@ -54,18 +54,18 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
             size = context.size(output.position, output.part)
             shorten: Callable[[str], str] = partial(_described, output, context)
             sized.append(
-                (size, output.position, output.part, shorten, "an output of the tail that leaves no room")
+                (size, output.position, output.part, shorten, "large output in the tail that leaves no room")
             )
     for position, part, value in _giants(view, context):
         size = context.size(position, part)
         if isinstance(value, Text):
             shorten, reason = (
                 partial(_clipped, value.text, context),
-                "a long text of the tail that leaves no room",
+                "long text in the tail that leaves no room",
             )
         else:
             shorten = partial(context.shorten, value, size=size)
-            reason = "long arguments of a call of the tail that leave no room"
+            reason = "long arguments of a call in the tail that leave no room"
         sized.append((size, position, part, shorten, reason))
     for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
         if size < _LEAST_TOKENS:
@@ -116,7 +116,7 @@ def _clipped(text: str, context: Context, handle: str) -> str:
 STRATEGY = Strategy(
     name=NAME,
     meaning="Very large content in the newest messages, shortened, with a handle that restores it.",
-    description="If head and tail alone leave no room, replaces outputs of the tail with descriptors, and "
+    description="If head and tail alone leave no room, replaces outputs in the tail with descriptors, and "
     "shortens giant texts and arguments of calls, largest first. Never the latest user request.",
     run=run,
     presets=FULL | {"masking"},

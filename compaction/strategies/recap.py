@@ -48,7 +48,7 @@ def _is_worthwhile(span: Span, view: View, context: Context, cap: int) -> bool:
 def _result(
     view: View, context: Context, span: Span, recap: Recap, evicted: Evicted | None = None
 ) -> StepResult:
-    reason = f"{len(span.messages)} oldest messages of the middle"
+    reason = f"{span.label} in the middle"
     tokens = recap.tokens(context.counter)
     edits = evict(NAME, span, context, text=recap.render(), tokens=tokens, reason=reason)
     return StepResult.of(view, edits, recap=recap, evicted=evicted)

@@ -6,7 +6,7 @@ from compaction.triggers.base import Trigger
 
 TRIGGER = Trigger(
     name="provider",
-    meaning="The provider compacted the prompt on its side.",
+    meaning="The provider compacted the prompt.",
     description="The provider cleared tool outputs or thinking, or summarized the conversation "
     "(`engine: provider`). Recorded from its response.",
 )

@@ -6,7 +6,7 @@ from compaction.triggers.base import Trigger
 
 TRIGGER = Trigger(
     name="restore",
-    meaning="Restored the tool definitions: the agent called a tool, or changed them to some that fit.",
+    meaning="Restored the tool definitions: the agent called a tool, or sent definitions that fit.",
     description="Tool definitions were removed for lack of room, and the agent calls a tool for the first "
-    "time, or changes the definitions to some that fit. At once; the latter restores only these.",
+    "time, or sends definitions that fit. At once; definitions that fit are restored without other edits.",
 )

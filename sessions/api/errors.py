@@ -153,7 +153,9 @@ def error_response(
 def unknown_url(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Respond to a URL that matches no route: as JSON under `/api/` and `/gateway/`, else as a page."""
     if request.path.startswith("/gateway/"):
-        return NotFound("The gateway has its own port. contextapp prints its URL when it starts.").response()
+        return NotFound(
+            "The gateway listens on a separate port. contextapp prints the URL when it starts."
+        ).response()
     if not request.path.startswith("/api/"):
         return page_not_found(request, exception)
     slashed = f"{request.path_info}/"

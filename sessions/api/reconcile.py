@@ -60,7 +60,7 @@ class Reconcile(Endpoint):
     )
     def post(self, call: ApiCall, session_id: str) -> HttpResponse:
         """Takes the client's whole message list, appends what is new as one turn and returns the prompt, like
-        `GET …/prompt/`. Messages are compared by content, without cache breakpoints and thinking. A history
+        `GET …/prompt/`. Messages are compared by content, ignoring cache breakpoints and thinking. A history
         that continues an earlier point becomes a forked session, which later calls with that history find."""
         served_format = format_param(call)
         request = Request(

@@ -195,7 +195,7 @@ class SessionExport(Endpoint):
     @operation("sessions_export", "Export a session", responses={(200, JSON_LINES): serializers.ExportedLine})
     def get(self, call: ApiCall, session_id: str) -> StreamingHttpResponse:
         """Streams the session as JSON Lines: its properties, system prompts and tools, turns, messages and
-        comments. `POST imports/` imports it again, also in another project or instance. Compactions and the
+        comments. `POST imports/` imports it into this or another project or instance. Compactions and the
         working memory are omitted."""
         session = session_or_404(call, session_id)
         return StreamingHttpResponse(session_jsonl(session), content_type=JSON_LINES)

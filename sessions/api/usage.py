@@ -46,7 +46,7 @@ class Usage(Endpoint):
                 "group_by",
                 str,
                 description=f"Comma-separated list of {', '.join(GROUPS)}. Defaults to day. A session with "
-                "several tags counts towards each of them.",
+                "several tags counts toward each of them.",
             ),
         ],
     )

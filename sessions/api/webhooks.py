@@ -33,7 +33,7 @@ class Webhooks(Endpoint):
 
     @operation("webhooks_list", "List webhooks", serializers.WebhookList)
     def get(self, call: ApiCall) -> HttpResponse:
-        """Returns the project's webhooks, oldest first, without their secrets and deliveries."""
+        """Returns the project's webhooks, oldest first, without their secrets or deliveries."""
         rows = Webhook.objects.filter(project=call.principal.project_id).order_by("created_at")
         return json_response({"data": [_webhook_json(row) for row in rows]})
 
@@ -80,8 +80,8 @@ class WebhookView(Endpoint):
         request=serializers.WebhookChange,
     )
     def patch(self, call: ApiCall, webhook_id: str) -> HttpResponse:
-        """Changes only the given fields. Set `active` to false to stop deliveries; events in
-        the meantime are not sent."""
+        """Changes only the given fields. Set `active` to false to stop deliveries; events
+        that occur while it is false are not sent later."""
         webhook = _webhook_or_404(call, webhook_id)
         data = call.validated(serializers.WebhookChange)
         if "active" in data:

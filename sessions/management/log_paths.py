@@ -24,7 +24,7 @@ def selected_logs(options: dict[str, Any]) -> list[LogSource]:
         raise CommandError(
             "Found no logs of Claude Code, Codex, OpenCode or goose of this user."
             if discover
-            else "Name a log or a folder of logs, or use --discover."
+            else "Specify a log or a folder of logs, or use --discover."
         )
     if missing := [str(path) for path in paths if not path.exists()]:
         raise CommandError(f"No such file or folder: {', '.join(missing)}")

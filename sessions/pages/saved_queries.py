@@ -54,7 +54,7 @@ class SavedQueries:
 
 
 def query_clean(text: str) -> str:
-    """Return a filter's query string without empty fields and the page cursor."""
+    """Return a filter's query string without empty fields or the page cursor."""
     query = QueryDict(text[:_QUERY_MAX], mutable=True)
     for name in [name for name in query if name == "after" or not query[name] or "\0" in query[name]]:
         del query[name]

@@ -79,7 +79,7 @@ function chart(host, first) {
       if (view === "tools") showError(host, error, drawAll);
       return;
     }
-    if (drawn !== data) return; // another range was loaded meanwhile
+    if (drawn !== data) return; // another range was loaded in the meantime
     if (!place.isConnected) host.replaceChildren(place, below); // after an error
     draw();
     below.replaceChildren(legend(data, view, hidden, draw));

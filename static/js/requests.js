@@ -48,7 +48,7 @@ function pollFailed({ elt, xhr }) {
   if (xhr.status !== 404) return; // the next poll retries
   ended.add(elt);
   if (elt.id === "live") document.querySelector("[data-live-switch]").hidden = true;
-  text.textContent = "This was deleted, or you no longer have access to it. The page does not update any more.";
+  text.textContent = "This was deleted, or you no longer have access to it. This page no longer updates.";
   retryButton.hidden = true;
   notice.hidden = false;
 }

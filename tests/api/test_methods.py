@@ -55,7 +55,7 @@ def test_an_unknown_url_refers_to_the_documentation(api: Api, path: str) -> None
 
 
 @pytest.mark.django_db
-def test_a_call_for_the_gateway_is_told_that_it_has_another_port(client: Client) -> None:
+def test_the_error_for_a_gateway_url_names_the_separate_port(client: Client) -> None:
     answer = client.post("/gateway/anthropic/v1/messages", {}, content_type="application/json")
     assert (answer.status_code, code(answer)) == (404, "not_found")
     assert "port" in answer.json()["error"]["message"]

@@ -145,7 +145,7 @@ def test_pages_show_it_like_our_own_compactions(api: Api, viewer_client: Client)
     where = [session.project.slug, session.pk]
     for row in session.compactions.order_by("number"):
         page = viewer_client.get(reverse("session_compaction", args=[*where, row.number]))
-        assert 'title="The provider compacted the prompt on its side."' in page.text
+        assert 'title="The provider compacted the prompt."' in page.text
         assert sum(change.after for change in page.context["components"]) == row.tokens_after
         assert row.tokens_after < row.tokens_before
     assert "Read all the files." in page.text

@@ -54,6 +54,10 @@ def test_example_a_the_baseline_window_drops_the_early_giant() -> None:
     assert made.record.head_verbatim
     assert len(made.view.messages) == 16
     assert [entry.rule for entry in made.view.entries].count("drop_oldest") == 1
+    assert made.edits[0].reason == "2 oldest messages in the middle"
+    items = early_giant()
+    made = planned(view_of([*items[:2], assistant(lines(618)), *items[4:]]), 8_000, "baseline")
+    assert made.edits[0].reason == "oldest message in the middle"
 
 
 def giant_last() -> list[dict[str, object]]:

@@ -26,7 +26,7 @@ def down(*_: object, **__: object) -> None:
     raise OperationalError("the connection is closed")
 
 
-def test_a_key_that_was_revoked_is_refused_also_while_the_store_is_down(
+def test_a_key_that_was_revoked_is_refused_even_while_the_store_is_down(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key that the gateway has not checked yet is accepted, but gets no settings of the project."""

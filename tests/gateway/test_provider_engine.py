@@ -228,7 +228,9 @@ class TestOnDemand:
         ],
         ids=["overloaded", "cut off", "not JSON", "endless"],
     )
-    def test_without_a_summary_the_agent_goes_on(self, worker: Worker, claude: Claude, reply: Reply) -> None:
+    def test_without_a_summary_the_agent_continues(
+        self, worker: Worker, claude: Claude, reply: Reply
+    ) -> None:
         claude.replies = [reply]
         while not claude.summarized:
             worker.work(0, says=output(0))

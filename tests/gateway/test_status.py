@@ -23,7 +23,7 @@ def status(path: str, *, client: str = "127.0.0.1", **headers: str) -> int:
     return found
 
 
-def test_anybody_may_ask_whether_the_gateway_runs() -> None:
+def test_the_gateways_health_check_needs_no_key() -> None:
     assert status("/healthz", client="10.0.0.7") == 200
 
 

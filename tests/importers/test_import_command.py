@@ -136,7 +136,7 @@ def test_a_log_that_its_agent_deletes_meanwhile_is_reported(tmp_path: Path) -> N
     ("path", "message"),
     [
         ("missing", "No such file or folder: "),
-        ("other.json", "No log is in a known format."),
+        ("other.json", "No log is in a supported format."),
         ("empty", "Found no logs in "),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_prompt_that_is_too_long_for_json_links_to_the_messages(project, membe
     monkeypatch.setattr(outline, "MOST_IN_JSON", 2)
     assert member_client.get(address("session_past_prompt_json", session, 5)).status_code == 404
     page = member_client.get(address("session_turn", session, 5)).content.decode()
-    assert "too long to build its JSON" in page
+    assert "too long to be shown as JSON" in page
     assert reverse("session_export", args=[project.slug, session.pk, "jsonl"]) in page
     assert address("session_past_prompt_json", session, 5) not in page
 

@@ -192,12 +192,15 @@ def test_a_session_links_to_sessions_that_mention_its_files(member_client: Clien
     first = reading("one", *(f"/repo/src/{name}" for name in shared))
     reading("two", *(f"/elsewhere/{name}" for name in shared))
     reading("three", "/repo/src/wire.py")
-    reading("four", "/repo/src/other.py")
+    fourth = reading("four", "/repo/src/other.py")
+    reading("five", "/elsewhere/other.py")
     text = member_client.get(reverse("session", args=[project.slug, first.pk])).content.decode()
     assert "2 related sessions" in text
     assert text.index("Session two") < text.index("Session three")
     assert "a.py, b.py, c.py, pool.py and 1 more" in text  # the rarest first, then by name
     assert "Session four" not in text
+    text = member_client.get(reverse("session", args=[project.slug, fourth.pk])).content.decode()
+    assert "1 related session <small>that mentions the same files" in text
 
 
 def test_the_title_follows_the_search(at: Any, project: Project, session: AgentSession, page: Page) -> None:

@@ -172,7 +172,7 @@ def test_the_gateway_does_not_share_the_port_of_the_web_server(tmp_path):
     port = str(free_port())
     urls = {"CONTEXTAPP_PORT": port, "CONTEXTAPP_GATEWAY_PORT": port}
     instance = Instance(tmp_path / "home", tmp_path / "out", **urls)
-    assert_exits_with(instance, "CONTEXTAPP_GATEWAY_PORT must be another port than CONTEXTAPP_PORT")
+    assert_exits_with(instance, "CONTEXTAPP_GATEWAY_PORT must differ from CONTEXTAPP_PORT")
 
 
 def test_it_reports_an_unknown_host(tmp_path):

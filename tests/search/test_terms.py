@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search.query import MOST_GROUPS, query_parse
-from search.terms import GIANT, MAX_COUNT, MAX_TERM, analyse, words
+from search.terms import GIANT, MAX_COUNT, MAX_TERM, analyze, words
 
 
 def matched(query: str, text: str) -> set[str]:
     """The terms of a query that a text has."""
-    return {term.term for term in query_parse(query).terms} & set(analyse(text).counts)
+    return {term.term for term in query_parse(query).terms} & set(analyze(text).counts)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_exact_form_of_an_identifier_comes_first() -> None:
 
 
 def test_words_count_and_giant_texts_count_distinct_terms() -> None:
-    assert analyse("pool pools POOL").counts == {"pool": 3}
-    assert analyse("word " * MAX_COUNT * 2).counts == {"word": MAX_COUNT}
-    giant = analyse("word " * GIANT)
+    assert analyze("pool pools POOL").counts == {"pool": 3}
+    assert analyze("word " * MAX_COUNT * 2).counts == {"word": MAX_COUNT}
+    giant = analyze("word " * GIANT)
     assert giant.counts == {"word": 1}
     assert giant.length == GIANT
 
@@ -103,7 +103,7 @@ def test_a_query_has_phrases_exclusions_and_a_prefix() -> None:
 
 @given(st.text(max_size=200))
 def test_every_word_of_a_text_finds_it(text: str) -> None:
-    counts = analyse(text).counts
+    counts = analyze(text).counts
     assert all(word in counts for word in words(text))
     assert all(0 < len(term) <= MAX_TERM or len(term) <= 4 * MAX_TERM for term in counts)
     assert all(1 <= count <= MAX_COUNT for count in counts.values())

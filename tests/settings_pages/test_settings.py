@@ -63,7 +63,7 @@ def test_a_new_project_gets_a_unique_slug_and_an_owner(owner, owner_client):
     assert Membership.objects.filter(user=owner, role=Role.OWNER).count() == 3
 
 
-def test_a_user_has_no_two_projects_with_the_same_name(project, owner_client):
+def test_a_user_cannot_have_two_projects_with_the_same_name(project, owner_client):
     page = owner_client.post(address("settings_new"), {"name": project.name.upper()})
     assert page.status_code == 422
     assert "already a member of a project with this name" in page.text

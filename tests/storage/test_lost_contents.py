@@ -133,7 +133,7 @@ def test_only_requests_for_the_lost_content_fail(
         prompt(api)
     assert api.post("sessions/s1/compact/").status_code == 200
     prompt(api)
-    with pytest.raises(CommandError, match="1 of 9 contents are lost"):
+    with pytest.raises(CommandError, match="1 of 9 objects are missing or damaged"):
         call_command("check_contents")
     assert "project alpha, session s1, message 2" in capsys.readouterr().out
 

@@ -128,7 +128,7 @@ def test_nothing_is_sent_to_a_disabled_webhook(api: Api) -> None:
     assert deliveries(api, hook) == failed
 
 
-def test_nobody_subscribes_to_test_events(api: Api) -> None:
+def test_webhooks_cannot_subscribe_to_test_events(api: Api) -> None:
     response = api.post("webhooks/", {"url": "https://hooks.example.com/", "events": ["test"]})
     assert code(response) == "invalid_field"
 

@@ -245,7 +245,7 @@ def test_a_skipped_compaction_is_reported(api: Api, other: Receiver) -> None:
     assert Compaction.objects.get().state == "skipped"
 
 
-def test_old_deliveries_are_deleted_with_what_they_say_about_sessions(
+def test_old_deliveries_are_deleted_with_the_names_of_sessions_in_them(
     api: Api, other: Receiver, project: Project
 ) -> None:
     webhook_create(api, other.url, events=["tool_output.spike"])

@@ -100,8 +100,8 @@ class ImportView(Endpoint):
         errors=(409,),
     )
     def patch(self, call: ApiCall, import_id: str) -> HttpResponse:
-        """Ends an import with `{"state": "cancelled"}`. Sessions that were imported before stay, and a long
-        session may be imported in part. Importing the log again adds the rest."""
+        """Ends an import with `{"state": "cancelled"}`. Sessions that were already imported are kept, and a
+        long session may be imported in part. Importing the log again adds the rest."""
         job = _job_or_404(call, import_id)
         call.validated(serializers.ImportChange)
         try:

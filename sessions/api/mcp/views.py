@@ -23,7 +23,7 @@ INSTRUCTIONS = (
 
 
 class Mcp(Endpoint):
-    """Handles each JSON-RPC message independently, without MCP sessions and streams."""
+    """Handles each JSON-RPC message independently, without MCP sessions or streams."""
 
     scopes = {"POST": Scope.READ}
     schema = None  # OpenAPI cannot describe JSON-RPC; docs/guides/mcp.md does

@@ -1,4 +1,4 @@
-"""Check that object storage contains every large content, undamaged."""
+"""Check that object storage contains every large message, undamaged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BATCH = 1_000
 
 
 class Command(BaseCommand):
-    help = "Read all large contents in object storage, and list the messages whose content is lost."
+    help = "Read all objects in object storage, and list the messages whose content is missing or damaged."
 
     def handle(self, **options: Any) -> None:
         blobs = Blob.objects.filter(data=None).order_by("pk")
@@ -32,8 +32,8 @@ class Command(BaseCommand):
                     raise CommandError(f"The object storage is unavailable: {error}") from None
             batch = list(blobs.filter(pk__gt=batch[-1].pk)[:_BATCH])
         if lost:
-            raise CommandError(f"{lost:,} of {checked:,} contents are lost.")
-        self.stdout.write(f"Checked {checked:,} contents. None is lost.")
+            raise CommandError(f"{lost:,} of {checked:,} objects are missing or damaged.")
+        self.stdout.write(f"Checked {checked:,} objects. None is missing or damaged.")
 
     def _list_messages(self, blob: Blob, error: ContentLost) -> None:
         rows = Message.objects.filter(blob=blob).select_related("session__project")

@@ -23,6 +23,8 @@ class Command(BaseCommand):
             raise CommandError(f"Project {slug!r} does not exist.")
         sessions = project.agent_sessions.count()
         if not yes:
-            raise CommandError(f"Project {slug!r} has {sessions:,} sessions. Add --yes to delete all of it.")
+            raise CommandError(
+                f"Project {slug!r} has {sessions:,} sessions. Add --yes to delete it and everything in it."
+            )
         project_delete(project=project)
         self.stdout.write(f"Deleted the project {slug!r} with {sessions:,} sessions.")

@@ -54,7 +54,7 @@ class Command(BaseCommand):
             "--jobs",
             type=int,
             default=max(1, min(_MOST_JOBS, (os.cpu_count() or 1) - 1)),
-            help="maximum number of reading processes (default: %(default)s)",
+            help="maximum number of processes that read logs (default: %(default)s)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         run.read_all(logs, jobs=options["jobs"], quiet=options["verbosity"] == 0)
         self.stdout.write(run.report.text(time.monotonic() - started, dry_run=options["dry_run"]))
         if not run.report.recognized:
-            raise CommandError("No log is in a known format.")
+            raise CommandError("No log is in a supported format.")
         if not options["dry_run"]:
             path = reverse("sessions", args=[options["project"]])
             self.stdout.write(

@@ -1,4 +1,4 @@
-"""Rebuild the search index, for example after an update changed how texts are analysed."""
+"""Rebuild the search index, for example after an update changed how text is analyzed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfhlsu]|\x1b[=>78]")
 _STYLES = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 9: "strike"}
 #: Longer numbers are not codes, and Python does not convert those of thousands of digits.
 _CODE_DIGITS = 9
-#: SGR codes that switch styles off.
+#: SGR codes that turn off styles.
 _OFF = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 29: ("strike",)}
 
 

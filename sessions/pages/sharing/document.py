@@ -1,4 +1,4 @@
-"""A session as one HTML page without scripts and links to the dashboard, for export and sharing."""
+"""A session as one HTML page without scripts or links to the dashboard, for export and sharing."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _COLUMNS = {
     "errors": ("Errors", "Outputs that report an error", ""),
     "repeats": (
         "Repeated reads",
-        "Outputs that show a file which the session had read before, with their tokens",
+        "Outputs that show a file that the session had read before, with their tokens",
         "",
     ),
     "cost": (

@@ -141,7 +141,7 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
     """Apply the result, if the claim was not lost and only pushes have changed the session since."""
     session = AgentSession.objects.select_for_update().filter(pk=job.session.pk).first()
     if session is None:
-        return  # deleted meanwhile, with the compaction
+        return  # deleted in the meantime, with the compaction
     compaction = _still_own(job.compaction).select_for_update().first()
     if compaction is None:
         _add_cost(job.compaction, attempt)
@@ -154,7 +154,7 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
     compaction.cost_microusd, compaction.record = attempt.cost_microusd, dict(attempt.notes)
     if session.edits_revision != job.session.edits_revision:
         compaction_skip(
-            compaction=compaction, reason="superseded: the prompt was compacted or reverted meanwhile"
+            compaction=compaction, reason="superseded: the prompt was compacted or reverted in the meantime"
         )
     elif compaction.upgrades_id is None:
         _apply(compaction, view_load(session, shortens=True), job.policy, attempt)

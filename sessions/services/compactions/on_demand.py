@@ -71,7 +71,7 @@ def summary_record(requested: SummaryRequested, summary: OnDemandSummary) -> Com
     compaction = compaction_open(session=session, trigger=NAME)
     compaction.cost_microusd, compaction.record = cost, notes
     if requested.in_force not in (None, tuple(edits_in_force(session.pk))):
-        reason = "superseded: the prompt was compacted or reverted meanwhile"
+        reason = "superseded: the prompt was compacted or reverted in the meantime"
         compaction_skip(compaction=compaction, reason=reason)
     elif defect:
         compaction_fail(compaction=compaction, reason=defect)
