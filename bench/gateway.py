@@ -193,7 +193,7 @@ async def measure_overhead(direct: int, gateway: int, key: str, *, calls: int, m
             if number >= 10:
                 times[name].append(first)
         agent.grow()
-        await asyncio.sleep(0.05)  # the agent runs its tool; meanwhile the call is recorded
+        await asyncio.sleep(0.05)  # the agent runs its tool while the call is recorded
     figures = {name: quantiles(values) for name, values in times.items()}
     added = {name: round(figures["gateway"][name] - figures["direct"][name], 2) for name in ("p50", "p95")}
     size = len(agent.body()) // 1_000

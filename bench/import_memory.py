@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _import(instance: Instance, name: str, megabytes: int) -> int:
-    """Import a log and return the highest memory in bytes meanwhile."""
+    """Import a log and return the peak memory during the import in bytes."""
     http = Http(instance.port, instance.key)
     status, body = http.request("POST", f"/api/v1/imports/?name={name}.json", _log(name, megabytes))
     if status != 202:

@@ -5,7 +5,7 @@ tokens, redacts secrets and can rebuild the prompt of each turn; the others stor
 saver stores a checkpoint of the whole state after each turn, as its graphs do.
 
 `python -m bench --stores` runs this module in a separate process: `python -m bench.stores --database URL`.
-Stores that are not installed are skipped; bench/README.md says how to install them.
+Stores that are not installed are skipped; bench/README.md explains how to install them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ class Capabilities:
     prefill: bool = True  #: A7: the last message may be from the assistant
     system_messages: bool = False  #: A9: `messages` may contain the role `system`
     bound_thinking: bool = False  #: A11: thinking is only valid after an unchanged prompt
-    compaction: bool = False  #: the provider summarizes on its side
+    compaction: bool = False  #: the provider can summarize
     reasoning_field: bool = True  #: C5: assistant messages may have `reasoning_content`
 
 

@@ -227,7 +227,7 @@ class Context:
         )
 
     def _names_listed(self, size: int) -> int:
-        """Return how many names to list of a content of `size` tokens: more of a longer one."""
+        """Return how many names to list for content of `size` tokens. Longer content gets more."""
         return min(self.settings.descriptor_names, max(_NAMES_MIN, size // _TOKENS_PER_NAME))
 
     @cached_property

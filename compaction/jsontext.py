@@ -40,7 +40,7 @@ def _plain(value: UUID | datetime) -> str:
 
 
 def loads(text: str) -> JSON:
-    """Parse JSON text with exact numbers. Raises `ValueError`, also for NaN, Infinity and deep nesting."""
+    """Parse JSON text with exact numbers. Raises `ValueError` for NaN, Infinity and deep nesting too."""
     try:
         return _bounded(text, _EXACT.decode(text))
     except RecursionError as error:

@@ -115,7 +115,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text parts and tool results, without thinking and tool calls."""
+        """The text parts and tool results, without thinking or tool calls."""
         return "\n".join(p.text for p in self.parts if isinstance(p, Text | ToolResult))
 
     @property

@@ -104,7 +104,7 @@ def without_remaining(config: JSON) -> JSON:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemandSummary:
-    """The response to a request for a summary. Without `block`, `reason` says why there is none."""
+    """The response to a request for a summary. Without `block`, `reason` explains why there is none."""
 
     block: Mapping[str, JSON] | None = None
     reason: str = ""

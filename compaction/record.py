@@ -44,7 +44,7 @@ class Record:
     `calibration` * estimate + `overhead`.
 
     `tokens_rebilled` are the remaining tokens after the first change, which must be written to the provider's
-    cache. `tokens_new` of them would be written in any case, because no call has read them yet: the last
+    cache. `tokens_new` of them would be written anyway, because no call has read them yet: the last
     answer and what follows it. `break_even_turns` is the number of calls until the savings exceed the
     additional cost:
 

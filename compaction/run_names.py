@@ -51,7 +51,7 @@ class RunNames(dict[bytes, tuple[str, ...]]):
         return names
 
     def _names_of_text(self, text: str) -> tuple[str, ...]:
-        """Return the identifiers in a run that contains other characters than ASCII letters and digits."""
+        """Return the identifiers in a run that contains characters other than ASCII letters and digits."""
         if not text.isascii() and len(pieces := _NOT_ASCII_RUN.split(text)) > 1:
             return self._names_of_all(pieces)
         if "://" in text:

@@ -29,7 +29,7 @@ _QUIET = re.compile(
 )
 _MAX_INSPECTION = 500
 #: Parts of a command that begins like an inspection but changes something: a redirection to a file, a pipe to
-#: another program than a filter, and actions of `find`.
+#: a program other than a filter, and actions of `find`.
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _FILTERS = rf"{_INSPECTS}|sort|uniq|cut|tr|awk|sed(?!\s+-i)|nl|column|less|more|xxd"
 _EFFECT = re.compile(

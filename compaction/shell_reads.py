@@ -266,7 +266,7 @@ def _searches_folder(program: Program, words: Sequence[str], is_first: bool) -> 
 
 
 def _bare(words: list[str]) -> list[str]:
-    """Return the words of a command without leading keywords and assignments."""
+    """Return the words of a command without leading keywords or assignments."""
     start = 0
     while start < len(words) and (words[start] in KEYWORDS or _ASSIGNMENT.match(words[start])):
         start += 1

@@ -34,7 +34,7 @@ class Action(NamedTuple):
     """The action of a call. `span` is the requested part of the file, or "" for all of it.
 
     `shows_file` is set if its output contains a file or lines of files, possibly among other content.
-    `label` identifies a call without file and command: its tool and its short arguments.
+    `label` identifies a call without a file or command: its tool and its short arguments.
     """
 
     kind: Kind

@@ -1,6 +1,6 @@
 """The deadline of a request: it stops when it takes too long or its client has left.
 
-After a commit it runs to its end: an error response would say that its changes were not stored.
+After a commit it runs to its end: an error response would indicate that its changes were not stored.
 """
 
 from __future__ import annotations

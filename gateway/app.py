@@ -134,7 +134,7 @@ class Gateway:
         try:
             with metrics().open.track_inprogress():
                 await exchange(self._http, forward, receive, send, copy)
-        finally:  # also if the server cancels this task because the agent has disconnected
+        finally:  # even if the server cancels this task because the agent has disconnected
             metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
             if endpoint:
                 call = _answered(call, copy, is_passed=forward.repairs and served is None)

@@ -23,7 +23,7 @@ MODE = b"x-contextapp"
 #: Response headers with the provider's id of the request.
 _REQUEST_IDS = ("request-id", "x-request-id")
 
-#: Maximum size in bytes of a rejection that is read before it is passed on, also after its decoding.
+#: Maximum size in bytes, encoded and decoded, of a rejection that is read before it is passed on.
 _LONGEST_REJECTION = 2**20
 
 
@@ -84,7 +84,7 @@ class Cut(Exception):
 
 
 def _is_not_cut(record: logging.LogRecord) -> bool:
-    """Return whether a record of the server is about another exception than `Cut`, whose cause is logged."""
+    """Return whether a record of the server is about an exception other than `Cut`, whose cause is logged."""
     return not record.getMessage().rstrip().endswith(f"\n{Cut.__name__}:")
 
 

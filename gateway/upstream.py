@@ -1,4 +1,4 @@
-"""Requests to providers: raw bytes in both directions, without headers and defaults of the HTTP client."""
+"""Requests to providers: raw bytes in both directions, without headers or defaults of the HTTP client."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ httpcore2.AsyncHTTP11Connection.MAX_INCOMPLETE_EVENT_SIZE = 2**20
 
 
 class Client(httpx2.AsyncClient):
-    """An HTTP client that sends requests without cookies, authentication, redirects and logging."""
+    """An HTTP client that sends requests without cookies, authentication, redirects or logging."""
 
     def __init__(self) -> None:
         super().__init__(verify=_trusted(), timeout=_TIMEOUT, limits=_LIMITS)

@@ -89,7 +89,7 @@ def _is_anthropic(value: Any) -> bool:
 
 
 def _sent(block: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a block of a response or request without empty fields and cache breakpoints."""
+    """Return a block of a response or request without empty fields or cache breakpoints."""
     return {key: value for key, value in block.items() if value is not None and key != "cache_control"}
 
 

@@ -61,7 +61,7 @@ def logged_call(record: Mapping[str, Any]) -> LoggedCall:
 class CallSeries:
     """One conversation, read from its requests in order.
 
-    A subclass reads another format than OpenAI's chat format.
+    A subclass reads a format other than OpenAI's chat format.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ def is_chat_message(value: Any) -> bool:
 
 
 def chat_body(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the message for a request: content unchanged, without private fields and cache breakpoints.
+    """Return the message for a request: content unchanged, without private fields or cache breakpoints.
 
     Raises KeyError, TypeError or ValueError if it is not a message in this format.
     """

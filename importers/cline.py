@@ -3,7 +3,7 @@
 The extensions store a task as a folder: `api_conversation_history.json` with the messages, and
 `ui_messages.json`, whose `api_req_started` entries contain usage and cost. Newer versions of Cline store
 `<id>.messages.json`, whose messages contain both, and `<id>.json` with facts of the session. `reading.py`
-joins the two files of a task to one log. The first file alone is also a log, then without what the other
+joins the two files of a task to one log. The first file alone is also a log, but lacks what the other
 contains.
 """
 

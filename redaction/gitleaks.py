@@ -70,7 +70,7 @@ _WHOLE = ("jwt-base64", "microsoft-teams-webhook")
 
 @dataclass(frozen=True, kw_only=True)
 class GitleaksRule:
-    """One rule of the file. `allowed` (patterns) and `stop_words` exclude values, also those for all rules."""
+    """One rule of the file. `allowed` (patterns) and `stop_words` exclude values; they include those for all rules."""
 
     kind: str
     pattern: str

@@ -26,7 +26,7 @@ from bench.chaos.instance import Instance
 from bench.chaos.provider import Provider
 from bench.chaos.writers import Agent, Api
 
-#: Messages of the log that is imported meanwhile.
+#: Messages of the log that is imported at the same time.
 _LOG_MESSAGES = 20_000
 
 #: Seconds without progress after which an import counts as unfinished.

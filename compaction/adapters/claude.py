@@ -35,7 +35,7 @@ DEFAULT_MODEL = "claude-haiku-5-5"
 #: Attempts per request, including the first.
 MAX_TRIES = 3
 
-#: No model reads or writes more tokens in one call. The sum of some calls fits into a column of the database.
+#: No model reads or writes more tokens in one call. A sum of several calls still fits into a database column.
 _MAX_TOKENS = 100_000_000
 
 _TRANSIENT = frozenset({408, 409, 429})
@@ -222,7 +222,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def _error_text(error: anthropic.APIError) -> str:
-    """Return a description of the error for the record, without the provider's message and host."""
+    """Return a description of the error for the record, without the provider's message or host."""
     status = f" (status {error.status_code})" if isinstance(error, anthropic.APIStatusError) else ""
     return f"the provider's client raised {type(error).__name__}{status}"
 

@@ -100,9 +100,9 @@ def tokenizer() -> Tokenizer:
     if _loaded is None:
         with _loading:
             first = _loaded or Tiktoken(vocabulary())
-            _loaded = _loaded or first  # `load_fastokens` may have ended meanwhile
+            _loaded = _loaded or first  # `load_fastokens` may have ended in the meantime
     elif isinstance(_loaded, Tiktoken) and _loaded.encoded > _MANY and _loading.acquire(blocking=False):
-        _loaded.encoded = 0  # other threads continue with tiktoken meanwhile
+        _loaded.encoded = 0  # other threads continue with tiktoken in the meantime
         try:
             load_fastokens()
         finally:

@@ -1,8 +1,8 @@
 """Last resort: keep system prompt, tools, working memory and the latest user message, and what else fits.
 
 Calls that still have no result stay as well. The rest of the head is kept if it fits, then the newest
-messages. If even the former do not fit, the memory is removed first and the tools last, unless a call is
-kept.
+messages. If even the parts in the first line do not fit, the memory is removed first and the tools last,
+unless a call is kept.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def mount(source: str, target: Path, *, kind: str = "", flags: int = 0, options:
 
 
 def switch_user(user: int, group: int, *, kept: set[int]) -> None:
-    """Become the user. On Linux, only the capabilities `kept` remain, also for later programs."""
+    """Become the user. On Linux, only the capabilities `kept` remain, including for later programs."""
     linux = sys.platform == "linux"
     if linux:
         # Keep the capabilities across the change of user, for access(2) as well: initdb uses it to check

@@ -59,7 +59,7 @@ class Recorder:
         self._pause = _FIRST_PAUSE
         self._is_prepared = False
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="recorder")
-        # A separate thread, so that calls are stored on disk also while the store hangs.
+        # A separate thread, so that calls are stored on disk even while the store hangs.
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._task: asyncio.Task[None] | None = None
 

@@ -55,7 +55,7 @@ class ToolOutputs(models.Model):
 class ToolRollup(models.Model):
     """The use of one tool by one session on a day (UTC).
 
-    `repeats` counts the outputs that show a file again which the session had read before, with the tokens of
+    `repeats` counts the outputs that show a file that the session had read before, with the tokens of
     these outputs. `cost_microusd` is the part of the calls' input cost that the tool's outputs cause.
     """
 

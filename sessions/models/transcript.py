@@ -99,7 +99,7 @@ class Turn(models.Model):
         ]
         indexes = [
             # Imports look up whether a response is billed already. Not a hash index, which takes space for
-            # every turn when it is rebuilt, also for those without an id.
+            # every turn when it is rebuilt, even for those without an id.
             models.Index(
                 fields=["response_id"],
                 condition=models.Q(response_id__isnull=False),

@@ -29,7 +29,7 @@ OWN = f"{APPLIED} AND (s.forked_at IS NULL OR c.snapshot_position > s.forked_at)
 #: Turns after a compaction in which to look for the next call. Turns without an answer may precede it.
 _LOOK_AHEAD = 10
 
-#: SQL expression: the tokens that a compaction re-cached, except those that had to be cached in any case.
+#: SQL expression: the tokens that a compaction re-cached, except those that had to be cached anyway.
 _RECACHED = """
     ((c.facts->>'tokens_rebilled')::float8 - coalesce((c.facts->>'tokens_new')::float8, 0))
     * coalesce((c.facts->>'calibration')::float8, 1)

@@ -82,7 +82,7 @@ def usage_sums(
     """Return the total and at most `limit` groups, sorted by name.
 
     Turns billed to another session (the history of a fork) are left out. A session with several tags counts
-    towards each of them; the total counts it once.
+    toward each of them; the total counts it once.
     """
     start, end = span.bounds()
     parameters: dict[str, Any] = {

@@ -75,11 +75,11 @@ def contradiction(item: str, observation: Observation) -> str | None:
     if observation.missing:
         return (
             f"{observation.missing} is missing since turn {observation.turn}"
-            if _names(item, observation.missing)
+            if _mentions(item, observation.missing)
             else None
         )
     if observation.passing:
-        named = _names(item, observation.passing.rpartition("::")[2].partition(" ")[0])
+        named = _mentions(item, observation.passing.rpartition("::")[2].partition(" ")[0])
         return f"it passes since turn {observation.turn}" if named else None
     if observation.name:
         return _value_contradiction(item, observation)
@@ -88,7 +88,7 @@ def contradiction(item: str, observation: Observation) -> str | None:
 
 def _tool_contradiction(item: str, observation: Observation) -> str | None:
     rivals = _FAMILY[observation.tool] - {observation.tool}
-    named = {name for name in (*rivals, observation.tool) if _names(item, name)}
+    named = {name for name in (*rivals, observation.tool) if _mentions(item, name)}
     if named == {observation.tool}:
         return ""
     if named and observation.tool not in named:
@@ -108,12 +108,12 @@ def _value_contradiction(item: str, observation: Observation) -> str | None:
         stated = match["value"]
         if stated == observation.value:
             return ""
-        if stated == observation.before or _names(item, observation.path.rpartition("/")[2]):
+        if stated == observation.before or _mentions(item, observation.path.rpartition("/")[2]):
             return f"{observation.name} is {observation.value} since turn {observation.turn}"
     return None
 
 
-def _names(item: str, name: str) -> bool:
+def _mentions(item: str, name: str) -> bool:
     """Return whether an item mentions a name as a separate word."""
     if len(name) < 2:
         return False

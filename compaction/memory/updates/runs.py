@@ -132,7 +132,7 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
 
 
 def command_of(command: str) -> str | None:
-    """Return the last part of a shell command that runs tests, without pipes and redirections."""
+    """Return the last part of a shell command that runs tests, without pipes or redirections."""
     for segment in reversed(SEPARATOR.split(command)):
         bare = " ".join(_PIPED.sub(" ", _ASSIGNED.sub("", segment.strip())).split())
         if _runner_of(bare) and not _WITHOUT_TESTS.search(bare):

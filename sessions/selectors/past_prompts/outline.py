@@ -35,8 +35,8 @@ from sessions.selectors.reference_rates import CLIENT
 LONG = 10_000
 #: Maximum messages of a prompt that is rendered as JSON.
 MOST_IN_JSON = 2_000
-#: Number of messages at the start of a prompt to load in any case, because the working memory may follow one
-#: of them.
+#: Number of messages at the start of a prompt that are always loaded, because the working memory may follow
+#: one of them.
 _HEAD = 100
 
 

@@ -65,7 +65,7 @@ def _usage(project_id: UUID, custom: Sequence[CustomPrice], query: TrendQuery) -
         for each in models
         if each.is_priced
     ]
-    # The rollups count a call with usage once in the histogram of prompt sizes, also if it has no price.
+    # The rollups count a call with usage once in the histogram of prompt sizes, even if it has no price.
     measures = (CallHistogram.Measure.PROMPT,)
     reported = sum(row[-1] for row in histogram_rows("", project_id, query, measures=measures, bucket=""))
     calls = reported - sum(each.sums.unpriced_turns for each in models)

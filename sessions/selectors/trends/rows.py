@@ -32,7 +32,7 @@ def _read(summed: Sequence[str], projects: str, table: str, start: str, end: str
 def whole_days(span: Span, bucket: str) -> dict[str, datetime]:
     """Return the start of the first day whose sums are read, and the end of the last.
 
-    Buckets of days in another time zone than UTC consist of quarter-hours only.
+    Buckets of days in a time zone other than UTC consist of quarter-hours only.
     """
     start, end = span.bounds()
     if bucket and span.zone.key != "UTC":

@@ -1,7 +1,7 @@
 """Usage in a period by bucket (day, week or month) and group.
 
 Reads `UsageRollup` and `DailyUsage` by the index on project and time; agent, tags and member come from the
-session. A session with several tags counts towards each of them, so the sum over tags is not the total.
+session. A session with several tags counts toward each of them, so the sum over tags is not the total.
 """
 
 from __future__ import annotations

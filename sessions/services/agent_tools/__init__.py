@@ -19,7 +19,7 @@ __all__ = ["MCP_TOOLS", "TOOLS", "AgentTool", "ToolError"]
 
 TOOLS = {each.TOOL.name: each.TOOL for each in (expand_clip, search_history, update_working_memory)}
 
-#: The tools of the MCP server: also those that an agent's own program has other ways to do.
+#: The tools of the MCP server. The additional ones do what an agent's own program can do over the REST API.
 MCP_TOOLS = TOOLS | {
     each.TOOL.name: each.TOOL for each in (working_memory, context_status, request_compaction)
 }

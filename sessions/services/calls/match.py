@@ -89,7 +89,7 @@ def turn_pushed(call: CallIdentity, *, session: AgentSession) -> Turn | None:
 
 
 def turns_recorded(call: CallIdentity, *, session_id: UUID) -> list[Turn]:
-    """Return the turns with the usage of a call, about its time, that another source than pushes stored."""
+    """Return the turns with the usage of a call, about its time, that a source other than pushes stored."""
     rows = _turns_with_usage(call, session_id=session_id).exclude(source=TurnSource.PUSH)
     return sorted(rows, key=lambda row: abs(row.at - call.at))
 

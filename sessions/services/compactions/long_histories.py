@@ -26,7 +26,7 @@ from sessions.selectors.stored_rows import Span, visible_spans
 #: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
 MAX_MESSAGES, KEPT_MESSAGES = 20_000, 4_000
 
-#: Messages among which the end of the head, and a request at which to cut, are looked for.
+#: Number of messages to search for the end of the head, and for a request at which to cut.
 _NEAR = 200
 
 

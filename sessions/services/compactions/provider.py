@@ -1,4 +1,4 @@
-"""Record compactions that a provider made on its side, from the response to a request."""
+"""Record compactions by the provider, from the response to a request."""
 
 from __future__ import annotations
 

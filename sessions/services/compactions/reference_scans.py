@@ -58,8 +58,8 @@ SELECT r.session_id, r.attempts, r.position, r.compaction, r.state, r.pause_seco
          FROM agent_sessions_compaction WHERE session_id = r.session_id) c
 """  # noqa: S608  a constant is inserted
 
-#: Stores the state of a scan, and releases the row unless a compaction revoked the claim meanwhile: then the
-#: session stays free for the next pass. Stores nothing if another worker has stored a state meanwhile.
+#: Stores the state of a scan, and releases the row unless a compaction has revoked the claim: then the
+#: session stays free for the next pass. Stores nothing if another worker has stored a state since the claim.
 _SAVE: LiteralString = """
 UPDATE agent_sessions_referencescan
    SET position = %(position)s, compaction = %(compaction)s, state = %(state)b,

@@ -19,7 +19,7 @@ from sessions.store import bodies
 
 
 def is_recorded(session: AgentSession) -> bool:
-    """Return whether another source than a log has stored messages of the session."""
+    """Return whether a source other than a log has stored messages of the session."""
     turns = session.turns.filter(message_count__gt=0).exclude(source=TurnSource.LOG)
     return session.origin in (GATEWAY, PUSHED) or turns.exists()
 

@@ -53,7 +53,7 @@ def import_job_create(
 
 @transaction.atomic
 def import_job_cancel(*, job: ImportJob) -> ImportJob:
-    """End a job. Sessions that are already imported stay, also a part of one. Raises `WrongState`."""
+    """End a job. Sessions that are already imported are kept, even incomplete ones. Raises `WrongState`."""
     rows = ImportJob.objects.filter(pk=job.pk, state__in=ImportJob.OPEN)
     if not revoke(rows, state=ImportJob.State.CANCELLED, finished_at=Now()):
         raise WrongState("the import has already ended")

@@ -113,7 +113,7 @@ def _turns(session: AgentSession, first: int) -> Iterator[tuple[int, list[Messag
 
 @transaction.atomic
 def _write(session: AgentSession, step: _Step) -> bool:
-    """Store a step. Returns False if another writer changed the memory or read these turns meanwhile."""
+    """Store a step. Returns False if another writer has changed the memory or read these turns."""
     locked = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
     if locked is None:
         return True

@@ -76,7 +76,7 @@ def fact_decide(
 
 
 def _lock(fact: SharedFact) -> None:
-    """Lock the fact and read it again: another member may have decided meanwhile. Raises `FactDeleted`."""
+    """Lock the fact and read it again: another member may have decided since. Raises `FactDeleted`."""
     try:
         fact.refresh_from_db(from_queryset=SharedFact.objects.select_for_update(no_key=True))
     except SharedFact.DoesNotExist as error:

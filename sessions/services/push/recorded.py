@@ -2,7 +2,7 @@
 
 A call is found by its ids, else by its place: clients push messages in the order of the transcript, so a push
 begins where the last one ended (`AgentSession.push_position`); else by its usage and time. The messages must
-be equal, too. A push may divide the transcript into turns in other places than the other source.
+be equal too. A push may divide the transcript into turns differently from the other source.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def trigger_evaluate(turn: NewTurn) -> Trigger | None:
 
 
 def trigger_possible(turn: NewTurn) -> Trigger | None:
-    """Return the trigger that the turn fires unless what is stored speaks against it. Reads nothing."""
+    """Return the trigger that the turn may fire. Stored data, which is not read, may rule it out."""
     trigger = _of_state(turn)
     if (trigger is None or trigger.is_background) and _may_have_outdated_thinking(turn):
         return thinking.TRIGGER

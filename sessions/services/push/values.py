@@ -111,7 +111,7 @@ class SessionState(Struct, frozen=True, kw_only=True):
     agent: str
     turn_count: int
     message_count: int
-    push_position: int  #: what follows was recorded by another source than pushes
+    push_position: int  #: what follows was recorded by a source other than pushes
     context: TokenBreakdown
     shown: TokenBreakdown
     continuation: Continuation

@@ -21,7 +21,7 @@ from sessions.store.bodies import json_value
 #: Requests without these bytes contain no reference to a stored item.
 REFERENCES = b'"item_reference"'
 
-#: Maximum number of sessions in which the items of references are looked for.
+#: Maximum number of sessions that are searched for the items of references.
 _RECENT = 20
 
 

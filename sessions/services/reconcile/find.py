@@ -63,7 +63,7 @@ def _root_of_trimmed(reading: Reading, *, project_id: UUID, caller: bytes) -> Ag
 
 
 def has_other_conversation(session: AgentSession, conversation: str) -> bool:
-    """Return whether the session has another conversation than this one, which the provider stores."""
+    """Return whether the session has a conversation other than this one, which the provider stores."""
     row = ClientHistory.objects.filter(pk=session.pk).values_list("conversation", flat=True).first()
     return bool(conversation) and row is not None and row != conversation
 

@@ -30,7 +30,7 @@ def rewritten_history(
     """Return a history that a request extends, although its client has rewritten the recorded one.
 
     Applies the rewrite, as the recording of the call would do. Returns None if the client has omitted nothing
-    and no compaction has shortened the prompt of such a history, or if the request was forwarded meanwhile:
+    and no compaction has shortened the prompt of such a history, or if the request has been forwarded:
     its recorded answer would look like a rewind. Raises `BadJson` or `InvalidHistory`.
     """
     root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()

@@ -49,7 +49,7 @@ NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off", "hard": 0}
 #: Number of sessions whose edits are kept in memory.
 _CACHED = 500
 
-#: How often the edits are read if they change meanwhile.
+#: Maximum number of times the edits are read, because they may change while they are read.
 _ATTEMPTS = 3
 
 
@@ -79,7 +79,7 @@ class NotServable(Exception):
 
 
 class _Changed(Exception):
-    """The edits of the session changed while they were read: the last call was recorded meanwhile."""
+    """The edits of the session changed while they were read: the last call was recorded at that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

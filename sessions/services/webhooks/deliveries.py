@@ -131,7 +131,7 @@ def delivery_send(*, delivery_id: UUID) -> None:
         delivery = claim(pending, lease=_pause_after, longest=None)
     if delivery is None:
         return
-    # Without a transaction and a connection to the database: the receiver may be slow.
+    # Without a transaction or a connection to the database: the receiver may be slow.
     status, error = _attempt(delivery)
     is_accepted = status is not None and 200 <= status < 300
     state = delivery.state

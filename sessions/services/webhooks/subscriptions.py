@@ -22,7 +22,7 @@ MAX_WEBHOOKS = 50
 
 
 class TooManyWebhooks(Exception):
-    """The project has as many webhooks as it can have."""
+    """The project has reached the maximum number of webhooks."""
 
 
 class WebhookDisabled(Exception):

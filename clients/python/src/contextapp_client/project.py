@@ -53,7 +53,7 @@ class ProjectCalls:
 
     @call
     def import_cancel(self, id: str) -> Steps[types.Import]:
-        """End an import. Sessions that were imported before stay."""
+        """End an import. Sessions that were already imported are kept."""
         return self.transport.json("PATCH", "imports", id, body={"state": "cancelled"})
 
     @pages

@@ -75,7 +75,7 @@ class SessionCalls(CompactionCalls, MemoryCalls):
         to its message, also sets `usage` and `model` unless they are given, and reports what the provider
         cleared or summarized. `system` and `tools` replace the session's from this turn on. `latency` is how
         long the call took, as you measured it. `request_id` (the provider's) and `response_id` (the `id` of
-        the response) identify the call if the gateway, telemetry or a log reports it, too. `expected_turn` is
+        the response) identify the call if the gateway, telemetry or a log also reports it. `expected_turn` is
         the index that this turn must get: raises `Conflict` with code `stale_turn` if another writer pushed
         first.
 
@@ -111,7 +111,7 @@ class SessionCalls(CompactionCalls, MemoryCalls):
                 repeatable=True,
             )
             result: types.PushResult = yield from response.parsed()
-        except BaseException:  # also if the task is cancelled
+        except BaseException:  # even if the task is cancelled
             self._unfinished = data, key
             raise
         return result

@@ -67,7 +67,7 @@ class BaseTransport:
     ) -> Steps[Response]:
         """Send a request to a path under `/api/v1/`.
 
-        `body` is sent as JSON, `data` unchanged, as JSON if `headers` say so. None values in `query` are
+        `body` is sent as JSON, `data` unchanged, as JSON if `headers` specify it. None values in `query` are
         omitted. Set `repeatable` if the request is safe to repeat even though its method is not idempotent.
         Raises the exceptions of `errors`.
         """
