@@ -74,7 +74,7 @@ STORIES: Sequence[Story] = (
     ),
     Story(
         key="alerts",
-        title="E-mail alerts before spring tides",
+        title="Email alerts before spring tides",
         agent="coder",
         model=_CLAUDE,
         age=6 * 24 + 3,

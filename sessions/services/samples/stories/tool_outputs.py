@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-_NOUNS = ("tide", "station", "harbour", "offset", "reading", "window", "basin", "gauge", "epoch", "series")
-_VERBS = ("predict", "load", "merge", "shift", "render", "resolve", "smooth", "align", "check", "publish")
+_NOUNS = ("tide", "station", "harbour", "offset", "reading", "window", "basin", "gauge", "epoch", "sensor")
+_VERBS = ("predict", "load", "join", "shift", "render", "adjust", "smooth", "align", "check", "publish")
 _REMARKS = (
     "The almanac counts from noon, the office from midnight.",
     "A gauge that is being serviced repeats its last reading.",
