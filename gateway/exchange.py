@@ -94,7 +94,7 @@ logging.getLogger("_granian.utils").addFilter(_is_not_cut)
 async def exchange(http: upstream.Client, forward: Forward, receive: Receive, send: Send, copy: Copy) -> None:
     """Forward the request, and fill `copy` with the response.
 
-    If the agent disconnects, the request to the provider is canceled. In this case, and if the provider cuts
+    If the agent disconnects, the request to the provider is cancelled. In this case, and if the provider cuts
     the connection, the copy is incomplete.
     """
     streaming = asyncio.create_task(_stream(http, forward, send, copy))

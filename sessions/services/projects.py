@@ -21,7 +21,7 @@ _ATTEMPTS = 10
 def project_delete(*, project: Project) -> None:
     """Delete a project with everything that belongs to it, including its audit log.
 
-    Its API keys are revoked and its imports canceled first, so that nothing else begins. If this is
+    Its API keys are revoked and its imports cancelled first, so that nothing else begins. If this is
     interrupted, repeat it.
     """
     for key in ApiKey.objects.filter(project=project):
