@@ -106,6 +106,8 @@ def superseded(action: Action, handle: str, *, turn: int, verb: str) -> str:
 
 def dropped_marker(count: int, first: int, last: int) -> str:
     """Return the line that marks evicted messages, so that the gap is visible."""
+    if count == 1:
+        return f"[1 earlier message ({first}) is not shown.]"
     return f"[{count} earlier messages ({first} to {last}) are not shown.]"
 
 

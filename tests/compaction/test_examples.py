@@ -58,6 +58,7 @@ def test_example_a_the_baseline_window_drops_the_early_giant() -> None:
     items = early_giant()
     made = planned(view_of([*items[:2], assistant(lines(618)), *items[4:]]), 8_000, "baseline")
     assert made.edits[0].reason == "oldest message in the middle"
+    assert made.edits[0].text == "[1 earlier message (2) is not shown.]"
 
 
 def giant_last() -> list[dict[str, object]]:
