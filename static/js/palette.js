@@ -1,6 +1,7 @@
 // The command palette (Ctrl+K): finds pages, settings, sessions and turns by number, and searches messages.
 
 import { element } from "./chart/format.js";
+import { follow } from "./chart/place.js";
 import { option, select, selected } from "./listbox.js";
 
 const dialog = document.getElementById("palette");
@@ -74,10 +75,10 @@ function refresh() {
   if (typed && sessions()) timer = setTimeout(find, PAUSE, typed);
 }
 
-function go(item) {
+function go(item, event) {
   if (!item) return;
   dialog.close();
-  location.assign(item.dataset.href);
+  follow(item.dataset.href, event);
 }
 
 export function paletteOpen() {
@@ -92,11 +93,11 @@ field.addEventListener("input", refresh);
 field.addEventListener("keydown", (event) => {
   if (event.key === "ArrowDown") select(field, list, 1);
   else if (event.key === "ArrowUp") select(field, list, -1);
-  else if (event.key === "Enter") go(selected(list));
+  else if (event.key === "Enter") go(selected(list), event);
   else return;
   event.preventDefault();
 });
-list.addEventListener("click", (event) => go(event.target.closest("li")));
+list.addEventListener("click", (event) => go(event.target.closest("li"), event));
 document.addEventListener("keydown", (event) => {
   if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
   event.preventDefault();

@@ -385,6 +385,12 @@ def test_the_palette_finds_pages_and_turns(at, page, project):
     page.keyboard.press("Control+k")
     page.keyboard.type("first")
     expect(page.get_by_role("option", name="First thing")).to_have_attribute("aria-selected", "true")
+    with page.context.expect_page() as opened:
+        page.keyboard.press("Control+Enter")
+    opened.value.wait_for_url(f"**{address(session)}")
+    opened.value.close()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("first")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{address(session)}")
     page.keyboard.press("Control+k")

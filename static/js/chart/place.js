@@ -15,7 +15,7 @@ export function followWidth(place, height, plotOf) {
   new ResizeObserver(() => plotOf()?.setSize({ width: place.clientWidth, height })).observe(place);
 }
 
-// Follow a link of a chart; with Ctrl or Cmd in a new tab, like other links.
+// Follow a link of a chart or the palette; with Ctrl or Cmd in a new tab, like other links.
 export function follow(address, event) {
   if (event?.ctrlKey || event?.metaKey) window.open(address, "_blank");
   else location.assign(address);
