@@ -200,7 +200,9 @@ def _attempt(delivery: WebhookDelivery) -> tuple[int | None, str]:
         allow_private = settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE
         target = target_of(delivery.webhook.url, allow_private=allow_private)
         status = post(target, secret=delivery.webhook.secret, body=bytes(delivery.body), headers=headers)
-    except (ForbiddenAddress, OSError, HTTPException) as error:
+    except ForbiddenAddress as error:
+        return None, str(error)
+    except (OSError, HTTPException) as error:
         return None, f"{type(error).__name__}: {error}"
     return status, "" if 200 <= status < 300 else f"the receiver responded with {status}"
 
