@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
@@ -35,6 +37,13 @@ class FormUrlPages:
         if isinstance(response, HttpResponseNotAllowed) and request.method == "GET":
             response.content = render_to_string("405.html", request=request)
         return response
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return status 413 if the body of the request exceeds its limit, else 400."""
+    if isinstance(exception, RequestDataTooBig):
+        return render(request, "413.html", {"limit": settings.CONTEXTAPP_MAX_BODY_BYTES}, status=413)
+    return render(request, "400.html", status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

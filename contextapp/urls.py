@@ -8,6 +8,7 @@ from accounts.login import LoginForm, PasswordPage
 from sessions.api import docs, health, otel
 from sessions.api.mcp.views import Mcp
 
+handler400 = "contextapp.error_pages.bad_request"
 handler500 = "contextapp.error_pages.server_error"
 
 urlpatterns = [

@@ -33,6 +33,7 @@ function reason(status) {
   if (!status) return "The server did not respond. Check your connection.";
   if (status === 403) return "You do not have permission to do this.";
   if (status === 404) return "This page has changed or no longer exists. Reload the page.";
+  if (status === 413) return "The text is too long. Shorten it and submit it again.";
   if (status === 503) return "The database did not respond in time.";
   if (status >= 500) return "Something went wrong on the server. We logged the error.";
   return `The server rejected the request (HTTP ${status}).`;

@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import HttpResponseBase
 from django.test import Client
+from django.urls import reverse
 
 from sessions.models import AgentSession
 from tests.pages.test_scoping import PAGES, address_of, ids  # noqa: F401  # a fixture
@@ -80,3 +81,17 @@ def test_a_login_does_not_redirect_to_another_site(member: User) -> None:
         form = {"username": member.username, "password": "correct horse battery", "next": target}
         response = client.post("/login/", form)
         assert (response.status_code, response["Location"]) == (302, "/"), target
+
+
+def test_a_form_that_is_too_large_is_rejected_with_its_limit(
+    project, owner_client: Client, settings: Any
+) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = settings.CONTEXTAPP_MAX_BODY_BYTES = 2_048
+    response = owner_client.post(
+        reverse("settings_redaction", args=[project.slug]),
+        f"sample={'x' * 3_000}",
+        "application/x-www-form-urlencoded",
+    )
+    assert response.status_code == 413
+    assert "exceeds the limit of 2.0\xa0KB" in response.text
+    assert "ALLOWED_HOSTS" not in response.text
