@@ -20,7 +20,7 @@ from pricing.usage import UsageError, cache_writes_1h, has_input_tokens, usage_r
 from redaction import redact
 from sessions.models import TurnSource
 from sessions.selectors.custom_prices import custom_prices
-from sessions.services.calls.match import CallIdentity
+from sessions.services.calls.match import CallIdentity, turns_by_id
 from sessions.services.compactions.rejected_summary import provider_resume
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.values import Latency, Push, Target
@@ -73,6 +73,8 @@ def _record(call: Call) -> None:
         ),
         continued=place.continued,
     )
+    if place.name is None and _is_recorded(request, key):
+        return
     with transaction.atomic():  # no session without a turn remains after an error
         session = session_of_call(place)
         target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
@@ -82,6 +84,17 @@ def _record(call: Call) -> None:
     provider_resume(session)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)
+
+
+def _is_recorded(request: Request, key: ApiKey) -> bool:
+    """Return whether a call is recorded already, for example if the gateway was stopped meanwhile.
+
+    Named sessions need no check: the key is unique within a session. But the first request of a conversation
+    without a name contains no answer, by which its session could be found.
+    """
+    calls = [request.call] if request.call is not None else []
+    found = turns_by_id(project_id=key.project_id, calls=calls)
+    return found.filter(idempotency_key=request.idempotency_key).exists()
 
 
 def _without_secrets(call: Call, answer: Answer, place: Place) -> tuple[Call, Answer]:

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from django.utils import timezone
 
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
+from gateway.calls import Call
+from gateway.recording.record import call_record
 from sessions.models import AgentSession, ClientHistory, HistoryPoint
 from sessions.selectors.convert import message_body
 from sessions.selectors.redaction import redaction_of
@@ -235,6 +238,18 @@ def test_another_agent_that_gets_the_end_of_a_conversation_has_its_own_session(a
     agent.system = "You are a reader."
     agent.ask(user("Read file 3."), assistant("Another answer. " * 9), user("Go on."))
     assert [session.turn_count for session in AgentSession.objects.order_by("created_at")] == [4, 1, 1]
+
+
+def test_a_call_is_recorded_again_after_the_gateway_was_stopped(
+    provider: Provider, api_key: str, tmp_path: Path, transactional_db: None
+) -> None:
+    def record(call: Call) -> None:
+        call_record(call)
+        call_record(call)
+
+    with Running(upstream=provider.url, spool=tmp_path, write=record) as gateway:
+        Agent(gateway, provider, api_key).ask(user("Begin."))
+    only_session(turns=1)
 
 
 def test_other_conversations_with_the_same_beginning(agent: Agent) -> None:
