@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,6 +35,7 @@ from sessions.services.reconcile.values import InvalidHistory, Sent
 from sessions.store.rawjson import BadJson, RawFields
 
 K = TypeVar("K")
+T = TypeVar("T")
 V = TypeVar("V")
 
 log = logging.getLogger(__name__)
@@ -110,10 +111,12 @@ class Compactor:
         Raises `NotServable` unless its engine is set, and the errors of reading the request.
         """
         loop = asyncio.get_running_loop()
-        loading = loop.run_in_executor(self._threads, _load_params, call, caller, fields)
+        load: list[Callable[[], SessionParams | None]] = [partial(_load_params, call, caller, fields)]
         try:
+            loading = loop.run_in_executor(self._threads, _run_once, load)
             params = await asyncio.wait_for(loading, self._patience)
         except (TimeoutError, DatabaseError):
+            load.clear()
             params = None
         if params is None:
             raise NotServable(Reason.SERVER_STATE)
@@ -130,13 +133,18 @@ class Compactor:
         sent = Sent(
             is_side=identity.is_side, is_compacted=identity.is_compacted, is_forwarded=forwarded.is_set
         )
-        running = self._threads.submit(self._load, call, caller, fields, identity, sent, name)
+        load: list[Callable[[], Known | None]] = [
+            partial(self._load, call, caller, fields, identity, sent, name)
+        ]
+        running = self._threads.submit(_run_once, load)
         loading = asyncio.wrap_future(running)
         try:
             known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
         except (TimeoutError, DatabaseError) as error:
             forwarded.set()
-            if not running.cancel():
+            if running.cancel():
+                load.clear()
+            else:
                 loading.add_done_callback(partial(self._keep, key))
             known = self._known.get(key)
             if not name:
@@ -232,6 +240,15 @@ def call_forwarded(call: Call, served: Served) -> Call:
         forwarded_from=(source.session_id.hex, source.compaction) if source is not None else None,
         is_repaired=served.is_repaired,
     )
+
+
+def _run_once(load: list[Callable[[], T]]) -> T:
+    """Call the only function in a list, and remove it from the list.
+
+    A cancelled one stays in the queue of the threads while all of them wait for the store. The list can be
+    emptied, so that the request does not stay in memory.
+    """
+    return load.pop()()
 
 
 def _key_of(key: _Key, known: Known) -> _Key:
