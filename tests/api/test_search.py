@@ -204,12 +204,10 @@ class TestSession:
             api, "file_11.py", "sessions/s1/search/"
         )
         by_position = {hit["position"]: hit for hit in hits}
-        hidden, shown = by_position[2], by_position[45]
-        assert hidden["in_prompt"] in {"shortened", "evicted"}
+        assert [by_position[at]["in_prompt"] for at in (2, 14, 45)] == ["evicted", "shortened", "shown"]
         assert "handler_0_41" not in served
-        assert shown["in_prompt"] == "shown"
-        if hidden["handle"]:
-            assert api.get(f"sessions/s1/blobs/{hidden['handle']}/").status_code == 200
+        hidden = api.get(f"sessions/s1/blobs/{by_position[14]['handle']}/")
+        assert "handler_3_41" in hidden.json()["text"]
 
     @pytest.mark.slow
     def test_the_newest_mention_of_an_identifier_is_near_the_top(self, api: Api) -> None:

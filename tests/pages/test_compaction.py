@@ -61,7 +61,9 @@ def test_by_component_before_and_after_add_up(viewer_client, session):
 
 @pytest.mark.slow
 def test_each_edit_opens_its_original(viewer_client, session):
-    for edit in session.edits.all():
+    edits = session.edits.all()
+    assert edits
+    for edit in edits:
         target = address("session_compaction_edit", session, 1, edit.ordinal)
         assert target in page_of(viewer_client, session).text
         page = viewer_client.get(target, headers={"HX-Request": "true"})

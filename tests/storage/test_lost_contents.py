@@ -86,6 +86,7 @@ def test_the_prompt_stays_valid_and_names_the_problem(
     api.post("sessions/", {"id": "s1", "format": format, "budget": {"input_tokens": 500_000}})
     push(api, HISTORIES[format])
     complete = prompt(api)
+    assert files(folder)
     for file in files(folder):
         content = file.read_bytes()
         with subtests.test("missing"):
