@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from compaction.components import TOOLS, shed_names
 from compaction.context import Context
+from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
 from compaction.messages import Message, ToolCall
 from compaction.recap.handles import Handled
@@ -80,6 +81,11 @@ class Span:
     def count(self) -> int:
         """The number of pushed messages that it covers, including those of earlier evictions."""
         return sum(entry.last - entry.first + 1 for entry in self.entries)
+
+    @property
+    def marker(self) -> str:
+        """The line that marks the gap in the prompt."""
+        return dropped_marker(self.count, self.first, self.last)
 
 
 def oldest(view: View, context: Context, *, room: int) -> Span | None:

@@ -7,7 +7,6 @@ the oldest groups of the tail follow, so that the recap and the newest messages 
 from __future__ import annotations
 
 from compaction.context import Context
-from compaction.descriptors import dropped_marker
 from compaction.eviction import MARKER_TOKENS, Span, evict, oldest, oldest_of_tail, recap_entry
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import Entry, View
@@ -26,8 +25,7 @@ def run(view: View, context: Context) -> StepResult:
     )
     if span is None or not span.messages:
         return StepResult(view=view)
-    marker = dropped_marker(span.count, span.first, span.last)
-    text = f"{recap.message.text}\n\n{marker}" if recap else marker
+    text = f"{recap.message.text}\n\n{span.marker}" if recap else span.marker
     reason = span.label if of_tail else f"{span.label} in the middle"
     return StepResult.of(view, evict(NAME, span, context, text=text, reason=reason))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import takewhile
 
 from compaction.context import Context
-from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
 from compaction.eviction import MARKER_TOKENS, Span, evict, newest, removable_components, shed_edit
 from compaction.messages import Role
@@ -48,8 +47,7 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
     if not entries:
         return ()
     span = Span.of(entries, view, context)
-    marker = dropped_marker(span.count, span.first, span.last)
-    return evict(NAME, span, context, text=marker, reason="nothing else fits")
+    return evict(NAME, span, context, text=span.marker, reason="nothing else fits")
 
 
 STRATEGY = Strategy(

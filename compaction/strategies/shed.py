@@ -7,7 +7,6 @@ without its tools. A transcript that uses tools keeps them; only the last resort
 from __future__ import annotations
 
 from compaction.context import Context
-from compaction.descriptors import dropped_marker
 from compaction.edits import Edit
 from compaction.eviction import Span, evict, removable_components, shed_edit
 from compaction.strategies.base import FULL, StepResult, Strategy
@@ -19,14 +18,13 @@ NAME = "shed"
 def run(view: View, context: Context) -> StepResult:
     if view.tokens <= context.budget:
         return StepResult(view=view)
-    result = StepResult.of(view, _history(view, context))
+    history = result = StepResult.of(view, _history(view, context))
     for name in removable_components(context.start, context):
         if result.view.tokens <= context.budget:
             break
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
-    if result.view.tokens > context.budget:  # not enough: leave memory and tools to the last resort
-        return StepResult.of(view, _history(view, context))
-    return result
+    # If that is not enough, memory and tools are left to the last resort.
+    return result if result.view.tokens <= context.budget else history
 
 
 def _history(view: View, context: Context) -> tuple[Edit, ...]:
@@ -35,8 +33,7 @@ def _history(view: View, context: Context) -> tuple[Edit, ...]:
     if not entries:
         return ()
     span = Span.of(entries, view, context)
-    marker = dropped_marker(span.count, span.first, span.last)
-    edits = evict(NAME, span, context, text=marker, reason="the whole middle: nothing smaller fits")
+    edits = evict(NAME, span, context, text=span.marker, reason="the whole middle: nothing smaller fits")
     return edits if sum(edit.tokens_before - edit.tokens_after for edit in edits) > 0 else ()
 
 
