@@ -73,7 +73,7 @@ def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
     return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
 
 
-def _rows_of_long(session: AgentSession, known: Largest = NOTHING) -> list[Any]:
+def _rows_of_long(session: AgentSession, known: Largest) -> list[Any]:
     """Return the growth of the turns that grew most in the stored stretches, and of the newest turns."""
     newest = _rows(session.turns.filter(index__gte=known.end - 1))
     pairs = {turn for grown in known.growths for turn in (grown - 1, grown)}
@@ -91,7 +91,8 @@ def _reverts(session: AgentSession, turns: Sequence[int]) -> Mapping[int, Sequen
 
 
 def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int]) -> Jump | None:
-    entered = [*_output_messages(rows, turn.index - 1), *_input_messages(rows, turn.index)]
+    # A response and the messages after it are first read by the next call.
+    entered = [*_around_response(rows, turn.index - 1)[1], *_around_response(rows, turn.index)[0]]
     if not entered:
         return None
     largest = max(entered, key=lambda row: row.tokens)
@@ -113,15 +114,8 @@ def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int]) -> Jump |
     )
 
 
-def _input_messages(rows: Sequence[Message], turn: int) -> list[Message]:
-    """Return the messages of a turn before the model's response."""
+def _around_response(rows: Sequence[Message], turn: int) -> tuple[list[Message], list[Message]]:
+    """Return the messages of a turn before the model's response, and the response with those after it."""
     messages = [row for row in rows if row.turn_index == turn]
-    response = next((row.position for row in messages if row.role == Role.ASSISTANT), None)
-    return [row for row in messages if response is None or row.position < response]
-
-
-def _output_messages(rows: Sequence[Message], turn: int) -> list[Message]:
-    """Return the model's response and the messages after it: the next call is the first to read them."""
-    messages = [row for row in rows if row.turn_index == turn]
-    response = next((row.position for row in messages if row.role == Role.ASSISTANT), None)
-    return [row for row in messages if response is not None and row.position >= response]
+    at = next((n for n, row in enumerate(messages) if row.role == Role.ASSISTANT), len(messages))
+    return messages[:at], messages[at:]
