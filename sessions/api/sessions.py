@@ -224,7 +224,7 @@ def _filter(call: ApiCall) -> SessionFilter:
         text=text,
         agent=agent,
         model=model,
-        tag=tag,
+        tags=(tag,) if tag else (),
         metadata=_metadata(call.query.get("metadata")),
         active_from=time_param(call, "active_from"),
         active_to=time_param(call, "active_to"),

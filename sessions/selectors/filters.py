@@ -48,7 +48,6 @@ class SessionFilter:
     text: str = ""
     agent: str = ""
     model: str = ""
-    tag: str = ""
     compacted: bool | None = None
     metadata: Mapping[str, Any] | None = None
     active_from: datetime | None = None
@@ -118,7 +117,7 @@ def sessions_filtered(filters: SessionFilter, *, project_id: UUID) -> QuerySet[A
     lookups = {
         "agent": filters.agent,
         "model": filters.model,
-        "tags__contains": [tag for tag in (filters.tag, *filters.tags) if tag],
+        "tags__contains": filters.tags,
         "metadata__contains": filters.metadata,
         "pk__in": filters.ids,
         "stars__user": filters.starred_by,

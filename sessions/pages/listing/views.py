@@ -91,7 +91,7 @@ class FilterForm(forms.Form):
         return SessionFilter(
             agent=data.get("agent", ""),
             model=data.get("model", ""),
-            tag=data.get("tag", ""),
+            tags=(data["tag"],) if data.get("tag") else (),
             compacted={"yes": True, "no": False}.get(data.get("compacted") or ""),
             active_from=first_moment(data["active_from"], self.zone) if data.get("active_from") else None,
             active_to=last_moment(data["active_to"], self.zone) if data.get("active_to") else None,
