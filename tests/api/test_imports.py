@@ -24,6 +24,14 @@ def log(*messages: Any) -> bytes:
     return orjson.dumps({"messages": [*MESSAGES, *messages]})
 
 
+def sub_agent(id: str, parent: str | None = None) -> bytes:
+    """Return a session of OpenCode."""
+    info = {"id": "msg_1", "role": "user", "sessionID": id}
+    part = {"id": "prt_1", "messageID": "msg_1", "type": "text", "text": "Fix the parser"}
+    session = {"id": id, "projectID": "p", "parentID": parent}
+    return orjson.dumps({"info": session, "messages": [{"info": info, "parts": [part]}]})
+
+
 @pytest.fixture
 def upload(api_key: str) -> Any:
     """Return a function that sends a log as the body: `upload(data, "name=run.json")`."""
@@ -62,6 +70,23 @@ class TestImport:
         assert response.status_code == 200
         assert response.json()["sessions"] == []
         assert "nested deeper than 100 levels" in response.json()["damages"][0]["reason"]
+
+    def test_a_sub_agent_is_linked_to_a_parent_that_is_uploaded_after_it(self, upload: Any, api: Api) -> None:
+        child, again = (upload(sub_agent("ses_a", parent="ses_b")).json()["sessions"][0] for _ in range(2))
+        shown = api.get(f"sessions/{child['id']}/").json()
+        assert (shown["parent"], shown["metadata"]) == (None, {"parent_external_id": "ses_b"})
+        [parent] = upload(sub_agent("ses_b")).json()["sessions"]
+        shown = api.get(f"sessions/{child['id']}/").json()
+        assert (shown["parent"], shown["metadata"]) == (parent["id"], {})
+        assert (child["state"], again["state"]) == ("new", "unchanged")
+
+    def test_sessions_that_name_each_other_as_parents_are_not_linked_in_a_circle(
+        self, upload: Any, api: Api
+    ) -> None:
+        for name, parent in (("ses_a", "ses_b"), ("ses_b", "ses_a"), ("ses_c", "ses_c")):
+            upload(sub_agent(name, parent=parent))
+        parents = {each["external_id"]: each["parent"] for each in api.get("sessions/").json()["data"]}
+        assert sum(parent is None for parent in parents.values()) == 2
 
     def test_importing_again_adds_nothing(self, upload: Any) -> None:
         first, second = (upload(log()).json()["sessions"][0] for _ in range(2))

@@ -31,7 +31,6 @@ from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.logs import known_logs, log_import
 from sessions.services.imports.reader import Reader, ReadLog, read_logs
-from sessions.services.imports.store import ImportResult
 
 #: One process stores what the others read, and one processor is left for it and the database. Additional
 #: readers would only wait.
@@ -80,7 +79,6 @@ class _Run:
     def __init__(self, *, project: Project | None, format: str | None) -> None:
         self.report = Report()
         self._project = project
-        self._orphans: list[LogSource] = []  #: logs of sub-agents that precede those of their parents
         self._known = known_logs(project) if project else {}
         # In a dry run nothing is stored, so the placeholders need not match those of a project.
         redaction = redaction_of(project) if project else Redaction(key=secrets.token_bytes(32))
@@ -93,15 +91,11 @@ class _Run:
             task = progress.add_task("importing", total=sum(source.size for source in sources))
             logs = read_logs(sources, self._reader, jobs=jobs)
             for source, log in zip(sources, logs, strict=True):
-                if self._take(log):
-                    self._orphans.append(source)
+                self._take(log)
                 progress.advance(task, source.size)
-        if self._project is not None:
-            for source in self._orphans:
-                log_import(project=self._project, log=self._reader.read(source))
 
-    def _take(self, log: ReadLog) -> bool:
-        """Store and report a log. Return whether it contains a sub-agent whose parent is not stored."""
+    def _take(self, log: ReadLog) -> None:
+        """Store and report a log."""
         self.report.bytes += log.size
         if log.error:
             self.report.add_unreadable(log.error)
@@ -111,25 +105,20 @@ class _Run:
             self.report.add_unknown(log.name)
         else:
             self.report.count_files(log.importer, log.files)
-            return self._store(log)
-        return False
+            self._store(log)
 
-    def _store(self, log: ReadLog) -> bool:
+    def _store(self, log: ReadLog) -> None:
         for damage in log.damages:
             self.report.add_damage(damage)
         if self._project is None:
             for session in log.sessions:
                 self.report.count_read(log.importer, session)
-            return False
-        results = log_import(project=self._project, log=log)
-        for result in results:
+            return
+        for result in log_import(project=self._project, log=log):
             if isinstance(result, ImportConflictError):
                 self.report.add_conflict(str(result))
             else:
                 self.report.count_imported(log.importer, result)
-        parents = {each.facts.external_id: each.facts.parent_external_id for each in log.sessions}
-        stored = (each.session for each in results if isinstance(each, ImportResult))
-        return any(each.parent_id is None and parents.get(each.external_id) for each in stored)
 
 
 def _project(slug: str) -> Project:

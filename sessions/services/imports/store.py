@@ -14,8 +14,8 @@ from compaction.prefixes import common_length
 from importers.base import ImportedSession
 from sessions.models import AgentSession, Preamble
 from sessions.selectors.redaction import redaction_of
-from sessions.selectors.session_tree import names_with_ancestors
 from sessions.services.blobs import blobs_remove, messages_delete
+from sessions.services.commits import after_commit
 from sessions.services.compactions.snapshots import snapshot_rebuild, snapshot_rewrite
 from sessions.services.imports.annotations import (
     annotations_import,
@@ -23,6 +23,7 @@ from sessions.services.imports.annotations import (
     annotations_restore,
 )
 from sessions.services.imports.enrich import is_recorded, session_enrich
+from sessions.services.imports.family import family_link, parent_set
 from sessions.services.imports.find import (
     ImportConflictError,
     parent_of,
@@ -95,6 +96,9 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     changed = _store(session, prepared, is_new=created)
     if created:
         annotations_import(session, prepared.facts)
+        family_link(session_id=session.pk)
+        # Another worker may import its parent or a sub-agent at the same time.
+        after_commit(family_link, session_id=session.pk)
     if changed:
         search_index_on_commit(session_id=session.pk)
     if changed and not created:
@@ -116,9 +120,7 @@ def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) ->
         return session_enrich(session, prepared)
     facts = prepared.facts
     session.context_window = facts.context_window or context_window_of(facts.model, prepared.turns)
-    parent = parent_of(session.project, facts)
-    is_circle = parent is not None and session.external_id in names_with_ancestors(session=parent)
-    session.parent = None if is_circle else parent
+    parent_set(session, parent_of(session.project, facts), name=facts.parent_external_id)
     stored = [] if is_new else _stored(session)
     joined = calls_join(session, prepared.turns)
     if session.compaction_count or session.omitted_count:
