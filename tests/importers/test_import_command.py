@@ -14,10 +14,13 @@ from typing import Any
 import orjson
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from accounts.models import Project
 from importers.reading import UnreadableLogError, log_sources
 from sessions.models import AgentSession, ImportedLog
+from sessions.services.imports import logs
+from sessions.services.imports.store import ImportResult, prepared_import
 from tests.importers.logs import SESSION, block, jsonl, result, text, tool_use, user
 from tests.redaction.secrets import TOKENS
 
@@ -171,6 +174,23 @@ def test_a_deleted_session_can_be_imported_again(tmp_path: Path) -> None:
     run(path)
     AgentSession.objects.get(external_id=f"{SESSION}:agent-k1").delete()
     assert total(run(path)) == [1, 1, 0, 1, 1, 2]
+
+
+def test_a_session_that_is_deleted_during_its_import_does_not_fail_the_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, *OPENING)
+
+    def imported(**options: Any) -> ImportResult:
+        result = prepared_import(**options)
+        AgentSession.objects.all().delete()  # a user deletes it
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(logs, "prepared_import", imported)
+        run(path)
+        connection.check_constraints()
+    assert total(run(path))[1] == 1
 
 
 def test_a_damaged_log_is_read_and_reported_again(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Count, Max, Min
 
 from accounts.models import Project
-from sessions.models import ImportedLog
+from sessions.models import AgentSession, ImportedLog
 from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.reader import ReadLog
@@ -59,7 +60,10 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
     return results
 
 
+@transaction.atomic
 def log_remember(digest: bytes, sessions: Sequence[UUID]) -> None:
-    """Record that all sessions of a log are stored, so that it is not read again."""
-    logs = [ImportedLog(session_id=id, digest=digest, sessions=len(sessions)) for id in sessions]
+    """Record that all sessions of a log are stored, so that it is not read again unless one was deleted."""
+    rows = AgentSession.objects.select_for_update(no_key=True).filter(pk__in=sessions).order_by("pk")
+    stored = list(rows.values_list("pk", flat=True))
+    logs = [ImportedLog(session_id=id, digest=digest, sessions=len(sessions)) for id in stored]
     ImportedLog.objects.bulk_create(logs, ignore_conflicts=True, batch_size=1000)
