@@ -1,7 +1,7 @@
 """Read model calls and tool runs from spans.
 
 The names of attributes are those of the OpenTelemetry conventions for generative AI, their earlier versions,
-OpenLLMetry and OpenInference.
+OpenLLMetry, OpenInference and Vercel's AI SDK.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _SESSIONS = (
     "traceloop.association.properties.session_id",
     "langfuse.session.id",
     "gen_ai.thread.id",
+    "ai.telemetry.metadata.sessionId",
 )
 _INPUT = (
     "gen_ai.usage.input_tokens",
@@ -41,6 +42,8 @@ _CACHE_READ = (
     "gen_ai.usage.input_tokens.cached",
     "gen_ai.usage.details.cache_read_tokens",
     "llm.token_count.prompt_details.cache_read",
+    "ai.usage.inputTokenDetails.cacheReadTokens",
+    "ai.usage.cachedInputTokens",
 )
 _CACHE_WRITE = (
     "gen_ai.usage.cache_creation.input_tokens",
@@ -49,6 +52,7 @@ _CACHE_WRITE = (
     "gen_ai.usage.input_tokens.cache_write",
     "gen_ai.usage.details.cache_write_tokens",
     "llm.token_count.prompt_details.cache_write",
+    "ai.usage.inputTokenDetails.cacheWriteTokens",
 )
 #: Durations in seconds.
 _FIRST_CHUNK = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")

@@ -364,6 +364,18 @@ class TestConventions:
         session = AgentSession.objects.get()
         assert (session.uncached_tokens, session.cache_read_tokens) == (100, 4_000)
 
+    def test_the_ai_sdk_names_the_session_and_cached_tokens_in_its_own_attributes(self, api_key: str) -> None:
+        cached = {"cacheReadTokens": 60, "cacheWriteTokens": 30}
+        used = {f"ai.usage.inputTokenDetails.{name}": tokens for name, tokens in cached.items()}
+        send(api_key, span(1, **CHAT, **USED, **used, **{"ai.telemetry.metadata.sessionId": "s-1"}))
+        session = AgentSession.objects.get()
+        assert session.external_id == "s-1"
+        assert (session.uncached_tokens, session.cache_read_tokens, session.cache_write_tokens) == (
+            10,
+            60,
+            30,
+        )
+
     def test_content_in_an_event_of_the_span(self, api_key: str) -> None:
         message = '[{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}]'
         details = {
