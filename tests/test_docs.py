@@ -45,3 +45,11 @@ def test_every_page_can_be_reached_from_the_index() -> None:
                 reached.add(target)
                 waiting.append(target)
     assert set(ROOT.glob("docs/**/*.md")) <= reached
+
+
+def test_the_guide_for_contributors_names_existing_files() -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)
+    named = {name for name in re.findall(r"`(\w[\w/.]*)`", text) if "/" in name}
+    assert "static/js/prompt_sizes.js" in named
+    folders = (ROOT, ROOT / "templates", ROOT / "clients/python/src/contextapp_client")
+    assert [name for name in sorted(named) if not any((each / name).exists() for each in folders)] == []
