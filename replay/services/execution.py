@@ -124,7 +124,9 @@ def _target(claimed: ClaimedRun, target: ReplayTarget, until: float, *, estimate
     except ClaimLost:
         raise
     except Exception as error:
-        # A session that cannot be replayed must not block the others.
+        # A session that cannot be replayed, or was deleted meanwhile, must not block the others.
+        if not ReplayTarget.objects.filter(pk=target.pk).exists():
+            return True
         log.exception("replay %s, session %s", claimed.run.pk, target.session_id)
         target.error = storable(f"{type(error).__name__}: {error}"[:500])
         target.finished_at, target.estimate_microusd = timezone.now(), target.estimate_microusd or 0

@@ -13,12 +13,14 @@ from accounts.models import AuditEvent, Project
 from compaction.policy import Policy, get_policy
 from compaction.replay.prices import Prices
 from compaction.replay.setting import Limit
+from compaction.replay.transcript import Transcript
 from replay.models import ReplayResult, ReplayRun
 from replay.selectors.results import result_rows, sessions_newest, target_results
 from replay.selectors.transcripts import session_transcript
 from replay.services import execution, runs
 from replay.services.advice import advice_apply
 from sessions.models import AgentSession
+from sessions.services.sessions.lifecycle import session_delete
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider
@@ -226,6 +228,23 @@ def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: Agen
     other = make_session(project, name="other", agent="writer")
     assert sessions_newest(project_id=project.pk, limit=9, agent="writer") == [other]
     assert len(sessions_newest(project_id=project.pk, limit=9)) == 2
+
+
+@pytest.mark.slow
+def test_a_session_that_is_deleted_during_its_replay_is_left_out(
+    project: Project, session: AgentSession, make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(chosen: AgentSession) -> Transcript:
+        if chosen == session:
+            session_delete(session=chosen)
+            raise AgentSession.DoesNotExist
+        return session_transcript(chosen)
+
+    monkeypatch.setattr(execution, "session_transcript", read)
+    other = make_session(project, name="other")
+    run = finish(make(sessions=[session, other], policies=[get_policy("off")], limits=[Limit(ratio=1.0)]))
+    assert run.state == ReplayRun.State.DONE
+    assert [target.session for target in run.targets.filter(error="")] == [other]
 
 
 @pytest.mark.slow
