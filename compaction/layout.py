@@ -1,13 +1,16 @@
 """Head, middle and tail: determines the part of a view that edits may change.
 
 The head is the leading system messages, the first user message and the system messages directly after it, in
-which Claude Code lists sub-agents and skills: the rules and the task. The tail is the recent messages. It
-extends back until two minimums are met, a share of the room for messages and a number of messages, and then
-to the nearest point that cuts no tool pair. The room is the budget, or the prompt if that is smaller, without
-system prompt, tools and working memory: a share of the whole budget would leave next to nothing to compact
-beside a long system prompt. A message that alone exceeds the share does not extend the tail beyond the
-minimum number of messages, because it would remain in the tail as long as newer messages are small. Only the
-middle between head and tail is compacted.
+which Claude Code lists sub-agents and skills: the rules and the task. If the agent inserted the first user
+message, such as a reminder or the output of a command, the head extends to the user's own message that
+directly follows.
+
+The tail is the recent messages. It extends back until two minimums are met, a share of the room for messages
+and a number of messages, and then to the nearest point that cuts no tool pair. The room is the budget, or the
+prompt if that is smaller, without system prompt, tools and working memory: a share of the whole budget would
+leave next to nothing to compact beside a long system prompt. A message that alone exceeds the share does not
+extend the tail beyond the minimum number of messages, because it would remain in the tail as long as newer
+messages are small. Only the middle between head and tail is compacted.
 """
 
 from __future__ import annotations
@@ -17,8 +20,12 @@ from dataclasses import dataclass
 
 from compaction.messages import Message, Role
 from compaction.provider_summary import is_compaction
+from compaction.requests import is_inserted
 from compaction.settings import StrategySettings
 from compaction.view import View
+
+#: Number of user messages at the beginning among which the task is looked for.
+_MOST_INSERTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +50,18 @@ class Layout:
 def head_end(messages: Sequence[Message]) -> int:
     """Return the index after the head of pushed messages."""
     end = _system_end(messages, 0)
-    if end < len(messages) and messages[end].role is Role.USER and not messages[end].tool_results:
+    ends: list[int] = []
+    while len(ends) < _MOST_INSERTED and end < len(messages) and _is_of_user(messages[end]):
+        is_task = not is_inserted(messages[end])
         end = _system_end(messages, end + 1)
-    return end
+        if is_task:
+            return end
+        ends.append(end)
+    return ends[0] if ends else end
+
+
+def _is_of_user(message: Message) -> bool:
+    return message.role is Role.USER and not message.tool_results
 
 
 def _system_end(messages: Sequence[Message], start: int) -> int:

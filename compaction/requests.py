@@ -14,7 +14,7 @@ from compaction.entries import Entry
 from compaction.messages import Message, Role, Text
 
 _INSERTED = re.compile(
-    r"\s*(?:<(system-reminder|local-command-\w+|task-notification)>.*?</\1>"
+    r"\s*(?:<(system-reminder|local-command-\w+|task-notification|session_context)>.*?</\1>"
     r"(?:\s*Full transcript available at: \S+)?"
     # A command of the client without arguments, such as /exit.
     r"|<command-name>[^<]*</command-name>\s*<command-message>[^<]*</command-message>"
@@ -58,11 +58,12 @@ def latest_request(entries: Sequence[Entry]) -> int:
         message = entry.message
         if message.role is not Role.USER or message.tool_results or entry.is_generated:
             continue
-        if not _is_inserted(message):
+        if not is_inserted(message):
             return entry.first
         latest = max(latest, entry.first)
     return latest
 
 
-def _is_inserted(message: Message) -> bool:
+def is_inserted(message: Message) -> bool:
+    """Whether a user's message contains nothing of the user."""
     return all(isinstance(part, Text) and not own_words(part.text) for part in message.parts)

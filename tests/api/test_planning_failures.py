@@ -146,10 +146,14 @@ class TestLongHistories:
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         api.post("sessions/", {"id": "s1", "format": "openai", "policy": {"soft": 0}})
-        push(api, [request("Read the files."), {"role": "system", "content": "Two sub-agents exist."}])
+        reminder = request("<system-reminder>Be brief.</system-reminder>")
+        push(
+            api,
+            [reminder, request("Read the files."), {"role": "system", "content": "Two sub-agents exist."}],
+        )
         for number in range(14):
             push(api, openai_turn(number))
-        pinned = api.call("PUT", "sessions/s1/messages/6/pin/").status_code
+        pinned = api.call("PUT", "sessions/s1/messages/7/pin/").status_code
         assert pinned in {200, 201, 204}
         read: list[int] = []
         load = planning.messages_load
@@ -169,6 +173,7 @@ class TestLongHistories:
         assert done["record"]["steps"][0]["name"] == "drop_oldest"
         data = prompt(api)
         shown = json.dumps(data["messages"])
+        assert "Read the files." in shown
         assert "Two sub-agents exist." in shown
         assert "Please read file 1." in shown  # pinned
         assert "Please read file 3." not in shown

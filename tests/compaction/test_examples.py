@@ -147,6 +147,21 @@ def test_example_d_the_minimum_number_of_messages_determines_the_tail() -> None:
     ] * 4
 
 
+def test_the_head_extends_to_the_task_that_follows_what_the_agent_inserted() -> None:
+    notes = [
+        user("<session_context>macOS</session_context>"),
+        user("<system-reminder>Be brief.</system-reminder>"),
+    ]
+    rest = [assistant("Yes."), user("Go on."), assistant("Done."), user("Thanks.")]
+    settings = StrategySettings(tail_share=0.01, tail_messages=1)
+    for items, head in (
+        ([system(), *notes, user("Fix it."), *rest], 4),
+        ([system(), *notes, *rest], 2),
+        ([system(), user("Fix it."), *notes, *rest], 2),
+    ):
+        assert split(view_of(items), settings, budget_tokens=8_000).head_end == head
+
+
 def test_example_e_the_tail_never_begins_with_a_tool_result() -> None:
     items = [system(), user("Fix it."), assistant("First."), user("Then?")]
     items += [

@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
+from compaction.layout import head_end
 from compaction.messages import Role
 from compaction.pipeline import Plan
 from compaction.record import PlanState, StepRecord
@@ -21,7 +22,7 @@ from compaction.strategies import drop_oldest
 from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter
 from sessions.models import AgentSession, Message
 from sessions.selectors.past_prompts.runs import run_of
-from sessions.selectors.stored_rows import Span, visible_spans
+from sessions.selectors.stored_rows import Span, messages_load, visible_spans
 
 #: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
 MAX_MESSAGES, KEPT_MESSAGES = 20_000, 4_000
@@ -92,14 +93,12 @@ def _requests(session: AgentSession) -> QuerySet[Message]:
 
 
 def _head_end(session: AgentSession) -> int:
-    """Return the position after the head, as `compaction.layout.head_end` does."""
+    """Return the position after the head."""
     start = session.context_start
-    near = _requests(session).filter(position__gte=start, position__lt=start + _NEAR)
-    first = near.order_by("position").values_list("position", flat=True).first()
-    if first is None:
-        return start
-    following = _messages(session).filter(position__gt=first).exclude(role=Role.SYSTEM.value)
-    return following.order_by("position").values_list("position", flat=True).first() or first + 1
+    rows = messages_load(session.pk, [(start, start + _NEAR)])
+    messages = [row.value(session.format) for row in rows if row.omitted_from is None]
+    end = head_end(messages)
+    return messages[end - 1].position + 1 if end else start
 
 
 def _cut(session: AgentSession) -> int:
