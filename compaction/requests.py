@@ -22,6 +22,12 @@ _INSERTED = re.compile(
     re.DOTALL,
 )
 _INTERRUPTED = "[Request interrupted"
+#: Beginnings of summaries with which agents continue a conversation that they compacted.
+_CONTINUED = (
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem and produced a summary",
+    "The conversation history before this point was compacted into the following summary",
+)
 #: The output of a command in an agent's text: the beginnings that agents use, and SWE-agent's shell prompt at
 #: the end.
 _OUTPUT = re.compile(
@@ -46,6 +52,16 @@ def is_output(text: str, turn: int) -> bool:
     if not turn:
         return False
     return _OUTPUT.match(text) is not None or _SHELL_PROMPT.search(text[-_PROMPT_LENGTH:]) is not None
+
+
+def is_interruption(text: str) -> bool:
+    """Whether a user's text is the agent's note that the user interrupted it."""
+    return text.lstrip().startswith(_INTERRUPTED)
+
+
+def is_summary(text: str) -> bool:
+    """Whether a user's text is the agent's summary of messages that it compacted."""
+    return text.lstrip().startswith(_CONTINUED)
 
 
 def latest_request(entries: Sequence[Entry]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from itertools import islice
 
 from compaction.failures import reports_failure
@@ -28,6 +29,8 @@ _ADDED = re.compile(
     r"|[\w ]+: \((?:none|empty|root)\)$|\w+@[\w.-]+:\S* ?[#$]$"
     r"|(?:\[[\w:.-]+\] )?(?:\$ |Finished in |Done in )|Waiting for the debugger to disconnect"
 )
+#: What agents add to the last line of the output of a command.
+_APPENDED = re.compile(r"(?:</(?:output|stdout|stderr)>|\[Python Interpreter: [^\]\n]*\])$")
 #: Lines that only report that something failed, as the status does.
 _BARE_FAILURE = re.compile(
     r"FAIL(?:\s+\S+\s+(?:\S+|\[build failed\]))?$|exit status \d+$"
@@ -39,8 +42,13 @@ _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
 #: The result of a call that the user rejected in Claude Code.
 _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
+#: The end of a command that only shows a part of its output.
+_FILTERED = re.compile(r"(?: 2>&1)? \| ?(?:grep|egrep|rg|head|tail|tee|cat|sed|awk|sort|uniq|wc)\b.*$")
 #: Separators after which a command runs although the one before it failed.
-_NOT_ONLY_AND = re.compile(r"[;\n]|\|\||(?<!&)&(?!&|\d)|\|(?! ?(?:head|tail)\b)")
+_NOT_ONLY_AND = re.compile(r"[;\n]|\|\||(?<!&)&(?!&|\d)")
+#: Commands after which the others of the same line run on other files.
+_SWITCHES = re.compile(r"cd |git (?:stash|checkout|switch|worktree)\b")
+_MOST_PARTS = 8
 
 _MAX_LINE = 160
 #: Maximum length of the values of a JSON result together, and of each key and value.
@@ -115,13 +123,36 @@ def _subject(command: str) -> str:
     return line
 
 
-def parts_of(command: str) -> list[str]:
-    """Return the texts of the items of the commands that `a && b` runs, all of which succeed if it does."""
-    line = _subject(command)
-    parts = [part.strip() for part in line.split("&&")]
-    if len(parts) == 1 or _NOT_ONLY_AND.search(command) or any(part.startswith("cd ") for part in parts):
+def succeeded(command: str) -> list[str]:
+    """Return the keys of the commands that succeed if `a && b` does: those of `a`, of `b` and of both."""
+    folder, parts = _parts(command)
+    parts = [_subject(part) for part in parts]
+    if any(map(_SWITCHES.match, parts)):
         return []
-    return [_quoted(part) for part in parts]
+    chains = [parts[:end] for end in range(2, len(parts) + 1)] if len(parts) <= _MOST_PARTS else [parts]
+    return [_key(folder, chain) for chain in (*([part] for part in parts), *chains)]
+
+
+def failure_key(item: str) -> str:
+    """Return the key of `succeeded` for the text of a failed command's item, or "" if it has none.
+
+    What filters the output is not part of the key: a later run shows another part of the same output.
+    """
+    folder, parts = _parts(item.strip("`"))
+    return _key(folder, [_FILTERED.sub("", part) for part in parts])
+
+
+def _parts(command: str) -> tuple[str, list[str]]:
+    """Split `cd folder && a && b` into its folder and its other commands. Any other list has none."""
+    parts = [part.strip() for part in " ".join(command.split()).split("&&")]
+    if _NOT_ONLY_AND.search(command):
+        return "", []
+    folder = parts.pop(0) if len(parts) > 1 and parts[0].startswith("cd ") else ""
+    return folder, parts
+
+
+def _key(folder: str, parts: Sequence[str]) -> str:
+    return shortened(" && ".join((folder, *parts) if folder else parts), _MAX_COMMAND)
 
 
 def _quoted(command: str) -> str:
@@ -138,5 +169,5 @@ def _key_line(text: str, failed: bool) -> str:
         if failed and _BARE_FAILURE.match(line):
             bare = bare or line
         elif not failed or _ERROR_LINE.search(line) or reports_failure(line):
-            return shortened(line, _MAX_LINE)
-    return shortened(bare or last, _MAX_LINE)
+            return shortened(_APPENDED.sub("", line), _MAX_LINE)
+    return shortened(_APPENDED.sub("", bare or last), _MAX_LINE)

@@ -3,64 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-
-import re2
+from itertools import chain, takewhile
+from operator import eq
 
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.recap.commands import is_rejected, outcome_of, parts_of
+from compaction.recap.commands import failure_key, is_rejected, outcome_of, succeeded
+from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
-from compaction.requests import is_output, own_words
+from compaction.requests import is_interruption, is_output, is_summary, own_words
 from compaction.shell_effects import is_inspection
-from compaction.text_cache import once_per_text
 from compaction.text_names import argument_names, names_of, result_names
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind, action_of
 
-#: Sentences that state a choice, a cause or a rule.
-_DECISION = re.compile(
-    r"\b(?:decid|instead|because|so that|root cause|the (?:issue|problem|cause|fix|reason) (?:is|was)"
-    r"|going with|I'll (?:use|keep|make|add|change)|let's (?:use|keep)|we (?:should|must)|must not|prefer"
-    r"|turns out|found (?:that|the))",
-    re.IGNORECASE,
-)
-#: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
-_MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
-#: Beginnings of text that is not a decision: plans to investigate, guesses, table rows, code comments.
-_UNDECIDED = re.compile(
-    r"let me (?:check|see|look|find|verify|read|think|search)\b|\||//"
-    r"|(?:(?:but|or|and|so) )?(?:maybe|wait)\b|(?:actually, )?i think i (?:found|see)\b",
-    re.IGNORECASE,
-)
-#: Sentences that announce a decision or a cause without naming it.
-_EMPTY = re.compile(
-    r"(?:(?:so|now|but|and|hmm|okay|good|great|actually|i think)[,!.]? )*(?:"
-    r"(?:the|this|that) (?:\w+ )?(?:issue|problem|cause|reason|fix|bug) (?:is|was)(?: still| now| more)? "
-    r"(?:clear|simple|obvious|straightforward|complete|done|there|here|different|sound|fundamental)(?: now)?"
-    r"|(?:that|this)(?:'s not| is not| isn't) (?:it|the (?:issue|problem|cause))(?: either)?"
-    r"|(?:this|that) confirms the (?:root cause|issue|problem)"
-    r"|found the (?:actual |root )?(?:bug|issue|problem|cause)"
-    r"|i'll (?:make|add|change|use|keep) (?:the|these|those|this|that|them|it)(?: changes?| fix| tests?)?"
-    r")[.!]*",
-    re.IGNORECASE,
-)
 _TURN = re.compile(r"^t\d+: ")
 _REQUEST = re.compile(r"user t\d+: ")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
+#: The share of an interrupted request that its correction contains.
+_ALIKE = 0.8
 
 _VERBS = {Kind.READ: "read", Kind.EDIT: "edited", Kind.WRITE: "written", Kind.SEARCH: "searched"}
 _UNKNOWN = Action(kind=Kind.OTHER)
-
-#: Longer sentences are prose about the work, not decisions (characters).
-_MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 
 
 @dataclass(slots=True)
@@ -77,19 +46,24 @@ class Contents:
     _calls: dict[str, Action] = field(default_factory=dict)
     _used_tools: bool = False  #: before the messages that are observed, or in the text of messages
     _acts_in_text: bool = False  #: whether the model calls tools in its text, so that any text may be a call
+    _is_interrupted: bool = False  #: whether the user interrupted the model since the latest request
     _closed: list[str] = field(default_factory=list)  #: the keys of requests that the latest answer completed
-    _open: list[str] = field(default_factory=list)  #: the keys of open requests
+    _open: dict[str, None] = field(default_factory=dict)  #: the keys of open requests, an ordered set
+    _failed: dict[str, set[str]] = field(default_factory=dict)  #: the texts of failed commands by their keys
     _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
     def fold(self, previous: Recap) -> None:
         """Add the contents of an earlier recap."""
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
+        for item in previous.facts:
+            if item.status is Status.OPEN:
+                self._note_failure(item.text)
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         # An answer completes requests, but not what a model or a person listed as open.
         is_open = (item.text for item in previous.open_items if item.status is Status.OPEN)
-        self._open = list(filter(_REQUEST.match, is_open))
+        self._open = dict.fromkeys(filter(_REQUEST.match, is_open))
         has_commands = any(item.text.startswith("`") for item in previous.facts)
         self._used_tools = has_commands or previous.handles_left_out > 0 or bool(handles_of(previous))
         self.names.fold(
@@ -118,7 +92,7 @@ class Contents:
 
     def _observe_text(self, text: str, message: Message) -> None:
         self._mention(names_of(text), message)
-        if message.role is Role.USER and is_output(text, message.turn):
+        if message.role is Role.USER and not self._calls and is_output(text, message.turn):
             self._acts_in_text = self._used_tools = True
             self._reopen_requests()
         elif message.role is Role.USER:
@@ -143,7 +117,7 @@ class Contents:
             if cap_tokens < 0 and position != latest:
                 break
             latest = position
-            for sentence in reversed(_decisions(text)):
+            for sentence in reversed(decisions(text)):
                 if sentence not in newest:
                     newest[sentence] = item = Item(text=f"t{turn}: {sentence}", sources=(position,))
                     cap_tokens -= counter.count(item.render()) + 1
@@ -152,14 +126,20 @@ class Contents:
 
     def _observe_request(self, text: str, message: Message) -> None:
         words = " ".join(own_words(text).split())
-        if words:
+        if not words:
+            self._is_interrupted = self._is_interrupted or is_interruption(text)
+        elif not is_summary(text):
             key = f"user t{message.turn}: {words}"
+            latest = next(reversed(self._open), "")
+            if _is_corrected(latest, key, is_interrupted=self._is_interrupted):
+                del self._open[latest], self.requests[latest]
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
-            self._open.append(key)
+            self._open[key] = None
+            self._is_interrupted = self._acts_in_text = False
 
     def _close_requests(self, answer: str, message: Message) -> None:
         """Mark earlier requests as done, and note the answer on the newest: the assistant ended its turn."""
-        still_open, newest = [], ""
+        still_open, newest = dict[str, None](), ""
         self._closed = []
         for key in self._open:
             item = self.requests[key]
@@ -168,7 +148,7 @@ class Contents:
                 self._closed.append(key)
                 newest = key
             else:
-                still_open.append(key)
+                still_open[key] = None
         self._open = still_open
         if newest and (words := " ".join(answer.split())):
             note = f"answered t{message.turn}: {words}"
@@ -178,7 +158,7 @@ class Contents:
         """Mark the requests that the latest answer completed as open: it was a call."""
         for key in self._closed:
             self.requests[key] = replace(self.requests[key], status=Status.OPEN, notes=())
-        self._open += self._closed
+        self._open.update(dict.fromkeys(self._closed))
         self._closed = []
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
@@ -212,10 +192,17 @@ class Contents:
         self.commands.pop(item.text, None)
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item
-        if not item.status:
-            for part in parts_of(action.command):
-                if part in self.commands and self.commands[part].status:
-                    del self.commands[part]
+        if item.status:
+            self._note_failure(item.text)
+            return
+        for key in succeeded(action.command):
+            for failed in self._failed.pop(key, ()):
+                if failed in self.commands and self.commands[failed].status:
+                    del self.commands[failed]
+
+    def _note_failure(self, text: str) -> None:
+        if key := failure_key(text):
+            self._failed.setdefault(key, set()).add(text)
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)
@@ -243,41 +230,20 @@ class Contents:
                 self.home.setdefault(name, current)
 
 
-@once_per_text(1 << 13)
-def _decisions(text: str) -> Sequence[str]:
-    """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
-    if not _MAY_DECIDE.search(text.encode("utf-8", "replace")):  # RE2 rejects lone surrogates
-        return ()
-    sentences = [sentence.replace("**", "").strip(" -*#") for sentence in _sentences(text)]
-    first = next((n for n, sentence in enumerate(sentences) if _decides(sentence)), None)
-    if first is None:
-        return ()
-    last = next(n for n in range(len(sentences) - 1, -1, -1) if _decides(sentences[n]))
-    return (sentences[first],) if first == last else (sentences[first], sentences[last])
+def _is_corrected(earlier: str, later: str, *, is_interrupted: bool) -> bool:
+    """Whether a request of the same turn replaces the one before it.
+
+    It does if it only inserts something into it, or changes little of it after an interruption.
+    """
+    turn = _REQUEST.match(later)
+    if turn is None or not earlier.startswith(turn[0]):
+        return False
+    old, new = earlier[turn.end() :], later[turn.end() :]
+    start = _alike(old, new)
+    end = _alike(old[start:][::-1], new[start:][::-1])
+    return start + end >= len(old) * (_ALIKE if is_interrupted else 1)
 
 
-def _sentences(text: str) -> Iterator[str]:
-    """Split a text at line breaks and ends of sentences. Only few lines need the pattern."""
-    is_ended = False
-    for line in text.split("\n"):
-        if is_ended:  # the spaces after a sentence may include line breaks
-            line = line.lstrip()
-            if not line:
-                continue
-        bare = line.rstrip()
-        is_ended = bare.endswith((".", "!", "?"))
-        shown = bare if is_ended else line
-        if _INNER_END.search(shown):
-            yield from _SENTENCE_END.split(shown)
-        else:
-            yield shown
-
-
-def _decides(sentence: str) -> bool:
-    return (
-        _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE
-        and _DECISION.search(sentence) is not None
-        and not _UNDECIDED.match(sentence)
-        and not _EMPTY.fullmatch(sentence)
-        and not sentence.endswith(("?", ":"))
-    )
+def _alike(a: str, b: str) -> int:
+    """Return the number of characters with which both texts begin."""
+    return sum(takewhile(bool, map(eq, a, b)))

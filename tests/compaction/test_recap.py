@@ -50,66 +50,19 @@ def test_questions_plans_and_fragments_are_not_decisions() -> None:
     talk.says("// this works because the index is fresh\nWait, the issue is that the pool is closed.")
     talk.says("I'll change the pool in the following way:")
     talk.says("But maybe the issue is that the lock is held.")
+    talk.says("Now let me check if we should also close the pool.\ndecideWhetherToEvict(pool, now)")
     assert recap_of(talk.says("Maybe the issue is that the cache is stale.")).decisions == ()
 
 
 def test_a_decision_is_listed_once_and_only_if_it_says_something() -> None:
     cause = "The issue is that evict_idle ignores max_age."
+    earlier = {item.text for item in recap_of(worked_session(), cap=2_000).decisions}
     transcript = worked_session().says(cause).says("The issue is clear now!").says("Found the actual bug!")
     first = recap_of(transcript, cap=2_000)
     again = Transcript().says("So that's not the issue either.").says(cause).says("I'll make the changes.")
-    decisions = [
-        item.text.partition(": ")[2] for item in recap_of(again, cap=2_000, previous=first).decisions
-    ]
-    assert decisions.count(cause) == 1
-    assert not any("clear" in text or "actual" in text or "either" in text for text in decisions)
-    assert not any("make the changes" in text for text in decisions)
-
-
-def test_text_that_the_agent_inserted_is_not_a_request() -> None:
-    reminder = "<system-reminder>\nThe file pool.py was changed.\n</system-reminder>"
-    output = "<local-command-stdout>Goodbye!</local-command-stdout>"
-    command = (
-        "<command-name>/exit</command-name>\n<command-message>exit</command-message>"
-        "\n<command-args></command-args>"
-    )
-    done = "<task-notification>\nThe build has ended.\n</task-notification>"
-    done += "\nFull transcript available at: /tmp/tasks/b1.output"
-    talk = Transcript().user("Fix the pool.").user(reminder).user(output).user(command).user(done)
-    talk.user(f"{reminder}\nAlso test it.")
-    requests = [item.text for item in recap_of(talk).open_items]
-    assert requests == ["user t0: Fix the pool.", "user t0: Also test it."]
-
-
-def test_a_recap_keeps_every_request_verbatim() -> None:
-    transcript = worked_session().says("Done.").user("Now document it")
-    first, second = recap_of(transcript).open_items
-    assert first.text.endswith("Make the pool evict idle connections, and never touch tests/legacy.py")
-    assert (first.status, second.status) == (Status.DONE, Status.OPEN)
-
-
-def test_the_latest_answer_is_kept_because_the_next_request_may_refer_to_it() -> None:
-    offer = f"1. Move it to session/. {'It is the natural place. ' * 90}2. Keep it. Shall I do option 1?"
-    talk = Transcript().user("Is paths/ right?").calls("Read", "x = 1", path="paths/a.py").says("No.")
-    talk.user("Where should it be?").says(offer)
-    (earlier, latest) = recap_of(talk).open_items
-    assert earlier.notes == ()
-    assert latest.text == "user t2: Where should it be?"
-    assert latest.notes[0].startswith("answered t3: 1. Move it to session/. It is")
-    assert latest.notes[0].endswith("Shall I do option 1?")
-    assert len(latest.notes[0]) < 400
-    messages = talk.user("Yes, option 1.").calls("Read", "y = 2", path="b.py").messages
-    first = extract(messages[:6], counter=COUNTER, cap_tokens=1_000)
-    both = extract(messages[6:], counter=COUNTER, cap_tokens=1_000, previous=first)
-    assert [item.notes for item in both.open_items] == [(), latest.notes, ()]
-
-
-def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:
-    transcript = Transcript().user("start " + "word " * 5_000).user("keep this: port 5433")
-    texts = [item.text for item in recap_of(transcript, cap=300).open_items]
-    assert texts[0].startswith("user t0: start word")
-    assert texts[0].endswith("…")
-    assert texts[1].endswith("keep this: port 5433")
+    again.says("The fix is in place.\nActually, I think the issue is simpler.\nSo that can't be it.")
+    decisions = [item.text for item in recap_of(again, cap=2_000, previous=first).decisions]
+    assert sorted(decisions) == sorted([*earlier, f"t2: {cause}"])
 
 
 def test_identifiers_in_the_prompt_are_not_repeated() -> None:

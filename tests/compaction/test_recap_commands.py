@@ -128,28 +128,6 @@ def test_a_command_that_failed_long_ago_is_no_longer_open() -> None:
 
 
 @pytest.mark.parametrize(
-    "output",
-    [
-        "OBSERVATION:\n3 passed",
-        "Observation: 3 passed",
-        "<returncode>0</returncode>\n<output>\n3 passed\n</output>",
-        "EXECUTION RESULT of [execute_bash]:\n3 passed",
-        "[execute_command for 'pytest'] Result:\n3 passed",
-        "3 passed\n\n(Open file: src/pool.py)\n(Current directory: /work)\nbash-$",
-    ],
-)
-def test_output_that_an_agent_sends_as_a_user_message_is_no_request(output: str) -> None:
-    """The agent calls no tools: it writes commands in its text, which therefore completes no request."""
-    talk = Transcript().user("Repair the pool.\n\n(Current directory: /work)\nbash-$")
-    for _ in range(2):
-        talk.says("I run the tests.\n```\npytest src/pool.py\n```").user(output)
-    [request] = recap_of(talk.says("Now I submit.\n```\nsubmit\n```")).open_items
-    assert request.text.startswith("user t0: Repair the pool.")
-    assert request.status is Status.OPEN
-    assert request.notes == ()
-
-
-@pytest.mark.parametrize(
     ("command", "is_open"),
     [
         ("ruff format && pytest -q", False),
@@ -163,3 +141,34 @@ def test_a_command_that_succeeds_within_another_is_no_longer_open(command: str, 
     transcript = worked_session().calls("Bash", "5 passed", is_error=False, command=command)
     opened = [item.text for item in recap_of(transcript).facts if item.status is Status.OPEN]
     assert opened == (["`pytest -q`"] if is_open else [])
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed", "is_open"),
+    [
+        ("go test ./... | grep FAIL", "go test ./... 2>&1 | tail -5", False),
+        ("go test ./... | grep FAIL", "go test ./... | grep -c ok", True),
+        ("cd web && npm test 2>&1 | grep error", "cd web && npm test", False),
+        ("npm test", "cd web && npm test", True),
+        ("make fmt && make lint", "make fmt && make lint && make test", False),
+        ("make fmt && make lint", "make lint", True),
+        ("make lint", "make lint 2>&1 && make test 2>&1", False),
+        ("make lint", "git stash && make lint && git stash pop", True),
+    ],
+)
+def test_a_failed_command_is_open_until_a_run_of_the_same_command_succeeds(
+    failed: str, passed: str, is_open: bool
+) -> None:
+    transcript = Transcript().user("Fix it.").calls("Bash", FAILURE, is_error=True, command=failed)
+    for previous in (None, recap_of(transcript)):
+        later = Transcript() if previous else transcript
+        later.calls("Bash", "5 passed", is_error=False, command=passed)
+        opened = [fact for fact in recap_of(later, previous=previous).facts if fact.status is Status.OPEN]
+        assert bool(opened) == is_open
+
+
+def test_what_an_agent_appends_to_the_last_line_is_not_quoted() -> None:
+    transcript = worked_session().calls("Bash", "3.2 ms</output>", is_error=False, command="time a")
+    transcript.calls("Bash", "3 rows[Python Interpreter: /opt/bin/python]", command="b")
+    notes = [fact.notes for fact in recap_of(transcript).facts[-2:]]
+    assert notes == [('ok t7 "3.2 ms"',), ('ok t8 "3 rows"',)]

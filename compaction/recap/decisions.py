@@ -1,0 +1,93 @@
+"""Find the sentences of an assistant's text that state a decision, a cause or a rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import re2
+
+from compaction.text_cache import once_per_text
+
+#: Sentences that state a choice, a cause or a rule.
+_DECISION = re.compile(
+    r"\b(?:decid(?:e[ds]?|ing)\b|instead|because|so that|root cause"
+    r"|the (?:issue|problem|cause|fix|reason) (?:is|was)|going with|I'll (?:use|keep|make|add|change)"
+    r"|let's (?:use|keep)|we (?:should|must)|must not|prefer|turns out|found (?:that|the))",
+    re.IGNORECASE,
+)
+#: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
+_MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
+#: Beginnings of text that is not a decision: plans to investigate, guesses, table rows, code comments.
+_UNDECIDED = re.compile(
+    r"(?:(?:but|or|and|so|now|actually|instead|hmm|okay)[,.]? )*(?:let me (?:also )?"
+    r"(?:check|see|look|find|verify|read|think|search|try)\b|maybe\b|wait\b|i think i (?:found|see)\b)|\||//",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]+")
+#: Words that say nothing about the subject. A sentence of these alone, such as "The fix is in place.", is no
+#: decision.
+_EMPTY_WORDS = frozenset(
+    _WORD.findall("""
+    a about actual actually add added adding address adds after again all already also am an analyzing
+    and another any applied apply are as at be because been before being both bottom bug bugs but by can
+    case cases cause causes change changed changes changing check checks clear code complete completely
+    confirm confirmed confirms correct correctly could covered d decide decided deciding did different
+    do does doesn doing done each either even every few find fine first fix fixed fixes for found from
+    fundamental general get go going good great had handle handles handling happening has have hmm how i
+    if in instead into is isn issue issues it item items its just keep know less let likely line ll look
+    looking looks m main make makes making may maybe me might more most must my necessary need needed
+    needs new no not now obvious occurring of okay on one only or other our out part partially perhaps
+    place prefer probably problem problems re real realize really reason reasons root s said same say
+    see should shouldn show shows simple simpler so solution some sound specific still straightforward
+    such suggests systematically t tests than that the them then there these they thing things think
+    this those to too tried try trying turns up update updates us use uses using ve was wasn way we well
+    were what when where whether which while who why will with without won work working works would
+    wouldn wrong yes yet you your
+    """)
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
+
+#: Longer sentences are prose about the work, not decisions (characters).
+_MIN_SENTENCE, _MAX_SENTENCE = 20, 280
+
+
+@once_per_text(1 << 13)
+def decisions(text: str) -> Sequence[str]:
+    """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
+    if not _MAY_DECIDE.search(text.encode("utf-8", "replace")):  # RE2 rejects lone surrogates
+        return ()
+    sentences = [sentence.replace("**", "").strip(" -*#") for sentence in _sentences(text)]
+    first = next((n for n, sentence in enumerate(sentences) if _decides(sentence)), None)
+    if first is None:
+        return ()
+    last = next(n for n in range(len(sentences) - 1, -1, -1) if _decides(sentences[n]))
+    return (sentences[first],) if first == last else (sentences[first], sentences[last])
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Split a text at line breaks and ends of sentences. Only few lines need the pattern."""
+    is_ended = False
+    for line in text.split("\n"):
+        if is_ended:  # the spaces after a sentence may include line breaks
+            line = line.lstrip()
+            if not line:
+                continue
+        bare = line.rstrip()
+        is_ended = bare.endswith((".", "!", "?"))
+        shown = bare if is_ended else line
+        if _INNER_END.search(shown):
+            yield from _SENTENCE_END.split(shown)
+        else:
+            yield shown
+
+
+def _decides(sentence: str) -> bool:
+    return (
+        _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE
+        and _DECISION.search(sentence) is not None
+        and not _UNDECIDED.match(sentence)
+        and not _EMPTY_WORDS.issuperset(_WORD.findall(sentence.lower()))
+        and not sentence.endswith(("?", ":"))
+    )
