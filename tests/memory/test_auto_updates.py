@@ -52,6 +52,13 @@ class TestAutomaticItems:
         session = Session().read(user("Make the pool evict.\nAnd more.")).read(user("Now something else"))
         assert session.memory.task == "Make the pool evict."
 
+    def test_what_the_agent_inserts_before_the_first_request_is_not_the_task(self) -> None:
+        session = Session().read(user("[Request interrupted by user for tool use]"))
+        session.read(user("This session is being continued from a previous conversation. Analysis:"))
+        session.read(assistant("Going on."))
+        assert session.memory.task == ""
+        assert session.read(user("Make the pool evict.")).memory.task == "Make the pool evict."
+
     @pytest.mark.parametrize(
         ("text", "task"),
         [

@@ -14,6 +14,7 @@ from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.references import contains_handle
+from compaction.requests import is_summary, own_words
 from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shortening import shortened
 from compaction.tools import Kind, action_of
@@ -64,7 +65,8 @@ def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) 
 
 def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Observation]:
     """Process text of the user: the first request is the task until another one replaces it."""
-    if state.task is not None and not replaces_task(text, is_finished=state.finished):
+    text = own_words(text)
+    if is_summary(text) or (state.task and not replaces_task(text, is_finished=state.finished)):
         return
     if task := task_of(text):
         is_new = state.task is not None
