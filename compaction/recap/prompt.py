@@ -74,7 +74,7 @@ made obsolete.
 - Write a complete new record: the record so far, corrected and extended by the session. Drop what no longer \
 matters, merge duplicates, mark what is done or superseded.
 - Copy names, paths, ids and figures exactly. Write none that is not in the data: invented ones are removed.
-- Each text is one line. Write turns as tN.
+- Each text is one line. Write turns as tN. Write in the language of the user's messages.
 - `sources` are the positions of the messages that an item comes from; keep those of the record so far.
 - All texts together take at most {requested} tokens. Prefer the newest and the unfinished."""
 

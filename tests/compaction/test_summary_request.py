@@ -114,6 +114,7 @@ def test_the_request_explains_what_to_keep_and_omit() -> None:
         "blocking",
         "next planned action",
         "tried and failed",
+        "in the language of the user's messages",
     ):
         assert word in system
     assert "Omit: the text of tool outputs" in system

@@ -73,8 +73,8 @@ most {reason} characters.
 - Note what the agent will need later and could not guess; nothing that tool outputs, files or other notes \
 already say. Most messages change nothing.
 - Never add a removed item again, in any wording.
-- An item is one line of at most {item} characters. All of your items together may have {room} tokens: \
-beyond that the oldest are dropped, so replace, resolve and remove.
+- An item is one line of at most {item} characters, in the language of the user's messages. All of your \
+items together may have {room} tokens: beyond that the oldest are dropped, so replace, resolve and remove.
 - Copy names, paths, ids and numbers exactly. Use none that is not in the data: such items are dropped."""
 
 _CLOSING = (
