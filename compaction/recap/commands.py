@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
 from itertools import islice
 
+from compaction.command_chains import LENGTH, subject
 from compaction.failures import reports_failure
 from compaction.jsontext import loads_fast
 from compaction.messages import JSON, Message, ToolResult
@@ -37,25 +37,14 @@ _BARE_FAILURE = re.compile(
     r"|(?:\[[\w:.-]+\] )?ERROR task failed$|mise ERROR |make(?:\[\d+\])?: \*\*\* "
     r"|npm (?:ERR!|error) (?:code|path|command|A complete log)\b"
 )
-#: The end of a command that only limits or redirects its output.
-_LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
-_MOST_LIMITS = 4
 #: The result of a call that the user rejected in Claude Code.
 _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
-#: The end of a command that only shows a part of its output.
-_FILTERED = re.compile(r"(?: 2>&1)? \| ?(?:grep|egrep|rg|head|tail|tee|cat|sed|awk|sort|uniq|wc)\b.*$")
-#: Separators after which a command runs although the one before it failed.
-_NOT_ONLY_AND = re.compile(r"[;\n]|\|\||(?<!&)&(?!&|\d)")
-#: Commands after which the others of the same line run on other files.
-_SWITCHES = re.compile(r"cd |git (?:stash|checkout|switch|worktree)\b")
-_MOST_PARTS = 8
 
 _MAX_LINE = 160
 #: Maximum length of the values of a JSON result together, and of each key and value.
 _MAX_VALUES, _MAX_VALUE = 120, 32
 #: Maximum number of values that are examined.
 _MOST_VALUES = 100
-_MAX_COMMAND = 120
 _WINDOW = 4_000
 
 
@@ -69,7 +58,7 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
         line = line or _key_line(result.text, failed)
         outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
-        text=_quoted(_subject(action.command)) if action.command else f"`{action.label}`",
+        text=_quoted(subject(action.command)) if action.command else f"`{action.label}`",
         notes=(outcome,),
         status=Status.OPEN if failed else None,
         sources=(message.position,),
@@ -112,51 +101,8 @@ def _values(text: str, label: str) -> str:
     return ", ".join(found)
 
 
-def _subject(command: str) -> str:
-    """Return a command as one line, without what limits its output at the end."""
-    line = " ".join(command.split())
-    for _ in range(_MOST_LIMITS):
-        found = _LIMITED.search(line, max(0, len(line) - _MAX_LINE))
-        if not found or not found.start():
-            break
-        line = line[: found.start()]
-    return line
-
-
-def succeeded(command: str) -> list[str]:
-    """Return the keys of the commands that succeed if `a && b` does: those of `a`, of `b` and of both."""
-    folder, parts = _parts(command)
-    parts = [_subject(part) for part in parts]
-    if any(map(_SWITCHES.match, parts)):
-        return []
-    chains = [parts[:end] for end in range(2, len(parts) + 1)] if len(parts) <= _MOST_PARTS else [parts]
-    return [_key(folder, chain) for chain in (*([part] for part in parts), *chains)]
-
-
-def failure_key(item: str) -> str:
-    """Return the key of `succeeded` for the text of a failed command's item, or "" if it has none.
-
-    What filters the output is not part of the key: a later run shows another part of the same output.
-    """
-    folder, parts = _parts(item.strip("`"))
-    return _key(folder, [_FILTERED.sub("", part) for part in parts])
-
-
-def _parts(command: str) -> tuple[str, list[str]]:
-    """Split `cd folder && a && b` into its folder and its other commands. Any other list has none."""
-    parts = [part.strip() for part in " ".join(command.split()).split("&&")]
-    if _NOT_ONLY_AND.search(command):
-        return "", []
-    folder = parts.pop(0) if len(parts) > 1 and parts[0].startswith("cd ") else ""
-    return folder, parts
-
-
-def _key(folder: str, parts: Sequence[str]) -> str:
-    return shortened(" && ".join((folder, *parts) if folder else parts), _MAX_COMMAND)
-
-
 def _quoted(command: str) -> str:
-    return f"`{shortened(command, _MAX_COMMAND)}`"
+    return f"`{shortened(command, LENGTH)}`"
 
 
 def _key_line(text: str, failed: bool) -> str:

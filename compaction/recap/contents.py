@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from operator import eq
 
+from compaction.command_chains import failure_key, succeeded
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.recap.commands import failure_key, is_rejected, outcome_of, succeeded
+from compaction.recap.commands import is_rejected, outcome_of
 from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
@@ -58,7 +59,7 @@ class Contents:
         self.commands.update((item.text, item) for item in previous.facts)
         for item in previous.facts:
             if item.status is Status.OPEN:
-                self._note_failure(item.text)
+                self._note_failure(item.text, failure_key(item.text.strip("`")))
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         # An answer completes requests, but not what a model or a person listed as open.
@@ -190,18 +191,17 @@ class Contents:
             self.commands.setdefault(item.text, item)
             return
         self.commands.pop(item.text, None)
+        keys = [failure_key(action.command)] if item.status else succeeded(action.command)
+        for text in chain.from_iterable(self._failed.pop(key, ()) for key in keys):
+            if text in self.commands and self.commands[text].status:
+                del self.commands[text]
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item
         if item.status:
-            self._note_failure(item.text)
-            return
-        for key in succeeded(action.command):
-            for failed in self._failed.pop(key, ()):
-                if failed in self.commands and self.commands[failed].status:
-                    del self.commands[failed]
+            self._note_failure(item.text, keys[0])
 
-    def _note_failure(self, text: str) -> None:
-        if key := failure_key(text):
+    def _note_failure(self, text: str, key: str) -> None:
+        if key:
             self._failed.setdefault(key, set()).add(text)
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:

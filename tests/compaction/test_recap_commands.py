@@ -100,6 +100,9 @@ def test_runs_that_show_more_or_less_of_the_output_are_one_command() -> None:
         transcript.calls("Bash", "5 passed", is_error=False, command=f"{TESTS} {shown}")
     facts = [(item.text, item.notes) for item in recap_of(transcript).facts[1:]]
     assert facts == [("`pytest -q`", ('ok t9 "5 passed"',))]
+    for shown in ("grep FAILED", "grep -c FAILED", "head -3", "head -3"):
+        transcript.calls("Bash", FAILURE, is_error=True, command=f"{TESTS} 2>&1 | {shown}")
+    assert [item.text for item in recap_of(transcript).facts[1:]] == ["`pytest -q`"]
 
 
 def test_a_call_that_the_user_rejects_is_not_a_failure() -> None:

@@ -181,6 +181,13 @@ class TestAutomaticItems:
         assert session.memory.blockers == ("`go build ./...` fails: pool.go:3: undefined: evict",)
         assert session.ran("go build ./...", "exit code: 0").memory.blockers == ()
 
+    def test_runs_that_show_more_or_less_of_the_output_are_one_blocker(self) -> None:
+        failure = "exit code: 1\npool.go:3: undefined: evict"
+        session = Session().ran("go vet ./... 2>&1 | head -50", failure)
+        session.ran("go vet ./... 2>&1 | grep undefined", failure)
+        assert len(session.memory.blockers) == 1
+        assert session.ran("go vet ./... && go build ./...", "exit code: 0").memory.blockers == ()
+
     def test_a_failure_that_a_pipe_hides_is_a_blocker(self) -> None:
         failure = "pool.go:3:1: undefined: evict\nexit code: 0"
         session = Session().ran("go build ./... 2>&1 | tail -20", failure)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from compaction.command_chains import failure_key, succeeded
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
@@ -188,13 +189,20 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
 def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: bool) -> None:
     """Process any other command: a failure is an open error until the command succeeds."""
     command = shortened(" ".join(call.command.split()), _CHARACTERS["command"])
-    known = state.errors.pop(command, None)
+    keys = {command, failure_key(call.command)} if failed else {command, *succeeded(call.command)}
+    known = _taken(state.errors, keys)
     if not failed:
-        state.tried.pop(command, None)
+        _taken(state.tried, keys)
     elif not is_quiet(call.command):
-        count = known.count + 1 if known else 1
+        count = sum(error.count for error in known) + 1
         error = _observed(_error_line(text), call.turn, call.position, group=command)
         state.errors[command] = replace(error, count=count)
+
+
+def _taken(failures: dict[str, Remembered], keys: Collection[str]) -> list[Remembered]:
+    """Remove and return the failures of the commands that are one of `keys` or have one."""
+    commands = [known for known in failures if known in keys or (failure_key(known) or known) in keys]
+    return [failures.pop(known) for known in commands]
 
 
 def _error_line(text: str) -> str:
