@@ -87,7 +87,8 @@ def test_another_project_gets_the_same_session(
     session = AgentSession.objects.get(project=other_project, external_id="s1")
     before, after = lines(data), lines(exported(session))
     header, systems, rest = after[0], after[1:2], after[2:]
-    assert header == before[0] | {"parent": None}  # not imported
+    metadata = {"branch": "fix", "parent_external_id": "parent"}  # which is not imported
+    assert header == before[0] | {"parent": None, "metadata": metadata}
     assert systems == [before[2] | {"from_turn": 0}]
     assert rest == before[3:]
     assert {line["type"] for line in rest} == {"turn", "message", "comment"}

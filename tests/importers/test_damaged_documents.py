@@ -82,3 +82,13 @@ def test_a_value_of_another_format_is_reported(format: str, value: Any) -> None:
     [damage] = IMPORTERS[format].read(document(value))
     assert isinstance(damage, Damage)
     assert damage.reason.startswith("not a record of this format: ")
+
+
+def test_a_deeply_nested_call_does_not_hide_the_others() -> None:
+    arguments = {
+        "role": "assistant",
+        "tool_calls": [{"function": {"name": "ls", "arguments": {"a": "DEEP"}}}],
+    }
+    data = document([CHAT[0], arguments, CHAT[1]]).data.replace(b'"DEEP"', b"[" * 990 + b"]" * 990)
+    [session], damages = read(LogFile(name="deep.json", data=data), "openai-chat")
+    assert sum(len(turn.messages) for turn in session.turns) + len(damages) == 3
