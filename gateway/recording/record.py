@@ -79,8 +79,8 @@ def _record(call: Call) -> None:
         session = session_of_call(place)
         target = Target(key_id=None, project_id=key.project_id, session_id=session.pk)
         reconciled = history_reconcile(target, request)
-    if reconciled.turn == 0 and reconciled.status is not Status.SIDE:
-        title_update(reconciled.session_id, place)
+    if reconciled.turn in {0, 1} and reconciled.status is not Status.SIDE:
+        title_update(reconciled.session_id, place, is_first=reconciled.turn == 0)
     provider_resume(session)
     if key.project.memory_upkeep and reconciled.turn is not None:
         memory_update_request(reconciled.session_id)

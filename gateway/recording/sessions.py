@@ -22,6 +22,7 @@ from sessions.models import AgentSession
 from sessions.models.session import GATEWAY, RECORDED, TELEMETRY
 from sessions.selectors.lookups import session_find
 from sessions.selectors.redaction import redaction_of
+from sessions.services.reconcile.branches import SIDE_TITLE
 from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response
 from sessions.services.reconcile.find import has_other_conversation, is_of_another_caller, root_of_caller
 from sessions.services.reconcile.served import NEVER_COMPACTS
@@ -170,14 +171,16 @@ def _named(place: Place, name: str) -> tuple[str, AgentSession | None]:
     return name, found
 
 
-def title_update(session_id: UUID, place: Place) -> None:
-    """Name a session after the call of its first turn.
+def title_update(session_id: UUID, place: Place, *, is_first: bool) -> None:
+    """Name a session after the call of its first turn, or after its second one if it seemed a side request.
 
     Until then, its title may come from a side request that the client sent first, for example to generate a
     title, or from another conversation with the same session id.
     """
     title = _title(place)
     session = AgentSession.objects.get(pk=session_id)
+    if not is_first and session.title != SIDE_TITLE:
+        return
     if title and title != session.title and session.origin == GATEWAY and not session.keeps_labels:
         session.title = title
         session.save(update_fields=["title"])

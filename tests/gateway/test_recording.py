@@ -165,6 +165,16 @@ def test_other_conversations_with_the_same_session_id_are_its_children(agent: Ag
     ]  # fmt: skip
 
 
+def test_another_conversation_is_named_after_its_request_once_it_continues(agent: Agent) -> None:
+    for number in range(4):
+        agent.say(user(f"List the files of folder {number}."), text("None."))
+    agent.history = []
+    agent.say(user("Which tests fail?"), text("None."))
+    agent.say(user("Are you sure?"), text("Yes."))
+    [child] = AgentSession.objects.exclude(parent=None)
+    assert (child.title, child.turn_count) == ("Which tests fail?", 2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "instead"),

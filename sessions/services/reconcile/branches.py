@@ -66,6 +66,10 @@ SELECT %(child)s, number, turn_index, author, user_id, reason, body, origins, to
 """
 
 
+#: The title of a side session with one call. A second call shows that it is a conversation.
+SIDE_TITLE = "Side request"
+
+
 def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentSession:
     """Return a new session with the first `at` messages of the locked `parent`.
 
@@ -91,7 +95,7 @@ def session_fork(*, parent: AgentSession, at: int, context_start: int) -> AgentS
 
 def side_session_create(*, parent: AgentSession) -> AgentSession:
     """Return a new session for a side request outside the conversation of `parent`."""
-    return _child_create(parent, title="Side request")
+    return _child_create(parent, title=SIDE_TITLE)
 
 
 def _child_create(parent: AgentSession, **fields: Any) -> AgentSession:
