@@ -107,6 +107,12 @@ def web_url(name: str, default: str = "") -> str:
     return url(name, default, schemes=("https", "http"), example="https://host.example.com").rstrip("/")
 
 
+def broker_url(name: str) -> str:
+    """Return the URL of a broker, or those of a RabbitMQ cluster, separated by semicolons; "" by default."""
+    schemes = ("redis", "rediss", "redis+socket", "amqp", "amqps")
+    return url(name, "", schemes=schemes, example="redis://:password@host:6379/0", separator=";")
+
+
 def _is_url(value: str, schemes: tuple[str, ...]) -> bool:
     """Return whether `value` has one of the schemes and no user name or password that contains a slash."""
     try:

@@ -122,13 +122,7 @@ if pool_size := env.integer("CONTEXTAPP_DB_POOL", 8):
 DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CELERY_BROKER_URL = env.url(
-    "CELERY_BROKER_URL",
-    "",
-    schemes=("redis", "rediss", "redis+socket", "amqp", "amqps"),
-    example="redis://:password@host:6379/0",
-    separator=";",  # several nodes of a RabbitMQ cluster
-) or broker_url(HOME)
+CELERY_BROKER_URL = env.broker_url("CELERY_BROKER_URL") or broker_url(HOME)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = queues.TRANSPORT_OPTIONS
 CELERY_TASK_QUEUES = queues.QUEUES

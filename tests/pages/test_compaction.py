@@ -174,7 +174,7 @@ def test_records_without_components_are_displayed(viewer_client, session):
     row = session.compactions.get()
     row.record = {name: value for name, value in row.record.items() if name != "components"}
     row.save()
-    assert "recorded by an earlier version" in one_line(page_of(viewer_client, session))
+    assert "an earlier version recorded it" in one_line(page_of(viewer_client, session))
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "skipped", "failed"])
