@@ -441,7 +441,9 @@ def test_projects_are_compared(used, other_project, stranger, viewer, viewer_cli
     assert [row.project for row in page.context["rows"]] == [other_project, used]
     assert f'href="{reverse("trends", args=["beta"])}?first=2026-03-01' in page.text
     assert "agent=fixer" not in page.text
-    assert page.context["found"].total.cost_microusd == 13_000_000
+    assert page.context["found"].sums.cost_microusd == 13_000_000
+    total = " ".join(page.text.partition("<tfoot>")[2].partition("</tfoot>")[0].split())
+    assert all(value in total for value in ("2 projects", "$13.00", "+767%", ">3<", ">5<"))
     later = both.get(address("trends_projects"), {"first": "2026-05-01", "last": "2026-05-31"})
     assert "2 projects without usage in this period are not listed" in one_line(later)
 

@@ -36,8 +36,7 @@ def trends_projects(request: HttpRequest, slug: str) -> HttpResponse:
     projects = {project.pk: project for project in viewer.projects}
     number = number_of(request, "page", maximum=1_000) or 0
     found = projects_usage(projects=[*projects], span=current.span, first=number * _SHOWN, limit=_SHOWN)
-    ids = [usage.project for usage in found.rows]
-    costs = project_costs(projects=ids, span=previous.span) if ids else {}
+    costs = project_costs(projects=[*projects], span=previous.span)
     context = {
         "viewer": viewer,
         "parameters": parameters,
@@ -47,6 +46,7 @@ def trends_projects(request: HttpRequest, slug: str) -> HttpResponse:
             for usage in found.rows
         ],
         "found": found,
+        "previous": sum(costs.values()),
         "unused": len(projects) - found.count,
         "previous_page": number - 1 if number else None,
         "next_page": number + 1 if found.count > (number + 1) * _SHOWN else None,
