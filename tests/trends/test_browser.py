@@ -44,7 +44,7 @@ def address(name: str) -> str:
 
 
 def expect_chart(page: Page) -> None:
-    expect(page.locator("[data-trend] canvas")).to_be_visible()
+    expect(page.locator(".chart canvas").first).to_be_visible()
 
 
 def test_from_the_home_page_to_the_most_expensive_agent(window):
