@@ -48,8 +48,9 @@ class Contents:
     _used_tools: bool = False  #: before the messages that are observed, or in the text of messages
     _acts_in_text: bool = False  #: whether the model calls tools in its text, so that any text may be a call
     _is_interrupted: bool = False  #: whether the user interrupted the model since the latest request
-    _closed: list[str] = field(default_factory=list)  #: the keys of requests that the latest answer completed
-    _open: dict[str, None] = field(default_factory=dict)  #: the keys of open requests, an ordered set
+    #: The keys of requests that the latest answer completed, and of open requests: ordered sets.
+    _closed: dict[str, None] = field(default_factory=dict)
+    _open: dict[str, None] = field(default_factory=dict)
     _failed: dict[str, set[str]] = field(default_factory=dict)  #: the texts of failed commands by their keys
     _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
@@ -136,17 +137,18 @@ class Contents:
                 del self._open[latest], self.requests[latest]
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
             self._open[key] = None
+            self._closed.pop(key, None)  # the same request again
             self._is_interrupted = self._acts_in_text = False
 
     def _close_requests(self, answer: str, message: Message) -> None:
         """Mark earlier requests as done, and note the answer on the newest: the assistant ended its turn."""
         still_open, newest = dict[str, None](), ""
-        self._closed = []
+        self._closed = {}
         for key in self._open:
             item = self.requests[key]
             if item.sources and item.sources[-1] < message.position:
                 self.requests[key] = replace(item, status=Status.DONE)
-                self._closed.append(key)
+                self._closed[key] = None
                 newest = key
             else:
                 still_open[key] = None
@@ -159,8 +161,8 @@ class Contents:
         """Mark the requests that the latest answer completed as open: it was a call."""
         for key in self._closed:
             self.requests[key] = replace(self.requests[key], status=Status.OPEN, notes=())
-        self._open.update(dict.fromkeys(self._closed))
-        self._closed = []
+        self._open.update(self._closed)
+        self._closed = {}
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)

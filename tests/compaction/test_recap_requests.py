@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compaction.recap import Status, extract
@@ -106,6 +108,14 @@ def test_a_request_that_the_user_corrected_is_listed_once(messages: list[str], l
     for text in messages:
         talk.user(text)
     assert [item.text.partition(": ")[2] for item in recap_of(talk).open_items][1:] == listed
+
+
+def test_a_request_is_repeated_and_corrected_in_the_same_turn_as_its_answer() -> None:
+    """An agent that writes its calls in its text sends several messages as one turn."""
+    talk = Transcript().user("Test it.").says("Running.").user("Test it.").user("Test it all.")
+    messages = [replace(message, turn=1) for message in talk.user("Observation: 3 passed").messages]
+    [request] = extract(messages, counter=COUNTER, cap_tokens=1_000).open_items
+    assert (request.text, request.status) == ("user t1: Test it all.", Status.OPEN)
 
 
 def test_the_summary_of_a_client_is_not_a_request() -> None:
