@@ -46,6 +46,9 @@ PATIENCE = 0.15
 #: Maximum number of sessions whose last edits are kept in memory.
 _KEPT = 500
 
+#: Number of requests that load their edits at the same time.
+_THREADS = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
@@ -81,7 +84,9 @@ class Compactor:
         #: The last compaction of each session's last request, and the messages at its last change.
         self._last: OrderedDict[UUID, tuple[int, int]] = OrderedDict()
         self._found: OrderedDict[tuple[bytes, str], Found] = OrderedDict()
-        self._threads = ThreadPoolExecutor(8, thread_name_prefix="compactor")
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="compactor")
+        #: Requests wait for a free thread here: the queue of the threads would keep those that have given up.
+        self._free = asyncio.Semaphore(_THREADS)
         #: They never wait for the store.
         self._splicing = ThreadPoolExecutor(4, thread_name_prefix="splice")
 
@@ -110,13 +115,10 @@ class Compactor:
 
         Raises `NotServable` unless its engine is set, and the errors of reading the request.
         """
-        loop = asyncio.get_running_loop()
-        load: list[Callable[[], SessionParams | None]] = [partial(_load_params, call, caller, fields)]
         try:
-            loading = loop.run_in_executor(self._threads, _run_once, load)
-            params = await asyncio.wait_for(loading, self._patience)
+            async with asyncio.timeout(self._patience):
+                params = await asyncio.shield(await self._start(_load_params, call, caller, fields))
         except (TimeoutError, DatabaseError):
-            load.clear()
             params = None
         if params is None:
             raise NotServable(Reason.SERVER_STATE)
@@ -133,18 +135,14 @@ class Compactor:
         sent = Sent(
             is_side=identity.is_side, is_compacted=identity.is_compacted, is_forwarded=forwarded.is_set
         )
-        load: list[Callable[[], Known | None]] = [
-            partial(self._load, call, caller, fields, identity, sent, name)
-        ]
-        running = self._threads.submit(_run_once, load)
-        loading = asyncio.wrap_future(running)
+        loading: asyncio.Future[Known | None] | None = None
         try:
-            known = await asyncio.wait_for(asyncio.shield(loading), self._patience)
+            async with asyncio.timeout(self._patience):
+                loading = await self._start(self._load, call, caller, fields, identity, sent, name)
+                known = await asyncio.shield(loading)
         except (TimeoutError, DatabaseError) as error:
             forwarded.set()
-            if running.cancel():
-                load.clear()
-            else:
+            if loading is not None:
                 loading.add_done_callback(partial(self._keep, key))
             known = self._known.get(key)
             if not name:
@@ -172,6 +170,13 @@ class Compactor:
         until = until if last == edits.compaction else served.count
         _put(self._last, edits.session_id, (edits.compaction, until))
         return served
+
+    async def _start(self, load: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """Call a function in a thread, once one is free."""
+        await self._free.acquire()
+        loading = asyncio.get_running_loop().run_in_executor(self._threads, load, *arguments)
+        loading.add_done_callback(lambda _: self._free.release())
+        return loading
 
     def _keep(self, key: _Key, loading: asyncio.Future[Known | None]) -> None:
         """Keep edits for the next request that were loaded after this one was forwarded."""
@@ -240,15 +245,6 @@ def call_forwarded(call: Call, served: Served) -> Call:
         forwarded_from=(source.session_id.hex, source.compaction) if source is not None else None,
         is_repaired=served.is_repaired,
     )
-
-
-def _run_once(load: list[Callable[[], T]]) -> T:
-    """Call the only function in a list, and remove it from the list.
-
-    A cancelled one stays in the queue of the threads while all of them wait for the store. The list can be
-    emptied, so that the request does not stay in memory.
-    """
-    return load.pop()()
 
 
 def _key_of(key: _Key, known: Known) -> _Key:
