@@ -14,14 +14,15 @@ from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from gateway import upstream
-from gateway.callers import COMPACT, OBSERVE, Caller, Callers
+from gateway.callers import COMPACT, Caller, Callers
 from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, call_forwarded
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
 from gateway.exchange import MODE, Copy, Cut, Forward, exchange
-from gateway.http import Body, Disconnected, Receive, Scope, Send, TooLarge, header_text, respond
+from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
+from gateway.options import budget_check, mode_of
 from gateway.recording.recorder import Recorder
 from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.status import serve_status
@@ -30,14 +31,6 @@ from sessions.services.reconcile.served import NotServable, Reason
 from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
-
-
-class Refused(Exception):
-    """A request that the gateway does not forward."""
-
-    def __init__(self, status: int, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.kind = status, kind
 
 
 class Gateway:
@@ -109,18 +102,20 @@ class Gateway:
             raise Refused(426, "invalid_request_error", "WebSockets are not supported. Use HTTP.")
         credentials = credentials_of(headers, url_key=route.key)
         caller = await self._caller(credentials)
+        named = dict(headers)
+        mode = mode_of(named) or caller.mode
+        budget_check(named)
         try:
             body = await received.read(most=self._most_bytes)
         except TooLarge:
             text = f"The request exceeds {self._most_bytes:,} bytes."
             raise Refused(413, "request_too_large", text) from None
         started, at = time.monotonic(), time.time()
-        named = dict(headers)
         endpoint = "" if named.get(b"x-contextapp-bypass") else route.endpoint
         if endpoint and caller.adds_usage:
             body = route.provider.with_usage(endpoint, body)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
-        call = _call(route, headers, body, caller, forward, at, _mode(named, caller))
+        call = _call(route, headers, body, caller, forward, at, mode)
         served: Served | None = None
         if endpoint:
             forward, served = await self._compacted(forward, call, caller, credentials)
@@ -252,12 +247,6 @@ def _url(address: str, path: bytes, lacks_version: bool) -> tuple[httpx2.URL, by
         path = path.removeprefix(b"/v1")
     target = (b"/v1" if lacks_version and not root else root) + path
     return base.copy_with(raw_path=target), target
-
-
-def _mode(headers: Mapping[bytes, bytes], caller: Caller) -> str:
-    """Return the mode that the request specifies, or else that of the project."""
-    asked = headers.get(b"x-contextapp-mode", b"").decode("latin-1").strip().lower()
-    return asked if asked in {OBSERVE, COMPACT} else caller.mode
 
 
 def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:

@@ -22,6 +22,14 @@ class Disconnected(Exception):
     """The agent closed the connection."""
 
 
+class Refused(Exception):
+    """A request that the gateway does not forward."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind = status, kind
+
+
 class TooLarge(Exception):
     """The request body exceeds the limit."""
 

@@ -14,6 +14,7 @@ from django.db.models import Q
 from accounts.models import ApiKey
 from gateway.callers import OBSERVE
 from gateway.calls import Call
+from gateway.options import BUDGET, budget_of
 from gateway.providers import PROVIDERS, Identity
 from gateway.providers.base import items, text
 from importers.values import title_of
@@ -31,8 +32,6 @@ from sessions.services.sessions.lifecycle import NewSession, session_create
 
 #: The beginning of texts that clients insert; the last one is that of Qwen Code and Gemini CLI.
 _INSERTED = re.compile(r"\s*(?:<|This is the [\w ]{1,30}\. We are setting up the context)")
-
-_MOST_TOKENS = 2_000_000_000
 
 Names = TypeVar("Names", Identity, Continued)
 
@@ -206,9 +205,9 @@ def _create(place: Place, name: str | None, parent: AgentSession | None = None) 
 
 def _budget(place: Place) -> int | None:
     """Return the budget that the client sets in a header, or else that of the project's gateway settings."""
-    sent = place.call.headers.get("x-contextapp-budget", "")
-    if sent.isascii() and sent.isdigit() and 0 < int(sent) < _MOST_TOKENS:
-        return int(sent)
+    sent = budget_of(place.call.headers.get(BUDGET, "").strip())
+    if sent is not None:
+        return sent
     budget = place.key.project.gateway.get("budget_tokens")
     return budget if isinstance(budget, int) else None
 

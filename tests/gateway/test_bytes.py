@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.client
+import json
 import logging
 import socket
 import threading
@@ -195,6 +196,21 @@ def test_base_urls_work_with_and_without_the_version(
     assert provider.received[0].path == received
     gateway.settle()
     assert AgentSession.objects.get().turn_count == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [("mode", "compakt"), ("budget", "60k"), ("budget", "60,000"), ("budget", "0"), ("budget", "9" * 5_000)],
+)
+def test_a_setting_that_is_misspelled_is_refused_with_its_name(
+    gateway: Running, provider: Provider, api_key: str, header: str, value: str
+) -> None:
+    response = gateway.call(MESSAGES, ODD, headers(api_key, **{f"x-contextapp-{header}": value}))
+    error = json.loads(response.body)["error"]
+    assert (response.status, error["type"]) == (400, "invalid_request_error")
+    assert f"X-Contextapp-{header.title()}" in error["message"]
+    assert response.headers["x-contextapp"] == "refused"
+    assert not provider.received
 
 
 def test_a_url_that_is_not_ascii_is_refused(gateway: Running, provider: Provider, api_key: str) -> None:
