@@ -106,7 +106,9 @@ def test_addresses_in_the_servers_own_network_are_refused(
 ) -> None:
     response = owner_client.post(reverse("connect_settings", args=["alpha"]), {**SETTINGS, "anthropic": url})
     assert response.status_code == 422
-    assert "This URL cannot be used" in response.content.decode()
+    text = response.content.decode()
+    assert "This URL cannot be used" in text
+    assert "CONTEXTAPP_GATEWAY_ALLOW_PRIVATE" in text
     project.refresh_from_db()
     assert project.gateway == {}
 

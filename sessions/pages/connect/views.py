@@ -52,13 +52,13 @@ class GatewayForm(PlainForm):
         required=False,
         max_length=500,
         label="Anthropic URL",
-        help_text="Leave blank for the default.",
+        help_text="Base URL of another server with Anthropic's API. Leave blank to use Anthropic.",
     )
     openai = forms.CharField(
         required=False,
         max_length=500,
         label="OpenAI URL",
-        help_text="Leave blank for the default.",
+        help_text="Base URL of another server with OpenAI's API. Leave blank to use OpenAI.",
     )
 
     def clean_anthropic(self) -> str:
@@ -88,14 +88,22 @@ class ProviderKeyForm(PlainForm):
     )
 
 
+#: What an operator can do about a URL that is not allowed.
+_PRIVATE_HINT = (
+    " To allow HTTP and private addresses, start contextapp with CONTEXTAPP_GATEWAY_ALLOW_PRIVATE=1."
+)
+
+
 def _checked_url(url: str) -> str:
     url = url.rstrip("/")
     if not url:
         return ""
+    allow_private = settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE
     try:
-        url_check(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
+        url_check(url, allow_private=allow_private)
     except ForbiddenAddress as error:
-        raise forms.ValidationError(f"This URL cannot be used: {error}.") from None
+        hint = "" if allow_private else _PRIVATE_HINT
+        raise forms.ValidationError(f"This URL cannot be used: {error}.{hint}") from None
     return url
 
 
