@@ -81,8 +81,15 @@ def _session_matches(messages: Sequence[JSON], tools: Sequence[JSON]) -> Iterato
         yield {name: match for name, each in DIALECTS.items() if (match := each.recognizes_tool(tool))}
 
 
+#: The messages of OpenAI's responses, by their `object`.
+_RESPONSE_PARTS = {"chat.completion": "its `choices[0].message`", "response": "the items of its `output`"}
+
+
 def message_error(item: JSON) -> str:
     """Return the reason why a message fits no dialect."""
+    kind = item.get("object") if isinstance(item, dict) else None
+    if isinstance(kind, str) and (parts := _RESPONSE_PARTS.get(kind)):
+        return f"This is a whole response. Send {parts} instead, with the response's `usage`."
     reasons = {dialect.label: dialect.message_error(item) for dialect in DIALECTS.values()}
     return "The message is not valid in any format. " + " ".join(
         f"{label}: {text}" for label, text in reasons.items()

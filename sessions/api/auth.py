@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
+from accounts.keys import MARK, key_split
 from accounts.models import ApiKey
 from accounts.selectors import KEY_IS_VALID, api_key_find
 from accounts.services.api_keys import api_key_use_record
@@ -69,7 +70,9 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         _principals.pop(text, None)
         raise NotAuthenticated(
             "not_authenticated",
-            "The API key is unknown, expired or revoked.",
+            "The API key is unknown, expired or revoked."
+            if key_split(text.strip())
+            else f"This is not a contextapp API key, which begins with `{MARK}_`.",
             headers={"WWW-Authenticate": "Bearer"},
         )
     principal = Principal(

@@ -5,7 +5,7 @@ Not a serializer, because this is the hot path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compaction.messages import Usage
@@ -19,6 +19,9 @@ from sessions.services.push.values import Latency, Push
 CALL_FIELDS = frozenset(
     {"usage", "model", "latency", "request_id", "response_id", "context_management", "input_transformations"}
 )
+
+#: The fields of a response of Anthropic that a push reports.
+_RESPONSE_FIELDS = frozenset({"usage", "model", "context_management", "input_transformations"})
 
 #: Maximum duration of a call in milliseconds: one day.
 _MAX_MS = 86_400_000
@@ -44,6 +47,22 @@ def call_read(body: Mapping[str, Any], principal: Principal) -> Push:
         response_id=names["response_id"] or None,
         provider=_provider_report(body),
     )
+
+
+def with_response_fields(body: Mapping[str, Any], messages: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the body with what its messages report, if one of them is a whole response of Anthropic.
+
+    Fields of the body take precedence.
+    """
+    for message in messages:
+        if (
+            isinstance(message, dict)
+            and message.get("type") == "message"
+            and isinstance(message.get("usage"), dict)
+        ):
+            own = {name: value for name, value in body.items() if value is not None}
+            return {name: message[name] for name in _RESPONSE_FIELDS & message.keys()} | own
+    return body
 
 
 def text_field(body: Mapping[str, Any], name: str) -> str:

@@ -19,7 +19,7 @@ from sessions.api.ingestion import ingest_messages, ingest_preamble, reject_secr
 from sessions.api.lookup import with_session
 from sessions.api.paging import cursor_encode, limit_param, number_cursor, paging
 from sessions.api.parameters import idempotency_parameter, int_param, int_parameter
-from sessions.api.reported_call import CALL_FIELDS, call_read
+from sessions.api.reported_call import CALL_FIELDS, call_read, with_response_fields
 from sessions.api.schema import operation
 from sessions.api.serializers import turns as serializers
 from sessions.api.serializers.fields import MAX_TOKENS
@@ -155,7 +155,7 @@ def push_read(
     if retry_key is not None:
         reject_secret(retry_key, "Idempotency-Key", redaction)
     return replace(
-        call_read(body, principal),
+        call_read(with_response_fields(body, values), principal),
         messages=messages,
         redacted=found,
         preamble=ingest_preamble(body.get("system"), tools, redaction=redaction),

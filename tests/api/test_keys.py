@@ -53,6 +53,11 @@ class TestKnowing:
         assert (response.status_code, code(response)) == (401, "not_authenticated")
         assert response.headers["WWW-Authenticate"] == "Bearer"
 
+    def test_the_key_of_a_provider_is_rejected_with_the_prefix_of_ours(self, project: Project) -> None:
+        error = Api("sk-ant-api03-secret").get("sessions/").json()["error"]
+        assert "begins with `ctx_`" in error["message"]
+        assert "secret" not in error["message"]
+
     def test_the_whole_key_is_compared(self, project: Project) -> None:
         _, text = api_key_create(project=project, name="tests")
         assert Api(text).get("sessions/").status_code == 200

@@ -243,6 +243,30 @@ class TestUsage:
         [turn] = api.get("sessions/s1/turns/").json()["data"]
         assert (turn["usage"], turn["prompt_reported"], turn["cost_microusd"]) == (None, None, None)
 
+    def test_the_usage_of_a_whole_response_is_that_of_the_turn(self, api: Api) -> None:
+        response = answer() | {"type": "message", "id": "msg_1", "model": "claude-sonnet-4-5"}
+        response |= {"usage": {"input_tokens": 1_000, "output_tokens": 10}, "context_management": None}
+        push(api, [request(), response])
+        push(api, [response], usage={"input_tokens": 2_000}, model=None)
+        first, second = api.get("sessions/s1/turns/").json()["data"]
+        assert (first["prompt_reported"], first["model"]) == (1_000, "claude-sonnet-4-5")
+        assert first["cost_microusd"] == 3_150
+        assert (second["prompt_reported"], second["model"]) == (2_000, "claude-sonnet-4-5")
+
+    @pytest.mark.parametrize(
+        ("response", "parts"),
+        [
+            ({"object": "chat.completion", "choices": []}, "`choices[0].message`"),
+            ({"object": "response", "output": []}, "`output`"),
+        ],
+    )
+    def test_a_whole_response_of_openai_is_rejected_with_what_to_send_instead(
+        self, api: Api, response: dict[str, Any], parts: str
+    ) -> None:
+        error = api.post(TURNS, {"messages": [response]}).json()["error"]
+        assert (error["code"], error["param"]) == ("invalid_message", "messages[0]")
+        assert parts in error["message"]
+
     def test_a_model_without_a_price_is_counted_as_unpriced(self, api: Api) -> None:
         pushed = push(api, [request()], usage={"input_tokens": 1_000}, model="of-our-own")
         assert pushed["cost_microusd"] is None
