@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, takewhile
-from operator import eq
+from itertools import chain
 
 from compaction.command_chains import failure_key, succeeded
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
+from compaction.prefixes import common_length
 from compaction.recap.commands import is_rejected, outcome_of
 from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
@@ -26,6 +26,8 @@ from compaction.tools import Action, Kind, action_of
 
 _TURN = re.compile(r"^t\d+: ")
 _REQUEST = re.compile(r"user t\d+: ")
+#: A word or a punctuation mark.
+_WORD = re.compile(r"\w+|[^\w\s]")
 #: The share of an interrupted request that its correction contains.
 _ALIKE = 0.8
 
@@ -235,17 +237,13 @@ class Contents:
 def _is_corrected(earlier: str, later: str, *, is_interrupted: bool) -> bool:
     """Whether a request of the same turn replaces the one before it.
 
-    It does if it only inserts something into it, or changes little of it after an interruption.
+    It does if it only inserts words into it, or changes few characters of it after an interruption.
     """
     turn = _REQUEST.match(later)
     if turn is None or not earlier.startswith(turn[0]):
         return False
-    old, new = earlier[turn.end() :], later[turn.end() :]
-    start = _alike(old, new)
-    end = _alike(old[start:][::-1], new[start:][::-1])
+    texts = earlier[turn.end() :], later[turn.end() :]
+    old, new = texts if is_interrupted else map(_WORD.findall, texts)
+    start = common_length(old, new)
+    end = common_length(old[start:][::-1], new[start:][::-1])
     return start + end >= len(old) * (_ALIKE if is_interrupted else 1)
-
-
-def _alike(a: str, b: str) -> int:
-    """Return the number of characters with which both texts begin."""
-    return sum(takewhile(bool, map(eq, a, b)))

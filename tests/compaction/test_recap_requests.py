@@ -100,6 +100,7 @@ def test_a_request_ends_the_calls_in_the_text_of_an_agent() -> None:
         ),
         (["Remove the tests.", "Remove the useless tests."], ["Remove the useless tests."]),
         (["Also test a.py.", "Also test b.py."], ["Also test a.py.", "Also test b.py."]),
+        (["a.py", "also test b.py"], ["a.py", "also test b.py"]),
         (["Run it.", "[Request interrupted by user]", "Why so slow?"], ["Run it.", "Why so slow?"]),
     ],
 )
