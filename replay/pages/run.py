@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from compaction.replay.prices import Prices
 from replay.models import ReplayRun
 from replay.pages.session_result import session_result
+from replay.selectors.advice import advice_of
 from replay.selectors.price_tables import named_prices
 from replay.selectors.results import result_rows, run_find, targets_of
 from replay.services import runs
@@ -32,9 +33,12 @@ def replay_run(request: HttpRequest, slug: str, run: UUID) -> HttpResponse:
     chosen = next((t for t in targets if str(t.session_id) == requested), None)
     chosen = chosen or next((t for t in targets if t.finished_at and not t.error), None)
     rows = result_rows(found, prices=prices)
+    has_advice = found.state == ReplayRun.State.DONE and prices is None
+    advice = advice_of(viewer.project) if has_advice else None
     context: dict[str, Any] = {
         "viewer": viewer,
         "run": found,
+        "advice": advice if advice and advice.run == found and not advice.basis.needed else None,
         "is_open": found.state in ReplayRun.OPEN,
         "rows": rows,
         "is_unpriced": any(row.total.calls and row.total.cost is None for row in rows),

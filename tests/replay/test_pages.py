@@ -224,6 +224,9 @@ def test_adopting_a_recommended_policy_is_confirmed_and_audited(
     page = owner_client.get("/p/alpha/replay/").content.decode()
     assert "Recommended policy:" in page
     assert "1 session from" in page
+    results = f"/p/alpha/replay/{run.pk}/"
+    assert "Recommended policy: <b>" in owner_client.get(results).content.decode()
+    assert "Recommended policy: <b>" not in owner_client.get(results, {"prices": "input=1"}).content.decode()
     choice = {"run": str(run.pk), "setting": "4"}
     for client, status in ((member_client, 403), (owner_client, 200)):
         assert client.get("/p/alpha/replay/advice/", choice).status_code == status
@@ -277,4 +280,4 @@ def test_pages_take_few_queries(member_client: Client, session: AgentSession, ru
     ):
         with CaptureQueriesContext(connection) as queries:
             member_client.get(address)
-        assert len(queries) <= 11, (address, [query["sql"] for query in queries])
+        assert len(queries) <= 13, (address, [query["sql"] for query in queries])
