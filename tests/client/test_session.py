@@ -205,6 +205,14 @@ class TestPrompt:
         assert len({entry["rule"] for entry in prompt.manifest}) > 1
         assert session.prompt().manifest is None
 
+    def test_it_names_the_calls_at_its_end(self, app: Any) -> None:
+        session = app.session(create={"model": "claude-sonnet-4-5"})
+        asked, answered = call(0, "x")
+        session.push([QUESTION, asked])
+        assert session.prompt().open_calls == ("toolu_0",)
+        session.push([answered])
+        assert session.prompt().open_calls == ()
+
     def test_it_fits_and_past_prompts_can_be_fetched(self, session: Any) -> None:
         worked(session)
         prompt = session.prompt()

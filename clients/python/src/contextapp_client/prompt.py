@@ -40,6 +40,7 @@ class Prompt:
     manifest: tuple[ManifestEntry, ...] | None
     reconciled: Reconciliation | None = None  #: the outcome of `Session.sync`
     summary_request: Mapping[str, Any] | None = None
+    open_calls: tuple[str, ...] = ()  #: ids of the calls at the end: append their results, or push them first
 
     @property
     def summary_params(self) -> dict[str, Any]:
@@ -74,6 +75,7 @@ class Prompt:
                 manifest=None if manifest is None else tuple(manifest),
                 reconciled=value.get("reconciled"),
                 summary_request=value.get("summary_request"),
+                open_calls=tuple(value.get("open_calls", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnexpectedResponse(f"the response is not a prompt: {error!r}") from None
