@@ -73,7 +73,8 @@ class Verdict(StrEnum):
 class Slope:
     """The growth of the prompt. `tokens_per_turn` is the least-squares slope since the last compaction.
 
-    `turns_left` is the number of turns until the limit is reached, or None if it never is.
+    `turns_left` is the number of turns until the next compaction, or until the limit is reached if none runs
+    before or compactions do not keep the prompt below it. None if the prompt does not grow.
     """
 
     verdict: Verdict
@@ -100,17 +101,18 @@ _CYCLES, _CYCLES_LEFT = 5, 3
 
 
 def slope(
-    sizes: Sequence[int], limit: int, *, compactions: Collection[int] = (), is_compacted: bool = False
+    sizes: Sequence[int], limit: int, *, compactions: Collection[int] = (), trigger: int | None = None
 ) -> Slope:
     """Return the trend of prompt sizes, oldest first.
 
-    `compactions` are the indexes of the sizes that directly follow a known compaction. `is_compacted` is set
-    if a compaction will run before the limit, so that a first rise toward it is expected.
+    `compactions` are the indexes of the sizes that directly follow a known compaction. `trigger` is the size
+    at which the next compaction runs, if one does before the limit, so that a first rise to it is expected.
     """
     runs = _runs(sizes, compactions)
     rise = _rise(runs)
     last = sizes[-1] if sizes else 0
-    left = max(0, int((limit - last) / rise)) if rise > min(_FLAT_SHARE * limit, _FLAT_TOKENS) else None
+    is_growing = rise > min(_FLAT_SHARE * limit, _FLAT_TOKENS)
+    left = max(0, int((limit - last) / rise)) if is_growing else None
     if last > limit:
         verdict = Verdict.WALL
     elif left is None:
@@ -119,7 +121,9 @@ def slope(
         verdict = Verdict.WALL if _runs_away(runs, limit) else Verdict.HELD
     else:
         is_near = last >= _WALL_SHARE * limit or left <= _WALL_TURNS
-        verdict = Verdict.WALL if is_near and not is_compacted else Verdict.GROWING
+        verdict = Verdict.WALL if is_near and trigger is None else Verdict.GROWING
+    if is_growing and trigger is not None and verdict is not Verdict.WALL:
+        left = max(0, int((trigger - last) / rise))
     return Slope(verdict=verdict, tokens_per_turn=round(rise, 1), turns_left=left)
 
 

@@ -22,13 +22,13 @@ def slope_of(
     *,
     calibration: Calibration | None = None,
     compactions: Collection[int] = (),
-    is_compacted: bool = False,
+    trigger: int | None = None,
 ) -> Slope | None:
     """Return the trend of the newest prompts, or None for fewer than three.
 
     `limit` is the budget or context window in tokens, if known. `calibration` converts the sizes of served
     prompts to the provider's tokens. `compactions` are the first turns after compactions by contextapp.
-    `is_compacted` is set if a compaction will run before the limit.
+    `trigger` is the size at which the next compaction runs, if it does before the limit.
     """
     newest = points[-SLOPE_TURNS:]
     sizes = _sizes(newest, calibration or Calibration())
@@ -39,7 +39,7 @@ def slope_of(
         [size for _, size in sizes],
         limit or ASSUMED_WINDOW,
         compactions={index for index, (turn, _) in enumerate(sizes) if turn in turns},
-        is_compacted=is_compacted,
+        trigger=trigger,
     )
     if limit is None:
         verdict = Verdict.GROWING if found.verdict is Verdict.WALL else found.verdict

@@ -70,12 +70,13 @@ def prompt_slope(
     `compactions` are the turns of `compactions_by_turn`.
     """
     limit, policy = limit_of(session), policy_of(session.policy)
+    share = min((each for each in (policy.soft, policy.hard) if each), default=None)
     return slope_of(
         points,
         limit.tokens if limit else None,
         calibration=session_calibration(session),
         compactions=compactions,
-        is_compacted=limit is not None and limit.name == "budget" and bool(policy.hard or policy.soft),
+        trigger=int(limit.tokens * share) if limit and limit.name == "budget" and share else None,
     )
 
 

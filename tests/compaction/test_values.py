@@ -262,8 +262,17 @@ def test_the_same_growth_has_the_same_verdict_in_a_larger_window() -> None:
 
 def test_a_first_rise_before_a_compaction_is_not_a_wall() -> None:
     rising = [3_000 * n for n in range(30)]
-    assert slope(rising, 90_000, is_compacted=True).verdict is Verdict.GROWING
-    assert slope([*rising, 91_000], 90_000, is_compacted=True).verdict is Verdict.WALL
+    assert slope(rising, 90_000, trigger=88_000).verdict is Verdict.GROWING
+    assert slope([*rising, 91_000], 90_000, trigger=88_000).verdict is Verdict.WALL
+
+
+def test_the_turns_until_a_compaction_end_at_its_trigger() -> None:
+    rising = [2_000 * n for n in range(30)]  # up to 58,000
+    assert slope(rising, 100_000).turns_left == 21
+    assert slope(rising, 100_000, trigger=70_000).turns_left == 6
+    assert slope(rising, 100_000, trigger=50_000).turns_left == 0
+    regrown = [*saw_tooth([40_000] * 3), 40_000, 43_000]
+    assert slope(regrown, 100_000, trigger=95_000).turns_left == 17
 
 
 def test_a_spike_of_outputs_is_distinguished_from_a_busy_session() -> None:
