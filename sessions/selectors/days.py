@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -28,6 +28,19 @@ class Span:
             for day in (self.first, self.last + timedelta(days=1))
         )
         return start, end
+
+
+def span_before(span: Span) -> Span:
+    """Return the days directly before a period, as many as it has.
+
+    For a month, that is the month before, and for its first days the same days of the month before.
+    """
+    end = span.first - timedelta(days=1)
+    if span.first != span.last.replace(day=1):
+        return replace(span, first=span.first - timedelta(days=span.days), last=end)
+    is_whole = (span.last + timedelta(days=1)).day == 1
+    last = end if is_whole else end.replace(day=min(span.days, end.day))
+    return replace(span, first=end.replace(day=1), last=last)
 
 
 def buckets_of(span: Span, bucket: str) -> list[date]:

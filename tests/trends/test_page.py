@@ -17,7 +17,7 @@ import pricing
 from accounts.models import Membership, Role
 from sessions.models import AgentSession, Compaction
 from sessions.pages.trends.parameters import presets
-from sessions.selectors.days import Span
+from sessions.selectors.days import Span, span_before
 from sessions.selectors.trends.groups import GROUPS
 from sessions.selectors.trends.projection import month_project
 from sessions.selectors.trends.sums import TrendQuery
@@ -92,8 +92,8 @@ def test_the_tiles_show_the_totals_of_the_period(used, viewer_client):
     context = viewer_client.get(address(), MARCH).context
     assert context["total"].cost_microusd == 4_000_000
     assert (context["total"].turns, context["total"].unpriced_turns) == (4, 1)
-    # The previous period has the same length and ends where this one starts.
-    assert context["parameters"].previous.span.first == date(2026, 1, 29)
+    # A month is compared with the month before.
+    assert context["parameters"].previous.span.first == date(2026, 2, 1)
     assert context["total_previous"].cost_microusd == 1_500_000
 
 
@@ -458,6 +458,23 @@ def test_a_preset_keeps_the_other_parameters(used, viewer_client):
     }  # fmt: skip
     assert last_month["first"] != MARCH["first"]
     assert "Last month" in page.text
+
+
+@pytest.mark.parametrize(
+    ("days", "previous"),
+    [
+        (("2026-02-01", "2026-02-28"), ("2026-01-01", "2026-01-31")),
+        (("2026-03-01", "2026-03-30"), ("2026-02-01", "2026-02-28")),
+        (("2026-03-01", "2026-03-10"), ("2026-02-01", "2026-02-10")),
+        (("2026-01-01", "2026-01-31"), ("2025-12-01", "2025-12-31")),
+        (("2026-03-02", "2026-03-11"), ("2026-02-20", "2026-03-01")),
+        (("2026-01-01", "2026-03-31"), ("2025-10-03", "2025-12-31")),
+    ],
+)
+def test_a_period_is_compared_with_the_one_before(days, previous):
+    first, last = map(date.fromisoformat, days)
+    before = span_before(Span(first=first, last=last, zone=ZoneInfo("UTC")))
+    assert (before.first.isoformat(), before.last.isoformat()) == previous
 
 
 def test_all_time_begins_with_the_first_usage(used, viewer_client):

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 
 from sessions.pages.text import visible
 from sessions.pages.zones import is_zone, zone_of
-from sessions.selectors.days import BUCKETS, Span
+from sessions.selectors.days import BUCKETS, Span, span_before
 from sessions.selectors.trends.groups import GROUPS
 from sessions.selectors.trends.sums import TrendQuery
 
@@ -140,10 +140,10 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
         tag=data.get("tag", ""),
         member=data.get("member"),
     )
-    first = data.get("other") or max(span.first - timedelta(days=span.days), _FIRST)
-    previous = replace(
-        span, first=first, last=min(first + timedelta(days=span.days - 1), _LAST + timedelta(days=1))
-    )
+    previous = span_before(span)
+    if other := data.get("other"):
+        end = min(other + timedelta(days=span.days - 1), _LAST + timedelta(days=1))
+        previous = replace(span, first=other, last=end)
     group, split = data.get("group") or "agent", data.get("split") or ""
     parameters = Parameters(
         current=current,
