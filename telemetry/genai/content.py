@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from telemetry.ai_sdk import content as ai_sdk
 from telemetry.attributes import text
 from telemetry.genai import indexed
 from telemetry.genai.json_text import parsed
@@ -20,7 +21,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 def conversation(span: Span) -> Conversation | None:
     """Return the content of a call, or None if the instrumentation does not capture it."""
-    raw = _raw(span.attributes)
+    raw = _raw(span.attributes) or ai_sdk.conversation(span.attributes)
     if raw is not None:
         return raw
     values = dict(span.attributes)

@@ -104,7 +104,7 @@ def _call(span: Span, named: Mapping[str, str]) -> ModelCall | None:
         ),
         usage=_usage(values, whole),
         response_id=response,
-        first_token_ms=_in_milliseconds(first),
+        first_token_ms=_in_milliseconds(first) or milliseconds(values, "ai.response.msToFirstChunk"),
         duration_ms=span.duration_ms,
         content=conversation(span),
     )
@@ -152,15 +152,17 @@ def _tool_run(span: Span, named: Mapping[str, str]) -> ToolRunReport | None:
         values.get("gen_ai.operation.name") == "execute_tool",
         values.get("openinference.span.kind") == "TOOL",
         values.get("traceloop.span.kind") == "tool",
+        values.get("ai.operationId") == "ai.toolCall",
     )
-    call_id = text(values, "gen_ai.tool.call.id", "tool_call.id", "tool.id")
+    call_id = text(values, "gen_ai.tool.call.id", "tool_call.id", "tool.id", "ai.toolCall.id")
     if not any(kinds) or duration is None or at is None:
         return None
     return ToolRunReport(
         origin=_origin(span, named),
         at=at,
         call_id=call_id or f"{span.trace_id}:{span.span_id}",
-        name=text(values, "gen_ai.tool.name", "tool.name", "traceloop.entity.name") or span.name,
+        name=text(values, "gen_ai.tool.name", "tool.name", "traceloop.entity.name", "ai.toolCall.name")
+        or span.name,
         duration_ms=min(duration, 86_400_000),
         is_error=span.is_error,
     )

@@ -1,0 +1,105 @@
+"""The parts of the AI SDK's messages (`LanguageModelV2Prompt` and `LanguageModelV3Prompt`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from telemetry.genai.json_text import parsed
+
+JSON = dict[str, Any]
+
+_DENIED = "Tool call execution denied."
+
+
+def objects(value: Any) -> list[JSON]:
+    """Return the objects of a list, which may be JSON text."""
+    found = parsed(value)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def option(part: Mapping[str, Any], name: str) -> Any:
+    """Return an option of the provider, or None. Its key is the provider's name, which varies."""
+    for field in ("providerOptions", "providerMetadata"):
+        by_provider = part.get(field)
+        for options in by_provider.values() if isinstance(by_provider, dict) else ():
+            if isinstance(options, dict) and options.get(name) is not None:
+                return options[name]
+    return None
+
+
+def words(part: Mapping[str, Any], name: str = "text") -> str:
+    """Return a field that is a string, else ""."""
+    value = part.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def is_url(part: Mapping[str, Any]) -> bool:
+    return words(part, "data").lower().startswith(("http://", "https://"))
+
+
+def media_type(part: Mapping[str, Any]) -> str:
+    found = words(part, "mediaType")
+    return "image/jpeg" if found == "image/*" else found
+
+
+def url_of(part: Mapping[str, Any]) -> str:
+    """Return the URL of a file, which has the data itself if the SDK uploads them."""
+    data = words(part, "data")
+    return data if is_url(part) else f"data:{media_type(part)};base64,{data}"
+
+
+def json_text(value: Any) -> str:
+    """Return JSON text as `JSON.stringify` writes it."""
+    return orjson.dumps(value).decode()
+
+
+def arguments(call: Mapping[str, Any]) -> str:
+    """Return the arguments of a tool call as JSON text."""
+    given = call.get("input")
+    return given if isinstance(given, str) else json_text({} if given is None else given)
+
+
+def output_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    output = result.get("output")
+    return output if isinstance(output, dict) else {}
+
+
+def output_text(output: Mapping[str, Any]) -> str:
+    """Return the output of a tool as text."""
+    kind, value = output.get("type"), output.get("value")
+    if kind == "execution-denied":
+        return words(output, "reason") or _DENIED
+    return value if kind in {"text", "error-text"} and isinstance(value, str) else json_text(value)
+
+
+def output_parts(output: Mapping[str, Any]) -> list[JSON] | None:
+    """Return the output of a tool as parts like those of a user's message, or None if it is a text."""
+    if output.get("type") != "content":
+        return None
+    return [part for item in objects(output.get("value")) if (part := _output_part(item)) is not None]
+
+
+def _output_part(item: JSON) -> JSON | None:
+    match item.get("type"):
+        case "text":
+            return item
+        case "media" | "image-data" | "file-data":
+            return {**item, "type": "file", "filename": item.get("filename") or "data"}
+        case "image-url":
+            return {**item, "type": "file", "mediaType": "image/*", "data": item.get("url")}
+        case "file-url":
+            return {**item, "type": "file", "mediaType": "application/pdf", "data": item.get("url")}
+    return None
+
+
+def provider_names(tools: Sequence[JSON]) -> dict[str, str]:
+    """Return the names that the provider has for its own tools, such as `web_search`, by the SDK's names."""
+    return {words(tool, "name"): provider_type(tool).rstrip("_0123456789") for tool in tools if "id" in tool}
+
+
+def provider_type(tool: Mapping[str, Any]) -> str:
+    """Return the type of a provider's tool: `web_search_20250305` of `anthropic.web_search_20250305`."""
+    return words(tool, "id").rpartition(".")[2]
