@@ -14,6 +14,9 @@ from telemetry.values import Conversation
 #: Beginnings of the ids of calls of tools that the provider runs.
 _PROVIDER_RUN = ("srvtoolu_", "mcptoolu_", "ws_", "fs_", "ci_", "ig_", "mcp_")
 
+#: Version 5 has neither of them, and does not record the reasoning.
+_IS_RECORDED = frozenset({"ai.response.reasoning", "ai.usage.outputTokenDetails.reasoningTokens"})
+
 
 def conversation(values: Mapping[str, Any]) -> Conversation | None:
     """Return the content of a call, or None if the span has none: `recordInputs` is false."""
@@ -42,8 +45,8 @@ def _answer(values: Mapping[str, Any]) -> list[JSON]:
     ):
         return []
     said = values.get("ai.response.object") if said is None else said
-    if reasoning is None and number(values, "ai.usage.reasoningTokens"):
-        reasoning = ""  # version 5 does not record it
+    if not _IS_RECORDED & values.keys() and number(values, "ai.usage.reasoningTokens"):
+        reasoning = ""
     parts: list[JSON] = []
     if isinstance(reasoning, str):
         parts.append({"type": "reasoning", "text": reasoning})
