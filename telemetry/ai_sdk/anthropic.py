@@ -20,7 +20,7 @@ from telemetry.ai_sdk.parts import (
     provider_type,
     words,
 )
-from telemetry.genai.json_text import parsed
+from telemetry.json_text import parsed
 from telemetry.values import Conversation
 
 _THINKING = frozenset({"thinking", "redacted_thinking"})

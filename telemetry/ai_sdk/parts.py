@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from telemetry.genai.json_text import parsed
+from telemetry.json_text import parsed
 
 JSON = dict[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 from telemetry.ai_sdk import content as ai_sdk
 from telemetry.attributes import text
 from telemetry.genai import indexed
-from telemetry.genai.json_text import parsed
 from telemetry.genai.messages import Parts, dialect_messages
+from telemetry.json_text import parsed
 from telemetry.records import Span
 from telemetry.values import Conversation
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from telemetry.genai.json_text import parsed
+from telemetry.json_text import parsed
 
 JSON = dict[str, Any]
 
