@@ -136,7 +136,7 @@ def _call(part: JSON, names: Mapping[str, str]) -> JSON:
         return {"type": "mcp_tool_use", **block, "server_name": server}
     block["name"] = names.get(name, name)
     kind = given.get("type") if isinstance(given, dict) else None
-    if kind in {"bash_code_execution", "text_editor_code_execution"}:
+    if kind in ("bash_code_execution", "text_editor_code_execution"):  # perhaps not hashable
         block |= {"name": kind, "input": {key: each for key, each in given.items() if key != "type"}}
     return {"type": "server_tool_use", **block}
 

@@ -72,7 +72,9 @@ def output_text(output: Mapping[str, Any]) -> str:
     kind, value = output.get("type"), output.get("value")
     if kind == "execution-denied":
         return words(output, "reason") or _DENIED
-    return value if kind in {"text", "error-text"} and isinstance(value, str) else json_text(value)
+    if isinstance(value, str) and kind in ("text", "error-text"):  # perhaps not hashable
+        return value
+    return json_text(value)
 
 
 def output_parts(output: Mapping[str, Any]) -> list[JSON] | None:

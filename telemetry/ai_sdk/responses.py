@@ -56,7 +56,8 @@ def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bo
     reasoning: dict[str, JSON] = {}
     for part in parts:
         id = option(part, "itemId")
-        own = {"id": id} if isinstance(id, str) else {}
+        id = id if isinstance(id, str) else ""
+        own = {"id": id} if id else {}
         match part.get("type"):
             case "text":
                 phase = option(part, "phase")
@@ -64,7 +65,7 @@ def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bo
                 yield {"role": "assistant", "content": content, **own} | ({"phase": phase} if phase else {})
             case "reasoning":
                 encrypted = option(part, "reasoningEncryptedContent")
-                known = reasoning.get(id or "")
+                known = reasoning.get(id)
                 item: JSON = known or {"type": "reasoning", **own, "summary": []}
                 if encrypted:
                     item["encrypted_content"] = encrypted

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sessions.models import AgentSession, ToolRun
+from tests.telemetry.events import post
 from tests.telemetry.test_spans import send, span, stored
 
 pytestmark = pytest.mark.django_db
@@ -163,3 +164,14 @@ def test_version_5_does_not_record_the_reasoning(api_key: str) -> None:
     session = AgentSession.objects.get()
     roles = [message.get("role", message.get("type")) for message in stored(session)]
     assert roles == ["user", "reasoning", "assistant", "user", "reasoning", "assistant"]
+
+
+@pytest.mark.parametrize("provider", ["anthropic.messages", "openai.responses", "openai.chat"])
+def test_parts_of_unknown_form_are_no_errors(api_key: str, provider: str) -> None:
+    odd: JSON = {"type": [], "text": {}, "value": [[]]}
+    call = {**CALL, "input": odd, "providerExecuted": True, "providerOptions": {"openai": {"itemId": [1]}}}
+    said = {"role": "assistant", "content": [odd, call, {**RESULT, "output": odd}]}
+    results = {"role": "tool", "content": [{**RESULT, "output": odd}, {"type": "tool-result"}]}
+    values = attributes(provider, [ASKED, said, results], toolCalls="[{}, 5]")
+    export = {"resourceSpans": [{"scopeSpans": [{"spans": [span(1, **values)]}]}]}
+    assert post(api_key, export, signal="traces").status_code == 200
