@@ -12,6 +12,12 @@ from compaction.jsontext import depth_exceeds
 _MAX_DEPTH = 199
 
 
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list, which may be JSON text."""
+    found = parsed(value)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def parsed(value: Any) -> Any:
     """Return the value of JSON text, and any other value unchanged."""
     if not isinstance(value, str):

@@ -11,7 +11,6 @@ from telemetry.ai_sdk.parts import (
     JSON,
     is_url,
     media_type,
-    objects,
     option,
     output_of,
     output_parts,
@@ -20,7 +19,7 @@ from telemetry.ai_sdk.parts import (
     provider_type,
     words,
 )
-from telemetry.json_text import parsed
+from telemetry.json_text import objects, parsed
 from telemetry.values import Conversation
 
 _THINKING = frozenset({"thinking", "redacted_thinking"})

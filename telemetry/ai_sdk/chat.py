@@ -9,7 +9,6 @@ from telemetry.ai_sdk.parts import (
     arguments,
     is_url,
     media_type,
-    objects,
     option,
     output_of,
     output_text,
@@ -17,6 +16,7 @@ from telemetry.ai_sdk.parts import (
     url_of,
     words,
 )
+from telemetry.json_text import objects
 from telemetry.values import Conversation
 
 _AUDIO = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from telemetry.ai_sdk import anthropic, chat, responses
-from telemetry.ai_sdk.parts import JSON, objects
+from telemetry.ai_sdk.parts import JSON
 from telemetry.attributes import number, text
-from telemetry.json_text import parsed
+from telemetry.json_text import objects, parsed
 from telemetry.values import Conversation
 
 #: Beginnings of the ids of calls of tools that the provider runs.

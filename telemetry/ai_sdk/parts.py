@@ -7,17 +7,11 @@ from typing import Any
 
 import orjson
 
-from telemetry.json_text import parsed
+from telemetry.json_text import objects
 
 JSON = dict[str, Any]
 
 _DENIED = "Tool call execution denied."
-
-
-def objects(value: Any) -> list[JSON]:
-    """Return the objects of a list, which may be JSON text."""
-    found = parsed(value)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def option(part: Mapping[str, Any], name: str) -> Any:

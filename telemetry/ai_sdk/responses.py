@@ -13,7 +13,6 @@ from telemetry.ai_sdk.parts import (
     arguments,
     is_url,
     media_type,
-    objects,
     option,
     output_of,
     output_parts,
@@ -23,6 +22,7 @@ from telemetry.ai_sdk.parts import (
     url_of,
     words,
 )
+from telemetry.json_text import objects
 from telemetry.values import Conversation
 
 #: The tool whose input is a text.

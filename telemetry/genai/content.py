@@ -9,7 +9,7 @@ from telemetry.ai_sdk import content as ai_sdk
 from telemetry.attributes import text
 from telemetry.genai import indexed
 from telemetry.genai.messages import Parts, dialect_messages
-from telemetry.json_text import parsed
+from telemetry.json_text import objects, parsed
 from telemetry.records import Span
 from telemetry.values import Conversation
 
@@ -59,7 +59,7 @@ def messages(value: Any) -> list[Parts]:
     if not isinstance(found, list):
         return []
     return [
-        {"role": text(each, "role") or "user", "parts": _objects(each.get("parts"))}
+        {"role": text(each, "role") or "user", "parts": objects(each.get("parts"))}
         for each in map(parsed, found)
         if isinstance(each, dict)
     ]
@@ -68,7 +68,7 @@ def messages(value: Any) -> list[Parts]:
 def tools(values: Mapping[str, Any]) -> list[JSON]:
     """Return the definitions of the tools, as the provider gets them."""
     found = parsed(values.get("gen_ai.tool.definitions"))
-    return _objects(found) or indexed.tools(values)
+    return objects(found) or indexed.tools(values)
 
 
 def _system(value: Any) -> str:
@@ -76,7 +76,7 @@ def _system(value: Any) -> str:
     found = parsed(value)
     if isinstance(found, str):
         return found
-    return "\n\n".join(text(part, "content", "text") for part in _objects(found))
+    return "\n\n".join(text(part, "content", "text") for part in objects(found))
 
 
 def _raw(values: Mapping[str, Any]) -> Conversation | None:
@@ -84,40 +84,40 @@ def _raw(values: Mapping[str, Any]) -> Conversation | None:
     request, response = _object(values.get("input.value")), _object(values.get("output.value"))
     if "input" in request:
         return _raw_items(request, response)
-    sent = _objects(request.get("messages"))
+    sent = objects(request.get("messages"))
     if not sent or not all("role" in message for message in sent):
         return None
     return Conversation(
         messages=[_without_nulls(message) for message in sent],
         answers=_raw_answers(response),
         system=request.get("system") or None,
-        tools=_objects(request.get("tools")) or None,
+        tools=objects(request.get("tools")) or None,
     )
 
 
 def _raw_items(request: Mapping[str, Any], response: Mapping[str, Any]) -> Conversation | None:
     """Return the items of a call of OpenAI's Responses API."""
     given = request["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given)
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
     if not items:
         return None
     return Conversation(
         messages=[_without_nulls(item) for item in items],
-        answers=[_without_nulls(item) for item in _objects(response.get("output"))],
+        answers=[_without_nulls(item) for item in objects(response.get("output"))],
         previous_response=text(request, "previous_response_id"),
         system=request.get("instructions") or None,
-        tools=_objects(request.get("tools")) or None,
+        tools=objects(request.get("tools")) or None,
     )
 
 
 def _raw_answers(response: Mapping[str, Any]) -> list[JSON]:
-    choices = _objects(response.get("choices"))
+    choices = objects(response.get("choices"))
     if choices and isinstance(choices[0].get("message"), dict):
         kept = ("role", "content", "tool_calls", "refusal")
         message = choices[0]["message"]
         found = {name: _without_nulls(message[name]) for name in kept if message.get(name) is not None}
         return [{"content": None, **found}]
-    if response.get("role") == "assistant" and _objects(response.get("content")):
+    if response.get("role") == "assistant" and objects(response.get("content")):
         return [{"role": "assistant", "content": _without_nulls(response["content"])}]
     return []
 
@@ -134,8 +134,3 @@ def _without_nulls(value: Any) -> Any:
 def _object(value: Any) -> Mapping[str, Any]:
     found = parsed(value)
     return found if isinstance(found, dict) else {}
-
-
-def _objects(value: Any) -> list[JSON]:
-    found = parsed(value)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
