@@ -46,7 +46,7 @@ def histogram_rows(
     days, starts, ends = zip(*_intervals(query.span, bucket), strict=True)
     parameters = {"measures": list(measures), "days": list(days), "starts": list(starts), "ends": list(ends)}
     with connection.cursor() as cursor:
-        cursor.execute(sql, {**query_parameters(project_id, query), **parameters})
+        cursor.execute(sql, {**query_parameters(query), "project": project_id, **parameters})
         return list(cursor.fetchall())
 
 

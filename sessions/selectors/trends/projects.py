@@ -64,7 +64,7 @@ def _usage(projects: Sequence[UUID], span: Span) -> list[tuple[UUID, int, Sums]]
           FROM ({usage_rows(("project_id", *SUMMED), projects="= ANY(%(projects)s)")}) r
          GROUP BY 1
     """  # noqa: S608
-    parameters = query_parameters(projects[0], TrendQuery(span=span)) | whole_days(span, "")
+    parameters = query_parameters(TrendQuery(span=span)) | whole_days(span, "")
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters | {"projects": [*projects]})
         return [

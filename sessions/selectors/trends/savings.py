@@ -112,7 +112,7 @@ def _savings(
     prices: Callable[[Any], Sequence[CustomPrice]],
 ) -> Mapping[Any, Savings]:
     """Return the costs by key. Two queries. `key` returns its SQL expression from that of the model."""
-    parameters = {**query_parameters(projects[0], query), "projects": [*projects]}
+    parameters = {**query_parameters(query), "projects": [*projects]}
     found: defaultdict[Any, Savings] = defaultdict(Savings)
     with connection.cursor() as cursor:
         cursor.execute(_sql(query, key("s.model"), join), parameters)

@@ -223,7 +223,8 @@ def _rows(
         cursor.execute(
             sql,
             {
-                **query_parameters(project_id, query),
+                **query_parameters(query),
+                "project": project_id,
                 **whole_days(query.span, bucket),
                 "sessions": list(sessions or ()),
             },
@@ -249,11 +250,10 @@ def filter_conditions(query: TrendQuery, *, model: str) -> str:
     return "".join(f" AND {conditions[name]}" for name in query.filters)
 
 
-def query_parameters(project_id: UUID, query: TrendQuery) -> dict[str, Any]:
-    """Return the parameters of the SQL statements."""
+def query_parameters(query: TrendQuery) -> dict[str, Any]:
+    """Return the parameters of the SQL statements, without the project."""
     start, end = query.span.bounds()
     return {
-        "project": project_id,
         "zone": query.span.zone.key,
         "start": start,
         "end": end,
