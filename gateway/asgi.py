@@ -42,8 +42,10 @@ def create() -> Gateway:
     metrics_reserve()
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()
+    process = RecordingProcess()
+    spool = Spool(settings.CONTEXTAPP_GATEWAY_SPOOL)
     return Gateway(
-        recorder=Recorder(Spool(settings.CONTEXTAPP_GATEWAY_SPOOL), RecordingProcess()),
+        recorder=Recorder(spool, process.record, begin=process.start, end=process.stop),
         callers=Callers(),
         compactor=Compactor(),
         upstreams=settings.CONTEXTAPP_GATEWAY_UPSTREAMS,

@@ -31,7 +31,7 @@ MOST_DEATHS = 5
 
 
 class RecordingProcess:
-    """Calls `call_record` in a process that is started again if it dies. Used by one thread at a time."""
+    """A process that records calls, and is started again if it dies. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
@@ -48,7 +48,7 @@ class RecordingProcess:
             )
         return self._pool
 
-    def __call__(self, call: Call) -> None:
+    def record(self, call: Call) -> None:
         """Record a call. Raises `StoreUnavailable` or `NotRecorded`."""
         try:
             error, is_temporary = self._running().submit(_record, call).result()

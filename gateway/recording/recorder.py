@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from gateway.calls import Call
 from gateway.metrics import metrics
@@ -29,25 +29,28 @@ class NotRecorded(Exception):
     """The call cannot be recorded at all. The message is safe to log."""
 
 
-class Write(Protocol):
-    """Records one call. Runs in a thread, one call at a time."""
-
-    def __call__(self, call: Call, /) -> None:
-        """Record the call. Raises `StoreUnavailable` if that should be repeated, or another error."""
-
-
 class Recorder:
     """A queue of calls, limited in number and bytes. Calls that do not fit are written to the spool.
 
     Calls are recorded in the order in which they ended, so that a session receives its turns in order: while
     calls are on disk, new ones are also written to disk. If the disk is full, they wait in memory.
+
+    `write` records a call, and raises `StoreUnavailable` if that should be repeated, or another error.
+    `begin` is called before the first call ends, and `end` after the last one. All run in one thread.
     """
 
     def __init__(
-        self, spool: Spool, write: Write, *, most_calls: int = 1_000, most_bytes: int = 2**28
+        self,
+        spool: Spool,
+        write: Callable[[Call], None],
+        *,
+        begin: Callable[[], None] = lambda: None,
+        end: Callable[[], None] = lambda: None,
+        most_calls: int = 1_000,
+        most_bytes: int = 2**28,
     ) -> None:
         self._spool = spool
-        self._write = write
+        self._write, self._begin, self._end = write, begin, end
         self._limits = most_calls, most_bytes
         self._queue: deque[Call] = deque()
         self._bytes = 0
@@ -68,8 +71,8 @@ class Recorder:
 
     def prepare(self) -> None:
         """Start what records calls, while the provider answers the first one."""
-        if not self._is_prepared and (start := getattr(self._write, "start", None)) is not None:
-            self._writing.submit(start)
+        if not self._is_prepared:
+            self._writing.submit(self._begin)
         self._is_prepared = True
 
     @property
@@ -96,7 +99,7 @@ class Recorder:
                 await asyncio.gather(self._task, return_exceptions=True)
             for call in await self._to_disk(self._drain()):
                 _report_lost(call, "the disk is full")
-        await _in_thread(self._writing, getattr(self._write, "stop", int))  # after the call in progress
+        await _in_thread(self._writing, self._end)  # after the call in progress
         self._writing.shutdown()
         self._disk.shutdown()
 

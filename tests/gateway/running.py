@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,6 +17,7 @@ from granian.server.embed import Server
 
 from gateway.app import Gateway
 from gateway.callers import Callers
+from gateway.calls import Call
 from gateway.compact import Compactor
 from gateway.recording.record import call_record
 from gateway.recording.recorder import Recorder
@@ -34,14 +35,24 @@ class Response:
 
 
 class Running:
-    """A gateway that runs until the end of the block. `patience` is how long calls wait for edits."""
+    """A gateway that runs until the end of the block. `patience` is how long calls wait for edits.
+
+    `recorder` are further options of the `Recorder`.
+    """
 
     def __init__(
-        self, *, upstream: str, spool: Path, write: object = call_record, patience: float = PATIENCE
+        self,
+        *,
+        upstream: str,
+        spool: Path,
+        write: Callable[[Call], None] = call_record,
+        patience: float = PATIENCE,
+        **recorder: Callable[[], None],
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        self._upstream, self._spool, self._write, self._patience = upstream, spool, write, patience
+        self._upstream, self._spool, self._patience = upstream, spool, patience
+        self._write, self._recorder_options = write, recorder
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -66,7 +77,7 @@ class Running:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        self.recorder = Recorder(Spool(self._spool), self._write)  # type: ignore[arg-type]
+        self.recorder = Recorder(Spool(self._spool), self._write, **self._recorder_options)
         self.app = Gateway(
             recorder=self.recorder,
             callers=Callers(),

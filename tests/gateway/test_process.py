@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from gateway.calls import Call, KeyProof
-from gateway.recording import process
+from gateway.recording import process as recording_process
 from gateway.recording.process import RecordingProcess
 from gateway.recording.recorder import NotRecorded, StoreUnavailable
 from sessions.models import AgentSession
@@ -67,11 +67,16 @@ def test_it_starts_before_the_first_call_is_answered(
     provider: Provider, api_key: str, tmp_path: Path
 ) -> None:
     """Otherwise, the next calls of a fast agent would not be compacted: it takes some seconds."""
-    recording = RecordingProcess()
-    start, is_started = recording.start, threading.Event()
-    recording.start = lambda: (start(), is_started.set())  # type: ignore[method-assign]
+    process, is_started = RecordingProcess(), threading.Event()
+
+    def begin() -> None:
+        process.start()
+        is_started.set()
+
     provider.otherwise = lambda _: streamed(text("Hello.")) if is_started.wait(20) else Reply(status=500)
-    with Running(upstream=provider.url, spool=tmp_path, write=recording) as gateway:
+    with Running(
+        upstream=provider.url, spool=tmp_path, write=process.record, begin=begin, end=process.stop
+    ) as gateway:
         headers = {"x-contextapp-key": api_key, "x-session-id": "s"}
         body = request({"role": "user", "content": "Hi."})
         assert gateway.call("/anthropic/v1/messages", body, headers).status == 200
@@ -80,34 +85,34 @@ def test_it_starts_before_the_first_call_is_answered(
 
 
 def test_it_records_reports_errors_and_is_started_again(api_key: str) -> None:
-    record = RecordingProcess()
+    process = RecordingProcess()
     counted = spikes()
-    record(call(api_key, "one", *large_output()))
+    process.record(call(api_key, "one", *large_output()))
     assert AgentSession.objects.get(external_id="one").turn_count == 1
     assert spikes() == counted + 1
     with pytest.raises(NotRecorded, match="KeyInvalid"):
-        record(call("ctx_00000000_wrong", "two"))
+        process.record(call("ctx_00000000_wrong", "two"))
     for child in children(os.getpid()):
         if "spawn_main" in children(os.getpid()).get(child, ""):
             os.kill(child, signal.SIGKILL)
     with pytest.raises(StoreUnavailable):
-        record(call(api_key, "three"))
-    record(call(api_key, "three"))
+        process.record(call(api_key, "three"))
+    process.record(call(api_key, "three"))
     assert AgentSession.objects.filter(external_id="three").exists()
-    record.stop()
+    process.stop()
     assert not any("spawn_main" in command for command in children(os.getpid()).values())
 
 
 def test_a_call_that_kills_the_process_is_given_up(api_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other calls wait for it."""
-    record = RecordingProcess()
+    process = RecordingProcess()
     with monkeypatch.context() as patched:
-        patched.setattr(process, "_record", die)
-        patched.setattr(process, "MOST_DEATHS", 2)
+        patched.setattr(recording_process, "_record", die)
+        patched.setattr(recording_process, "MOST_DEATHS", 2)
         with pytest.raises(StoreUnavailable):
-            record(call(api_key, "one"))
+            process.record(call(api_key, "one"))
         with pytest.raises(NotRecorded, match="died 2 times"):
-            record(call(api_key, "one"))
-    record(call(api_key, "two"))
+            process.record(call(api_key, "one"))
+    process.record(call(api_key, "two"))
     assert AgentSession.objects.get().external_id == "two"
-    record.stop()
+    process.stop()
