@@ -27,7 +27,7 @@ from gateway.providers.base import (
 from sessions.services.reconcile.values import Continued
 
 #: Headers of Codex; current versions give each sub-agent a separate thread.
-_THREAD_HEADERS = ("thread-id", "thread_id", "x-client-thread-id")
+_THREAD_HEADERS = ("thread-id", "thread_id")
 _SESSION_HEADERS = ("session-id", "session_id")
 
 #: The texts of a call of a function and of a custom tool.
