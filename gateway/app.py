@@ -19,7 +19,7 @@ from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, call_forwarded
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
-from gateway.exchange import MODE, Copy, Cut, Forward, exchange
+from gateway.exchange import REPORT, Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
 from gateway.options import budget_check, mode_of
@@ -90,7 +90,7 @@ class Gateway:
         except Refused as error:
             await body.discard(most=self._most_bytes)
             text = route.provider.error(error.kind, str(error))
-            await respond(send, error.status, text, [(MODE, b"refused")])
+            await respond(send, error.status, text, [(REPORT, b"refused")])
         except Disconnected:
             return
 
@@ -208,7 +208,7 @@ class Gateway:
             headers=sent,
             body=body,
             only_public=name in caller.upstreams and not settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE,
-            extra=[(MODE, b"observe")],
+            extra=[(REPORT, b"observe")],
         )
 
     async def _compacted(
@@ -224,12 +224,12 @@ class Gateway:
                 raise NotServable(Reason.SUBSCRIPTION)
             result = await self._compactor.serve(call, caller)
         except NotServable as error:
-            extra = [(MODE, f"passthrough; reason={error.reason}".encode())]
+            extra = [(REPORT, f"passthrough; reason={error.reason}".encode())]
             return replace(forward, extra=extra, repairs=True), None
         mode = "compact" + "; engine=provider" * result.is_by_provider
         mode += f"; tokens_before={result.tokens_before}; tokens_after={result.tokens_after}"
         mode += "; thinking=removed" * result.is_repaired
-        extra = [(MODE, mode.encode()), (b"x-contextapp-session", header_text(result.session))]
+        extra = [(REPORT, mode.encode()), (b"x-contextapp-session", header_text(result.session))]
         headers = upstream.with_betas(forward.headers, result.betas)
         return replace(forward, body=result.body, headers=headers, extra=extra, repairs=True), result
 

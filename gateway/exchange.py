@@ -18,7 +18,7 @@ from gateway.providers import Provider
 log = logging.getLogger(__name__)
 
 #: The response header that reports what the gateway did with the request.
-MODE = b"x-contextapp"
+REPORT = b"x-contextapp"
 
 #: Response headers with the provider's id of the request.
 _REQUEST_IDS = ("request-id", "x-request-id")
@@ -168,7 +168,7 @@ async def _answer(
     if accepted is None or accepted == forward.body:
         return response, _chained(body, parts), forward
     await response.aclose()
-    extra = [(name, value + b"; thinking=removed" * (name == MODE)) for name, value in forward.extra]
+    extra = [(name, value + b"; thinking=removed" * (name == REPORT)) for name, value in forward.extra]
     log.warning("%s rejected thinking blocks. The request was sent again without them.", forward.url.host)
     forward, copy.is_repaired = replace(forward, body=accepted, extra=extra), True
     response = await _sent(http, forward)
