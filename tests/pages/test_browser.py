@@ -69,6 +69,8 @@ def test_from_login_to_the_chart_of_a_sample_session(page, member, project):
 def test_wrong_password(page, member):
     log_in(page, member.username, "wrong")
     expect(page.get_by_role("alert")).to_contain_text("Wrong username or password")
+    expect(page.get_by_label("Username")).to_have_value(member.username)
+    expect(page.get_by_label("Password")).to_be_focused()
 
 
 def test_log_out(at, page):
