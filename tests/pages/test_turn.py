@@ -160,6 +160,10 @@ def test_a_comparison_with_a_missing_turn_says_which_turns_exist(member_client, 
     last = session.turn_count - 1
     page = get(member_client, "session_turn_diff", session, last, turn=999)
     assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
+    page = member_client.get(address("session_turn", session, 999))
+    assert page.status_code == 404
+    assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
+    assert address("session_turn", session, last) in page.text
     assert "Both prompts" not in page.text
     assert "Enter the number of a turn." in one_line(
         get(member_client, "session_turn_diff", session, 5, turn="x")

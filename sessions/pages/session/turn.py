@@ -26,9 +26,15 @@ from sessions.selectors.transcript import turns_page
 @require_safe
 @with_session
 def session_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
+    if turn >= session.turn_count:
+        context = session_context(viewer, session, "session")
+        context |= {"other": turn, "last_turn": session.turn_count - 1}
+        return page_or_fragment(
+            request, "sessions/turn/missing.html", "sessions/turn/_missing.html", context, status=404
+        )
     outline = outline_or_404(session, turn)
     if outline.turn is None:
-        raise Http404("The turn does not exist yet")
+        raise Http404("The turn was deleted")
     context = past_prompt_context(request, viewer, session, outline)
     context |= session_context(viewer, session, "session")
     context |= _about(session, outline, outline.turn)
