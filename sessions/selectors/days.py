@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -33,14 +34,24 @@ class Span:
 def span_before(span: Span) -> Span:
     """Return the days directly before a period, as many as it has.
 
-    For a month, that is the month before, and for its first days the same days of the month before.
+    For a month, that is the month before, and for its first days the same days of the month before. For
+    several months from January 1, it is the same part of the year before.
     """
     end = span.first - timedelta(days=1)
+    if span.first == span.last.replace(month=1, day=1) and span.last.month > 1:
+        first = end.replace(month=1, day=1)
+        return replace(span, first=first, last=_same_day(span.last, first.replace(month=span.last.month)))
     if span.first != span.last.replace(day=1):
         return replace(span, first=span.first - timedelta(days=span.days), last=end)
-    is_whole = (span.last + timedelta(days=1)).day == 1
-    last = end if is_whole else end.replace(day=min(span.days, end.day))
-    return replace(span, first=end.replace(day=1), last=last)
+    first = end.replace(day=1)
+    return replace(span, first=first, last=_same_day(span.last, first))
+
+
+def _same_day(day: date, month: date) -> date:
+    """Return the same day of another month, given by its first day. The last day is that of the month."""
+    days = monthrange(month.year, month.month)[1]
+    is_last = (day + timedelta(days=1)).day == 1
+    return month.replace(day=days if is_last else min(day.day, days))
 
 
 def buckets_of(span: Span, bucket: str) -> list[date]:

@@ -16,6 +16,7 @@ from compaction.provider_engine import NAME as PROVIDER
 from compaction.provider_summary import ON_DEMAND
 from compaction.referenced import How
 from sessions.models import AgentSession, Compaction, Edit
+from sessions.selectors.samples import sample_sessions
 from sessions.selectors.trends.sums import TrendQuery
 
 #: Trigger of compactions that record what a client removed from its context, and strategy of their edits.
@@ -107,6 +108,8 @@ def edits_of_project(project_id: UUID, query: TrendQuery | None = None) -> Query
     if query is not None:
         start, end = query.span.bounds()
         newest = newest.filter(last_active_at__gte=start, **_session_filters(query))
+        if query.sample:
+            newest = newest.exclude(pk__in=sample_sessions(project_id))
         applied = applied.filter(compaction__finished_at__gte=start, compaction__finished_at__lt=end)
     ids = newest.order_by("-last_active_at", "-id").values_list("pk", flat=True)[:PROJECT_SESSIONS]
     return applied.filter(session__in=list(ids)).exclude(op__in=[*COMPONENT_OPS, Op.STRIP])

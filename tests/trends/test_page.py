@@ -15,7 +15,7 @@ from django.urls import reverse
 
 import pricing
 from accounts.models import Membership, Role
-from sessions.models import AgentSession, Compaction
+from sessions.models import AgentSession, Compaction, SampleLoad
 from sessions.pages.trends.parameters import presets
 from sessions.selectors.days import Span, span_before
 from sessions.selectors.trends.groups import GROUPS
@@ -444,8 +444,42 @@ def test_projects_are_compared(used, other_project, stranger, viewer, viewer_cli
     assert page.context["found"].sums.cost_microusd == 13_000_000
     total = " ".join(page.text.partition("<tfoot>")[2].partition("</tfoot>")[0].split())
     assert all(value in total for value in ("2 projects", "$13.00", "+767%", ">3<", ">5<"))
+    # The period of all usage begins with that of any project.
+    [(_, all_time, _)] = [each for each in page.context["presets"] if each[0] == "All time"]
+    assert QueryDict(all_time)["first"] == "2026-02-18"
+    [header, *lines] = csv.reader(io.StringIO(both.get(address("trends_projects_csv"), query).text))
+    found = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [(line["slug"], line["cost_usd"], line["previous_cost_usd"]) for line in found] == [
+        ("beta", "9.000000", "0.000000"),
+        ("alpha", "4.000000", "1.500000"),
+    ]
+    # A page after the last, of a bookmark or a longer period, is the last.
+    past = both.get(address("trends_projects"), {**MARCH, "page": 7})
+    assert [row.project for row in past.context["rows"]] == [other_project, used]
     later = both.get(address("trends_projects"), {"first": "2026-05-01", "last": "2026-05-31"})
     assert "2 projects without usage in this period are not listed" in one_line(later)
+
+
+def test_sample_data_can_be_excluded(used, viewer_client):
+    sample = AgentSession.objects.get(external_id="fix")
+    hint = "This project contains sample data."
+    assert hint not in viewer_client.get(address(), MARCH).text
+    SampleLoad.objects.create(project=used, state=SampleLoad.State.DONE, total=1, sessions=[sample.pk])
+    with_it = viewer_client.get(address(), MARCH)
+    assert hint in with_it.text
+    assert with_it.context["total"].cost_microusd == 4_000_000
+    query = {**MARCH, "sample": "exclude"}
+    without = viewer_client.get(address(), query)
+    assert hint not in without.text
+    assert "sample data <b>excluded</b>" in one_line(without)
+    assert without.context["total"].cost_microusd == 1_000_000
+    assert {row.name for row in without.context["rows"]} == {"reader"}
+    assert "fixer" not in viewer_client.get(address("trends_csv"), query).text
+    assert {each["name"] for each in viewer_client.get(address("trends_series"), query).json()["series"]} == {
+        "reader"
+    }
+    for name in ("trends_prompts", "replay_rates"):
+        assert viewer_client.get(address(name), query).status_code == 200
 
 
 def test_a_preset_keeps_the_other_parameters(used, viewer_client):
@@ -468,7 +502,9 @@ def test_a_preset_keeps_the_other_parameters(used, viewer_client):
         (("2026-03-01", "2026-03-10"), ("2026-02-01", "2026-02-10")),
         (("2026-01-01", "2026-01-31"), ("2025-12-01", "2025-12-31")),
         (("2026-03-02", "2026-03-11"), ("2026-02-20", "2026-03-01")),
-        (("2026-01-01", "2026-03-31"), ("2025-10-03", "2025-12-31")),
+        (("2026-01-01", "2026-03-10"), ("2025-01-01", "2025-03-10")),
+        (("2024-01-01", "2024-02-29"), ("2023-01-01", "2023-02-28")),
+        (("2025-01-01", "2025-02-28"), ("2024-01-01", "2024-02-29")),
     ],
 )
 def test_a_period_is_compared_with_the_one_before(days, previous):
@@ -545,5 +581,5 @@ def test_presets_are_whole_weeks_and_months():
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_page_takes_few_queries(group, used, viewer_client, django_assert_max_num_queries):
     # The savings of tags do not add up to the total, because a session can have several.
-    with django_assert_max_num_queries(19 if group == "tag" else 17):
+    with django_assert_max_num_queries(20 if group == "tag" else 18):
         assert viewer_client.get(address(), {**MARCH, "group": group}).status_code == 200

@@ -36,7 +36,7 @@ def trends_cost_change(request: HttpRequest, slug: str) -> HttpResponse:
     """Render the causes of the change in cost, the largest effect first."""
     viewer = viewer_of(request, slug)
     parameters, _ = parameters_of(request)
-    begin = first_usage(project_id=viewer.project.pk)
+    begin = first_usage(projects=[viewer.project.pk])
     comparison = None
     if previous_is_complete(parameters, begin):
         comparison = cost_comparison(

@@ -54,6 +54,7 @@ class TrendsForm(forms.Form):
     model = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=100)
     member = forms.IntegerField(required=False, min_value=1, max_value=2**31 - 1)
+    sample = forms.ChoiceField(required=False, choices=[("exclude", "Exclude")], label="Sample data")
     zone = forms.CharField(required=False, label="Time zone")
 
     def clean_zone(self) -> str:
@@ -139,6 +140,7 @@ def parameters_of(request: HttpRequest) -> tuple[Parameters, TrendsForm]:
         model=data.get("model", ""),
         tag=data.get("tag", ""),
         member=data.get("member"),
+        sample=data.get("sample", ""),
     )
     previous = span_before(span)
     if other := data.get("other"):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from accounts.models import Project
-from sessions.pages.access import number_of, page, viewer_of
-from sessions.pages.trends.parameters import parameters_of, periods
-from sessions.selectors.trends.projects import ProjectUsage, project_costs, projects_usage
-from sessions.selectors.trends.sums import TrendQuery
+from sessions.pages.access import Viewer, number_of, page, viewer_of
+from sessions.pages.trends.parameters import Parameters, parameters_of, periods
+from sessions.selectors.trends.projects import ProjectsUsage, ProjectUsage, project_costs, projects_usage
+from sessions.selectors.trends.sums import TrendQuery, first_usage
 
 #: Projects per page.
 _SHOWN = 50
@@ -26,29 +27,58 @@ class ProjectRow:
     previous: int
 
 
-@require_safe
-def trends_projects(request: HttpRequest, slug: str) -> HttpResponse:
-    """Render sessions, cost and savings of the viewer's projects in a period, without other filters."""
-    viewer = viewer_of(request, slug)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """The viewer's projects with usage in a period, the most expensive first, and their sums.
+
+    `projects` counts all projects of the viewer. `previous` is the cost of all in the previous period.
+    """
+
+    parameters: Parameters
+    rows: Sequence[ProjectRow]
+    found: ProjectsUsage
+    projects: int
+    previous: int
+
+
+def projects_compared(request: HttpRequest, viewer: Viewer) -> Compared:
+    """Compare the viewer's projects in the requested period, without other filters."""
     requested, _ = parameters_of(request)
     current, previous = (TrendQuery(span=each.span) for each in (requested.current, requested.previous))
-    parameters = replace(requested, current=current, previous=previous)
     projects = {project.pk: project for project in viewer.projects}
-    number = number_of(request, "page", maximum=1_000) or 0
-    found = projects_usage(projects=[*projects], span=current.span, first=number * _SHOWN, limit=_SHOWN)
+    found = projects_usage(projects=[*projects], span=current.span)
     costs = project_costs(projects=[*projects], span=previous.span)
-    context = {
-        "viewer": viewer,
-        "parameters": parameters,
-        "presets": periods(parameters),
-        "rows": [
+    return Compared(
+        parameters=replace(requested, current=current, previous=previous),
+        rows=[
             ProjectRow(project=projects[usage.project], usage=usage, previous=costs.get(usage.project, 0))
             for usage in found.rows
         ],
-        "found": found,
-        "previous": sum(costs.values()),
-        "unused": len(projects) - found.count,
+        found=found,
+        projects=len(projects),
+        previous=sum(costs.values()),
+    )
+
+
+@require_safe
+def trends_projects(request: HttpRequest, slug: str) -> HttpResponse:
+    """Render sessions, cost and savings of the viewer's projects. A page after the last shows the last."""
+    viewer = viewer_of(request, slug)
+    compared = projects_compared(request, viewer)
+    count = len(compared.rows)
+    last = max(count - 1, 0) // _SHOWN
+    number = min(number_of(request, "page") or 0, last)
+    begin = first_usage(projects=[project.pk for project in viewer.projects])
+    context = {
+        "viewer": viewer,
+        "parameters": compared.parameters,
+        "presets": periods(compared.parameters, begin),
+        "rows": compared.rows[number * _SHOWN : (number + 1) * _SHOWN],
+        "count": count,
+        "found": compared.found,
+        "previous": compared.previous,
+        "unused": compared.projects - count,
         "previous_page": number - 1 if number else None,
-        "next_page": number + 1 if found.count > (number + 1) * _SHOWN else None,
+        "next_page": number + 1 if number < last else None,
     }
     return page(request, "trends/projects.html", context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from sessions.pages.trends import cost_change, projects, saved, views
+from sessions.pages.trends import cost_change, export, projects, saved, views
 
 urlpatterns = [
     path("p/<slug:slug>/trends/", views.trends, name="trends"),
@@ -18,5 +18,6 @@ urlpatterns = [
         name="trends_preset_delete",
     ),
     path("p/<slug:slug>/trends/projects/", projects.trends_projects, name="trends_projects"),
-    path("p/<slug:slug>/trends/csv/", views.trends_csv, name="trends_csv"),
+    path("p/<slug:slug>/trends/projects/csv/", export.trends_projects_csv, name="trends_projects_csv"),
+    path("p/<slug:slug>/trends/csv/", export.trends_csv, name="trends_csv"),
 ]

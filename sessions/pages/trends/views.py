@@ -1,12 +1,9 @@
-"""The trends page, the JSON data of its chart and the CSV export."""
+"""The trends page and the JSON data of its chart."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -15,25 +12,22 @@ from django.views.decorators.http import require_safe
 from accounts.models import Project
 from sessions.models import SavedView
 from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fragment
-from sessions.pages.figures import MICRO
-from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.cost_change import previous_is_complete
 from sessions.pages.trends.parameters import Parameters, parameters_of, periods, today_of
 from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, series_json
+from sessions.selectors.samples import sample_sessions
 from sessions.selectors.sessions import saved_views
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends.groups import SEPARATOR, group_names
-from sessions.selectors.trends.latency import Latency, latency_groups, latency_rows, latency_total
+from sessions.selectors.trends.latency import Latency, latency_groups, latency_total
 from sessions.selectors.trends.projection import month_project
 from sessions.selectors.trends.prompt_sizes import prompt_sizes
 from sessions.selectors.trends.savings import Savings, savings_of
 from sessions.selectors.trends.sums import (
     Sums,
-    TrendRow,
     first_usage,
     top_sessions,
     trend_groups,
-    trend_rows,
     trend_sums,
     trend_total,
 )
@@ -97,39 +91,6 @@ def trends_prompts(request: HttpRequest, slug: str) -> HttpResponse:
     return page_or_fragment(request, "trends/prompts.html", "trends/_prompts.html", context)
 
 
-@require_safe
-def trends_csv(request: HttpRequest, slug: str) -> HttpResponse:
-    """Export every bucket and group with exact values. Money is in dollars with six decimals."""
-    viewer = viewer_of(request, slug)
-    parameters, _ = parameters_of(request)
-    rows = sorted(_rows(viewer.project, parameters), key=lambda row: (row.bucket, row.key))
-    names = names_of(viewer.project, parameters.grouping, {row.key for row in rows})
-    latencies = latency_rows(
-        project_id=viewer.project.pk,
-        query=parameters.current,
-        bucket=parameters.bucket,
-        group=parameters.grouping,
-    )
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([parameters.bucket, *group_names(parameters.grouping), *_CSV_COLUMNS, *_CSV_LATENCY])
-    writer.writerows(
-        [
-            row.bucket,
-            *map(spreadsheet_text, names[row.key]),
-            *_csv_values(row.sums),
-            *_csv_latency(latencies.get((row.bucket, row.key), Latency())),
-        ]
-        for row in rows
-    )
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    span = parameters.current.span
-    response["Content-Disposition"] = (
-        f'attachment; filename="{slug}-{parameters.grouping.replace(",", "-")}-{span.first}-{span.last}.csv"'
-    )
-    return private(response)
-
-
 def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
     query, group = parameters.current, parameters.grouping
     groups = trend_groups(project_id=project.pk, query=query, group=group, limit=_MAX_ROWS)
@@ -147,7 +108,7 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
     )
     rows = _group_rows(project, parameters, groups.largest, by_group, has_latency=latency.is_reported)
     unlisted_previous = total_previous.cost_microusd - sum(row.previous.cost_microusd for row in rows)
-    begin = first_usage(project_id=project.pk)
+    begin = first_usage(projects=[project.pk])
     return {
         "total": total,
         "latency": latency,
@@ -161,6 +122,8 @@ def _figures(project: Project, parameters: Parameters) -> dict[str, Any]:
         "top": top_sessions(project_id=project.pk, query=query) if parameters.group != "session" else [],
         "filters": _filters(project, parameters),
         "presets": periods(parameters, begin),
+        "has_sample": bool(sample_sessions(project.pk)),
+        "without_sample": parameters.query_string(sample="exclude"),
         "projection": month_project(project_id=project.pk, query=query, today=today_of(query.span.zone)),
     }
 
@@ -202,33 +165,12 @@ def _filters(project: Project, parameters: Parameters) -> list[tuple[str, str, s
     """Return the active filters: name, displayed value and the query string that removes it."""
     return [
         (
-            name,
-            joined(names_of(project, name, [value])[value]),
+            *(
+                ("sample data", "excluded")
+                if name == "sample"
+                else (name, joined(names_of(project, name, [value])[value]))
+            ),
             parameters.query_string(**{name: ""}),
         )
         for name, value in parameters.filters.items()
     ]
-
-
-def _rows(project: Project, parameters: Parameters) -> list[TrendRow]:
-    return trend_rows(
-        project_id=project.pk, query=parameters.current, bucket=parameters.bucket, group=parameters.grouping
-    )
-
-
-_CSV_COLUMNS = (*(name for name in asdict(Sums()) if not name.endswith("_microusd")), "cost_usd", "saved_usd")
-
-_CSV_LATENCY = ("first_token_p50_ms", "first_token_p95_ms", "duration_p50_ms", "duration_p95_ms")
-
-
-def _csv_latency(latency: Latency) -> Iterator[int | None]:
-    for found in (latency.first_token, latency.duration):
-        yield found.p50 if found is not None else None
-        yield found.p95 if found is not None else None
-
-
-def _csv_values(sums: Sums) -> Iterator[Any]:
-    values = asdict(sums)
-    yield from (value for name, value in values.items() if not name.endswith("_microusd"))
-    for money in (sums.cost_microusd, sums.saved_microusd):
-        yield f"{Decimal(money) / MICRO:.6f}"

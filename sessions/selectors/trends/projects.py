@@ -25,27 +25,25 @@ class ProjectUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectsPage:
-    """The projects with usage by cost, the highest first: one page of them, and the sums of all `count`."""
+class ProjectsUsage:
+    """The projects with usage by cost, the highest first, and their sums."""
 
     rows: Sequence[ProjectUsage]
-    count: int
     sessions: int
     sums: Sums
     savings: Savings
 
 
-def projects_usage(*, projects: Sequence[UUID], span: Span, first: int, limit: int) -> ProjectsPage:
-    """Return the projects with usage in a period, from the position `first`. Four queries."""
+def projects_usage(*, projects: Sequence[UUID], span: Span) -> ProjectsUsage:
+    """Return the projects with usage in a period. Four queries."""
     found = sorted(_usage(projects, span), key=lambda row: (-row[2].cost_microusd, -row[2].turns, row[0]))
     query = TrendQuery(span=span)
     savings = savings_of_projects(query=query, projects={id: sums for id, _, sums in found}) if found else {}
-    return ProjectsPage(
+    return ProjectsUsage(
         rows=[
             ProjectUsage(project=id, sessions=sessions, sums=sums, savings=savings[id])
-            for id, sessions, sums in found[first : first + limit]
+            for id, sessions, sums in found
         ],
-        count=len(found),
         sessions=sum(sessions for _, sessions, _ in found),
         sums=sum((sums for *_, sums in found), Sums()),
         savings=sum(savings.values(), Savings()),

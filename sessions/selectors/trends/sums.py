@@ -13,8 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Min, OuterRef, Subquery
 
-from sessions.models import AgentSession, UsageRollup
+from accounts.models import Project
+from sessions.models import AgentSession, SampleLoad, UsageRollup
 from sessions.selectors.days import BUCKETS, Span
 from sessions.selectors.trends.groups import GROUP_KEYS, SEPARATOR, group_key, group_names, tags_join
 from sessions.selectors.trends.rows import usage_rows, whole_days
@@ -22,18 +24,22 @@ from sessions.selectors.trends.rows import usage_rows, whole_days
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendQuery:
-    """A period and its filters. Empty filters are ignored. `member` is the id of a user."""
+    """A period and its filters. Empty filters are ignored. `member` is the id of a user.
+
+    `sample` is "exclude" to leave out the sample data.
+    """
 
     span: Span
     agent: str = ""
     model: str = ""
     tag: str = ""
     member: int | None = None
+    sample: str = ""
 
     @property
     def filters(self) -> dict[str, str]:
         """The active filters by name."""
-        names = ("agent", "model", "tag", "member")
+        names = ("agent", "model", "tag", "member", "sample")
         return {name: str(value) for name in names if (value := getattr(self, name))}
 
 
@@ -171,10 +177,12 @@ def costs_by_day(*, project_id: UUID, query: TrendQuery) -> dict[date, int]:
     return dict(_rows(["r.bucket"], MEASURES["cost"], project_id, query, bucket="day"))
 
 
-def first_usage(*, project_id: UUID) -> datetime | None:
-    """Return the quarter-hour of the project's first usage. One query."""
-    rows = UsageRollup.objects.filter(project_id=project_id).order_by("at")
-    return rows.values_list("at", flat=True).first()
+def first_usage(*, projects: Sequence[UUID]) -> datetime | None:
+    """Return the quarter-hour of the first usage of any of the projects. One query."""
+    first = UsageRollup.objects.filter(project=OuterRef("pk")).order_by("at").values("at")[:1]
+    found = Project.objects.filter(pk__in=projects).aggregate(at=Min(Subquery(first)))
+    at: datetime | None = found["at"]
+    return at
 
 
 def top_sessions(*, project_id: UUID, query: TrendQuery) -> list[TopSession]:
@@ -246,6 +254,7 @@ def filter_conditions(query: TrendQuery, *, model: str) -> str:
         "model": f"{model} = %(model)s",
         "tag": "s.tags @> ARRAY[%(tag)s]::varchar[]",
         "member": "s.created_by_id = %(member)s",
+        "sample": f"s.id NOT IN (SELECT unnest(sessions) FROM {SampleLoad._meta.db_table})",  # noqa: S608
     }
     return "".join(f" AND {conditions[name]}" for name in query.filters)
 
