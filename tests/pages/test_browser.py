@@ -573,6 +573,25 @@ def test_forms_in_menus_use_the_width_of_a_phone(at, page, project):
     assert page.get_by_role("button", name="Save view").bounding_box()["height"] < 40
 
 
+def test_filters_are_behind_a_line_that_names_them_on_a_phone(at, page, project):
+    page.set_viewport_size(PHONE)
+    make_session(project, name="one", agent="alpha")
+    at(reverse("sessions", args=[project.slug]))
+    line = page.locator("summary", has_text="More filters: none")
+    agent = page.locator("select[name=agent]")
+    expect(agent).to_be_hidden()
+    line.click()
+    agent.select_option("alpha")
+    line = page.locator("summary", has_text="More filters: Agent: alpha")
+    line.click()
+    expect(agent).to_be_hidden()
+    at(reverse("trends", args=[project.slug]))
+    page.locator("summary", has_text="cost per day by agent").click()
+    page.locator("select[name=measure]").select_option("tokens")
+    expect(page.locator("summary", has_text="tokens per day by agent")).to_be_visible()
+    expect(page.locator("#active-filters")).to_have_count(1)
+
+
 def test_the_id_of_a_session_is_copied(at, page, project):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     session = make_session(project, name="s-17")

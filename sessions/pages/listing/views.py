@@ -67,10 +67,10 @@ class FilterForm(forms.Form):
     model = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=100)
     compacted = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "yes"), ("no", "no")])
-    active_from = forms.DateField(required=False)
-    active_to = forms.DateField(required=False)
+    active_from = forms.DateField(required=False, label="Active from")
+    active_to = forms.DateField(required=False, label="Active until")
     peak = TokensField(required=False, max_length=20, label="Min. peak")
-    sub_agents = forms.BooleanField(required=False)
+    sub_agents = forms.BooleanField(required=False, label="Include sub-agents")
     starred = forms.BooleanField(required=False)
 
     def __init__(self, request: HttpRequest) -> None:
@@ -86,6 +86,15 @@ class FilterForm(forms.Form):
         for problem in read.problems:
             self.add_error("q", problem)
         return read.filters
+
+    def active(self) -> list[str]:
+        """Return the label and the value of each field that is set, apart from the expression."""
+        fields = [self[name] for name in self.fields if name != "q"]
+        return [
+            str(field.label) if field.value() is True else f"{field.label}: {field.value()}"
+            for field in fields
+            if field.value()
+        ]
 
     def _fields(self, data: dict[str, Any]) -> SessionFilter:
         return SessionFilter(
