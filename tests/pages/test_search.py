@@ -189,7 +189,15 @@ def test_a_session_links_to_sessions_that_mention_its_files(member_client: Clien
         return made
 
     shared = ("pool.py", "wire.py", "c.py", "b.py", "a.py")
-    first = reading("one", *(f"/repo/src/{name}" for name in shared))
+    # Every repository has these files.
+    reading("six", "/other/README.md", "/other/package.json", "/other/.gitignore")
+    first = reading(
+        "one",
+        "/repo/README.md",
+        "/repo/package.json",
+        "/repo/.gitignore",
+        *(f"/repo/src/{n}" for n in shared),
+    )
     reading("two", *(f"/elsewhere/{name}" for name in shared))
     reading("three", "/repo/src/wire.py")
     fourth = reading("four", "/repo/src/other.py")
@@ -199,6 +207,7 @@ def test_a_session_links_to_sessions_that_mention_its_files(member_client: Clien
     assert text.index("Session two") < text.index("Session three")
     assert "a.py, b.py, c.py, pool.py and 1 more" in text  # the rarest first, then by name
     assert "Session four" not in text
+    assert "Session six" not in text
     text = member_client.get(reverse("session", args=[project.slug, fourth.pk])).content.decode()
     assert "1 related session <small>that mentions the same files" in text
 

@@ -19,6 +19,15 @@ MOST, _FILES, _NAMED = 5, 30, 4
 #: A file in more than this share of the other sessions says nothing.
 _COMMON = 0.5
 
+#: Folded names that most repositories have: two sessions that mention them need not be related.
+_GENERIC = {
+    "__init__.py", "__main__.py", "agents.md", "cargo.toml", "changelog.md", "claude.md",
+    "conftest.py", "contributing.md", "go.mod", "go.sum", "index.html", "index.js", "index.ts",
+    "index.tsx", "license.md", "main.go", "main.py", "main.rs", "mod.rs", "package-lock.json",
+    "package.json", "pyproject.toml", "readme.md", "readme.rst", "requirements.txt",
+    "settings.json", "setup.cfg", "setup.py", "tsconfig.json", "types.ts", "uv.lock", "yarn.lock",
+}  # fmt: skip
+
 #: A session ranks by the files that it mentions; one that few sessions mention counts more.
 _RELATED: LiteralString = """
 WITH key AS (
@@ -83,10 +92,12 @@ def related_sessions(*, session: AgentSession) -> list[RelatedSession]:
 def _files_of(session: AgentSession) -> list[str]:
     """Return the names of the files that most parts of the session touch, without their folders.
 
+    Leaves out names without a stem, such as `.json` and `.gitignore`, and those that most repositories have.
     Equally frequent names are in alphabetical order.
     """
     counted: Counter[str] = Counter()
     segments = SearchSegment.objects.filter(session=session, project_id=session.project_id)
     for files in segments.values_list("files", flat=True):
-        counted.update({file.rpartition("/")[2] for file in files})
+        names = {file.rpartition("/")[2] for file in files}
+        counted.update(name for name in names - _GENERIC if not name.startswith("."))
     return sorted(counted, key=lambda name: (-counted[name], name))[:_FILES]
