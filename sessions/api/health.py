@@ -7,7 +7,6 @@ from threading import Lock
 
 import psycopg
 from celery import current_app
-from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
@@ -17,7 +16,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from sessions.api.endpoint import json_response
-from sessions.selectors.metrics_access import may_read_metrics
+from sessions.selectors.metrics_access import REFUSAL, may_read_metrics
 from sessions.store.metric_files import exposition
 
 #: Seconds to wait for the database and the broker.
@@ -47,17 +46,15 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return metrics in the Prometheus text format. Requires the metrics token, if one is set."""
     if not _may_read_metrics(request):
-        return HttpResponse("Set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token.\n", status=403)
+        return HttpResponse(f"{REFUSAL}\n", status=403, content_type="text/plain")
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_LATEST)
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:
-    if not settings.CONTEXTAPP_METRICS_TOKEN:
-        # A page of another site, whose name resolves to this machine, must not read them.
-        request.get_host()
     return may_read_metrics(
         authorization=request.META.get("HTTP_AUTHORIZATION", "").encode(),
         client=request.META.get("REMOTE_ADDR", ""),
+        host=request.META.get("HTTP_HOST") or request.META.get("SERVER_NAME", ""),
         is_forwarded="HTTP_X_FORWARDED_FOR" in request.META or "HTTP_FORWARDED" in request.META,
     )
 

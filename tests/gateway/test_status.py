@@ -17,6 +17,7 @@ def status(path: str, *, client: str = "127.0.0.1", **headers: str) -> int:
     async def send(message: Message) -> None:
         sent.append(message)
 
+    headers = {"host": "localhost:8001"} | headers
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     run(serve_status({"path": path, "headers": named, "client": (client, 5_000)}, send))
     found: int = sent[0]["status"]
@@ -35,6 +36,7 @@ def test_the_gateways_health_check_needs_no_key() -> None:
         ("10.0.0.7", {}, 403),
         ("127.0.0.1", {"x_forwarded_for": "10.0.0.7"}, 403),
         ("127.0.0.1", {"forwarded": "for=10.0.0.7"}, 403),
+        ("127.0.0.1", {"host": "rebound.example:8001"}, 403),
     ],
 )
 def test_without_a_token_only_local_clients_get_the_metrics(
