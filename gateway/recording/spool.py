@@ -22,6 +22,7 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._last = 0
 
     def add(self, call: Call) -> None:
         """Store a call durably. Raises `OSError`."""
@@ -34,10 +35,17 @@ class Spool:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            partial.rename(self._folder / f"{time.time_ns():020}-{call.id}{_SUFFIX}")
+            partial.rename(self._folder / f"{self._next():020}-{call.id}{_SUFFIX}")
         except OSError:
             partial.unlink(missing_ok=True)
             raise
+
+    def _next(self) -> int:
+        """Return a larger number than that of any call in the folder, even if the clock was set back."""
+        if not self._last:
+            self._last = max((int(file.name.partition("-")[0]) for file in self._files()), default=0)
+        self._last = max(self._last + 1, time.time_ns())
+        return self._last
 
     @property
     def is_empty(self) -> bool:

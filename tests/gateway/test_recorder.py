@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +111,12 @@ def test_while_the_store_is_down_calls_wait_on_disk_and_keep_their_order(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_calls_that_wait_survive_a_restart(store: Store, tmp_path: Path) -> None:
+def test_calls_that_wait_survive_a_restart_and_a_clock_that_is_set_back(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = count(10**18, -(10**12))
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+
     async def work() -> None:
         store.is_up = False
         first = Recorder(Spool(tmp_path), store.write)
