@@ -16,7 +16,7 @@ from django.db import connection
 from accounts.models import ApiKey, Scope
 from accounts.selectors import api_key_find, provider_secrets
 from gateway.calls import KeyProof
-from sessions.services.targets import ForbiddenAddress, target_of
+from sessions.services.targets import ForbiddenAddress, url_check
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +110,9 @@ def caller_of(key: ApiKey, proof: KeyProof) -> Caller:
 
 
 def _allowed(url: str) -> str | None:
-    """Return a provider's URL, or None if it is forbidden. Resolves the host, which may have changed."""
+    """Return a provider's URL, or None if it is forbidden. Each new connection checks its addresses."""
     try:
-        target_of(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
-    except (ForbiddenAddress, TimeoutError):
+        url_check(url, allow_private=settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE)
+    except ForbiddenAddress:
         return None
     return url

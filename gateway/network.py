@@ -7,6 +7,7 @@ refuse private addresses.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -179,19 +180,21 @@ class Network(httpcore2.AsyncNetworkBackend):
     ) -> Stream:
         """Connect to a host, or to a proxy. Raises ConnectError for a private address that is forbidden."""
         loop = asyncio.get_running_loop()
+        current = attempt.get(None) or Attempt()
         try:
             async with asyncio.timeout(timeout):
+                if current.public_host:  # before connecting, and even if a proxy will resolve it
+                    await _refuse_private(current.public_host)
                 transport, connection = await loop.create_connection(
                     Connection, host, port, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS
                 )
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(str(error)) from error
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError(str(error)) from error
-        current = attempt.get(None) or Attempt()
         current.is_fresh = True
-        # The host was checked before, but its name may resolve to another address now. The host of an HTTP
-        # proxy is another one: the proxy resolves the host of the URL.
+        # The name may have been resolved to another address for the connection. The host of an HTTP proxy is
+        # another one: the proxy resolves the host of the URL.
         if host == current.public_host and not is_public(transport.get_extra_info("peername")[0]):
             transport.abort()
             raise httpcore2.ConnectError(f"{host} is not a public address")
@@ -199,3 +202,10 @@ class Network(httpcore2.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+async def _refuse_private(host: str) -> None:
+    """Raise ConnectError if any address of a host is private, and `OSError` if it cannot be resolved."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    if not all(is_public(str(entry[4][0])) for entry in found):
+        raise httpcore2.ConnectError(f"{host} is not a public address")

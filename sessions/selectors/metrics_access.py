@@ -8,7 +8,6 @@ from ipaddress import ip_address
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-
 #: The response to other requests.
 REFUSAL = (
     "Set CONTEXTAPP_METRICS_TOKEN and send it as a bearer token. Without a token, only clients on the same "

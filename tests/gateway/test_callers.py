@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -45,6 +47,27 @@ def test_a_key_that_was_revoked_is_refused_even_while_the_store_is_down(
     (key, revoked), (_, valid) = (api_key_create(project=project, name=name) for name in "ab")
     api_key_revoke(key=key)
     run(work())
+
+
+def test_a_key_is_checked_without_resolving_the_providers_name(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A DNS that does not respond must not look like a database that does not respond."""
+    looked_up: list[str] = []
+    resolve = socket.getaddrinfo
+
+    def recorded(host: Any, *more: Any, **options: Any) -> Any:
+        if host == "slow.example.com" and not options.get("flags", 0) & socket.AI_NUMERICHOST:
+            looked_up.append(host)
+        return resolve(host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", recorded)
+    upstreams = {"anthropic": "https://slow.example.com"}
+    gateway_update(project=project, changes={"upstreams": upstreams})
+    _, key = api_key_create(project=project, name="a")
+    found = run(Callers().find(key))
+    assert found is not None
+    assert (found.is_verified, found.upstreams, looked_up) == (True, upstreams, [])
 
 
 @pytest.mark.slow
