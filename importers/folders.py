@@ -23,6 +23,9 @@ _EVENTS_STATE = "base_state.json"
 _TASK_FILES = ("api_conversation_history.json", "ui_messages.json")
 _TASK_ENDING = ".messages.json"
 
+#: The log in the folder of a session of Copilot CLI, and the file that identifies the folder.
+_COPILOT_LOG, _COPILOT_FACTS = "events.jsonl", "workspace.yaml"
+
 
 def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
     """Yield the logs in a folder, whose log files are `logs`, sorted."""
@@ -42,6 +45,12 @@ def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
     for entry in logs:
         if entry not in others:
             yield entry, [entry, facts[entry]] if entry in facts else [entry]
+
+
+def copilot_log(folder: Path) -> Path | None:
+    """Return the log of a session of Copilot CLI if this is its folder."""
+    log = folder / _COPILOT_LOG
+    return log if (folder / _COPILOT_FACTS).is_file() and log.is_file() else None
 
 
 def is_opencode_storage(folder: Path) -> bool:

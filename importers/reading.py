@@ -16,7 +16,7 @@ import zstandard
 
 from .base import LogFile
 from .databases import database_log, database_sessions, is_database
-from .folders import grouped, is_opencode_storage, opencode_sessions
+from .folders import copilot_log, grouped, is_opencode_storage, opencode_sessions
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
@@ -80,15 +80,17 @@ def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
 
 
 def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
-    """Return the folders of this user's Claude Code, Codex, OpenCode and goose logs."""
+    """Return the folders of this user's Claude Code, Codex, Copilot CLI, OpenCode and goose logs."""
     home = home or Path.home()
     if configured := environment.get("CLAUDE_CONFIG_DIR"):
         claude = [Path(configured)]
     else:
         claude = [home / ".config" / "claude", home / ".claude"]
     codex = Path(environment.get("CODEX_HOME") or home / ".codex")
+    copilot = Path(environment.get("COPILOT_HOME") or home / ".copilot")
     shared = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     folders = [*(folder / "projects" for folder in claude), codex / "sessions", codex / "archived_sessions"]
+    folders += [copilot / "session-state"]
     folders += [shared / "opencode", shared / "goose" / "sessions"]
     return [folder for folder in folders if folder.is_dir()]
 
@@ -110,6 +112,8 @@ def _folder_content(folder: Path) -> tuple[list[LogSource], list[Path]]:
     if is_opencode_storage(folder):
         groups = opencode_sessions(folder)
         return [LogSource(name=_printable(session), files=files) for session, files in groups], []
+    if session_log := copilot_log(folder):
+        return [LogSource(name=_printable(session_log), files=(session_log,))], []
     entries = sorted(folder.iterdir())
     logs = [entry for entry in entries if entry.is_file() and _is_log(_plain_name(entry))]
     sources = [

@@ -9,6 +9,7 @@ from .claude_code import ClaudeCodeImporter
 from .cline import ClineImporter
 from .codex import CodexImporter
 from .contextapp import ContextappImporter
+from .copilot import CopilotImporter
 from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .mini_swe_agent import MiniSweAgentImporter
@@ -31,6 +32,7 @@ IMPORTERS: dict[str, Importer] = {
         QwenCodeImporter(),
         ClaudeCodeImporter(),
         CodexImporter(),
+        CopilotImporter(),
         PiImporter(),
         OpenCodeImporter(),
         ClineImporter(),

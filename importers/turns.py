@@ -36,6 +36,8 @@ class Answer:
     request_id: str | None = None
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
+    first_token_ms: int | None = None
+    duration_ms: int | None = None
     results: list[ImportedMessage] = field(default_factory=list)
     items: list[ImportedMessage] = field(default_factory=list)
     is_summary: bool = False
@@ -141,4 +143,6 @@ def _turn(
         request_id=answer.request_id,
         cost_microusd=answer.cost_microusd,
         cache_write_1h_tokens=answer.cache_write_1h_tokens,
+        first_token_ms=answer.first_token_ms,
+        duration_ms=answer.duration_ms,
     )

@@ -1,0 +1,87 @@
+"""Parts of the events of GitHub Copilot CLI, converted to Anthropic's format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from compaction.messages import Usage
+
+from .base import ImportedMessage
+from .values import time_of, tokens_of
+
+_ENVELOPE = {"type", "data", "id", "timestamp", "parentId"}
+_KINDS = ("session", "user", "system", "assistant", "tool", "subagent", "hook", "skill", "permission")
+
+#: Maximum plausible latency in milliseconds.
+_MAX_MS = 10**9
+
+
+def is_event(value: Mapping[str, Any]) -> bool:
+    """Return whether this is an event of a log."""
+    return (
+        value.keys() >= _ENVELOPE
+        and isinstance(value["data"], dict)
+        and str(value["type"]).partition(".")[0] in _KINDS
+    )
+
+
+def inserted(event: Mapping[str, Any], text: str) -> ImportedMessage:
+    """Return a message that the client inserted."""
+    body = {"role": "user", "content": [{"type": "text", "text": text}]}
+    at = time_of(event.get("timestamp"))
+    return ImportedMessage(body=body, source_id=str(event["id"]), at=at, is_meta=True)
+
+
+def skill_text(data: Mapping[str, Any]) -> str:
+    """Return the message with which the client adds a skill to the conversation."""
+    folder = str(data.get("path") or "").replace("\\", "/").rpartition("/")[0]
+    base = f"Base directory for this skill: {folder}\n\n" if folder else ""
+    return f'<skill-context name="{data["name"]}">\n{base}{data["content"]}\n</skill-context>'
+
+
+def answer_blocks(data: Mapping[str, Any], calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the content of an answer. Its encrypted reasoning is only valid in the session itself."""
+    blocks: list[dict[str, Any]] = []
+    if data.get("reasoningText"):
+        blocks.append({"type": "thinking", "thinking": str(data["reasoningText"])})
+    if data.get("content"):
+        blocks.append({"type": "text", "text": str(data["content"])})
+    for call in calls:
+        arguments = _arguments(call.get("arguments"))
+        blocks.append(
+            {"type": "tool_use", "id": str(call["toolCallId"]), "name": str(call["name"]), "input": arguments}
+        )
+    return blocks
+
+
+def _arguments(arguments: Any) -> Any:
+    """Return the arguments of a call as an object. Those of a custom tool are text."""
+    if not isinstance(arguments, str):
+        return arguments if isinstance(arguments, dict) else {}
+    try:
+        parsed = orjson.loads(arguments)
+    except ValueError:
+        parsed = None
+    return parsed if isinstance(parsed, dict) else {"input": arguments}
+
+
+def call_usage(usage: Mapping[str, Any]) -> Usage | None:
+    """Return the usage, whose input contains the cached tokens."""
+    total = tokens_of(usage, "inputTokens")
+    read, write = tokens_of(usage, "cacheReadTokens"), tokens_of(usage, "cacheWriteTokens")
+    found = Usage(
+        uncached_tokens=total if read + write > total else total - read - write,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        output_tokens=tokens_of(usage, "outputTokens"),
+    )
+    return found if found.prompt_tokens else None
+
+
+def milliseconds(value: Any) -> int | None:
+    """Return the latency in milliseconds, None if it is missing or not plausible."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return round(value) if is_number and 0 <= value < _MAX_MS else None
