@@ -34,6 +34,7 @@ class LoggedCall:
     response_id: str | None = None
     cost_microusd: int | None = None
     at: datetime | None = None
+    duration_ms: int | None = None
 
 
 def logged_request(value: Any) -> Mapping[str, Any]:
@@ -150,6 +151,7 @@ class CallSeries:
             usage=call.usage,
             response_id=call.response_id,
             cost_microusd=call.cost_microusd,
+            duration_ms=call.duration_ms,
         )
         self._turns.answer(answer, self.calls(body))
         self._known.append(_mark(body))

@@ -19,7 +19,7 @@ from .databases import database_log, database_sessions, is_database
 from .folders import copilot_log, grouped, is_opencode_storage, opencode_sessions
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
-_LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
+_LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval")
 _PACKED_ENDINGS = (".gz", ".zst")
 
 #: Suffix of databases with many sessions.

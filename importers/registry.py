@@ -12,6 +12,7 @@ from .contextapp import ContextappImporter
 from .copilot import CopilotImporter
 from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
+from .inspect_ai import InspectImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
 from .openai_responses import OpenAIResponsesImporter
@@ -28,6 +29,7 @@ from .tau_bench import Tau2BenchImporter, TauBenchImporter
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer
     for importer in (
+        InspectImporter(),
         ContextappImporter(),
         QwenCodeImporter(),
         ClaudeCodeImporter(),
