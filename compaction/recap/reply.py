@@ -2,7 +2,7 @@
 
 A recap is part of every later prompt, so the influence of hostile content on it is limited: an item is
 one line, so it cannot look like a heading or another message; its sources are evicted messages; and every
-identifier in it occurs in the model's input.
+identifier in it occurs in the model's input, or consists of words that do.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from compaction.errors import SummaryMalformed, SummaryTooLong
 from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
 from compaction.recap.prompt import STANDING
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import argument_text, references, without_handles
+from compaction.references import Kind, argument_text, kind_of, references, without_handles
 from compaction.structured_output import Reply, answer_of
 from compaction.tokens import TokenCounter
 
@@ -26,9 +27,11 @@ REMOVED = "[…]"
 _TURN = re.compile(r"t\d{1,7}", re.ASCII)
 _WORD = re.compile(r"\w", re.ASCII)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+#: The words that names consist of.
+_PARTS = re.compile(r"\w+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """The input of a summary. `positions` are the valid sources of its items."""
 
@@ -52,15 +55,29 @@ class Source:
         )
 
     def contains(self, name: str) -> bool:
-        """Whether the text contains `name` as a word or (part of a) path, or it is a turn such as `t12`."""
-        if _TURN.fullmatch(name) and int(name[1:]) <= self.last_turn:
+        """Whether the text contains `name`: as a word or (part of a) path, or at least each word of a name.
+
+        Models qualify names (`Pool.limit`), join words (`end-to-end`, `open/closed`), change their case and
+        write ranges of turns. Files, URLs, email addresses and numbers must occur unchanged.
+        """
+        if self._is_turn(name) or _find(name, self.text) >= 0:
             return True
-        if _find(name, self.text) >= 0:
+        if name.isascii() and not _is_exact(name) and all(map(self._has_word, _PARTS.findall(name))):
             return True
         if name.isascii() or "://" in name:
             return False
         # In scripts without spaces, names and words are adjacent. The names are the ASCII parts.
         return all(map(self.contains, references(_NOT_ASCII.sub(" ", name))))
+
+    def _has_word(self, word: str) -> bool:
+        return self._is_turn(word) or (not word.isdecimal() and word.casefold() in self._words)
+
+    def _is_turn(self, word: str) -> bool:
+        return bool(_TURN.fullmatch(word)) and int(word[1:]) <= self.last_turn
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(_PARTS.findall(self.text.casefold()))
 
 
 def summary_read(
@@ -181,6 +198,14 @@ def _find(name: str, text: str) -> int:
             return at
         at = text.find(name, at + 1)
     return -1
+
+
+def _is_exact(name: str) -> bool:
+    """Whether a name is wrong if it is not written exactly like this."""
+    kind = kind_of(name)
+    if kind is not Kind.PATH:
+        return kind in (Kind.URL, Kind.EMAIL, Kind.NUMBER)
+    return name[0] in "/~." or kind_of(name.rpartition("/")[2]) is Kind.PATH
 
 
 def _has_content(line: str) -> bool:

@@ -165,6 +165,11 @@ def test_an_entirely_invented_recap_is_malformed() -> None:
         ("calls pool.evict_idle()", "evict_idle"),
         ("took 12.75 s", "12.75"),
         ("修改了src/pool.py文件", "更新src/pool.py的内容"),
+        ("class Pool has limit_b", "Pool.limit_b"),
+        ("from github.com/pool", "GitHub"),
+        ("tests from one end to the other End", "end-to-end"),
+        ("labels: open, closed, merged", "open/closed/merged"),
+        ("at turn 0", "t0-t0"),
     ],
 )
 def test_identifiers_in_another_form_are_not_invented(source_text: str, written: str) -> None:
@@ -180,6 +185,15 @@ def test_identifiers_in_another_form_are_not_invented(source_text: str, written:
         ("reads src/pool.py", "lib/pool.py"),
         ("took 12.75 s", "12.7"),
         ("at turn one", "t999"),
+        ("at turn one", "t0-t999"),
+        ("pool.py is not in src", "src/pool.py"),
+        ("Pool.py is in SRC", "pool.py"),
+        ("srv, app and pool exist", "/srv/app/pool"),
+        ("since 2026, 11 of 27", "2026-11-27"),
+        ("3 failed on day 11", "3.11"),
+        ("ticket 123 of JIRA", "JIRA-123"),
+        ("pool of limits", "Pool.limit_b"),
+        ("https, evil, example", "https://evil.example/evil"),
         ("修改了src/pool.py文件", "更新src/evil.py的内容"),
     ],
 )
