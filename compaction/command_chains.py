@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from posixpath import isabs, normpath
+from typing import NamedTuple
 
-from compaction.shortening import shortened
+from compaction.runners import SelectedTests, is_same_folder, selected_tests
+from compaction.shell import MAX_LENGTH, without_heredocs
 
-#: Maximum number of characters of a key, and of a command in a recap.
+#: Maximum number of characters of a command in a recap.
 LENGTH = 120
 
 #: The end of a command that only limits or redirects its output.
@@ -15,13 +20,56 @@ _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
 #: The end of a command that only shows a part of its output.
 _FILTERED = re.compile(r"(?: 2>&1)? \| ?(?:grep|egrep|rg|head|tail|tee|cat|sed|awk|sort|uniq|wc)\b.*$")
-#: Separators after which a command runs although the one before it failed.
-_NOT_ONLY_AND = re.compile(r"[;\n]|\|\||(?<!&)&(?!&|\d)")
+#: A quoted string, or what separates the simple commands of a line.
+_TOKEN = re.compile(
+    r"'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\."
+    r"|(?P<separator>&&|\|\||;+|\n|(?<![&>|\d])&(?![&>\d]))",
+    re.DOTALL,
+)
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 #: Commands after which the others of the same line run on other files.
-_SWITCHES = re.compile(r"cd |git (?:stash|checkout|switch|worktree)\b")
-_MOST_PARTS = 8
+_SWITCHES = re.compile(r"git (?:stash|checkout|switch|worktree)\b")
+#: Commands that prepare the one that follows. Their failure no longer matters once that one succeeds.
+_PREPARES = re.compile(
+    r"(?:(?:echo|printf|true|:|sleep|mkdir|export|source|\.|set|unset|clear|date|which|touch|ls|pwd|git add)"
+    r"|(?:(?:make|just|task|npm run|yarn|pnpm|mise(?: run)?|cargo|go|ruff|npx) )?"
+    r"(?:fmt|format|gofmt|goimports|black|isort|prettier|rustfmt))(?: |$)"
+)
+_PYTHON = re.compile(r"^python[\d.]+(?= )")
+_TESTS = "tests"
+#: Number of failures that are tracked, the newest ones.
+_MOST_FAILURES = 100
 #: Number of characters at the end of a command to search for a limit.
 _MOST_SEARCHED = 160
+#: A cut command is recognized by at least this many characters.
+_CUT_MIN = 12
+
+
+class Step(NamedTuple):
+    """A simple command of a line, without what limits its output, and the folder that it runs in.
+
+    `is_cut`: the end of the text is missing.
+    """
+
+    text: str
+    folder: str = ""
+    tests: SelectedTests | None = None
+    is_cut: bool = False
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The program, after the common name of all that run tests."""
+        program = self.text.partition(" ")[0]
+        return (_TESTS, program) if self.tests else (program,)
+
+    def settles(self, failed: Step) -> bool:
+        """Whether the success of this step shows that the failed one would succeed now."""
+        if self.tests and failed.tests and self.tests.covers(failed.tests):
+            return True
+        is_same = self.text == failed.text or (
+            failed.is_cut and len(failed.text) >= _CUT_MIN and self.text.startswith(failed.text)
+        )
+        return is_same and is_same_folder(self.folder, failed.folder)
 
 
 def subject(command: str) -> str:
@@ -35,34 +83,154 @@ def subject(command: str) -> str:
     return line
 
 
-def succeeded(command: str) -> list[str]:
-    """Return the keys of the commands that succeed if `a && b` does: those of `a`, of `b` and of both."""
-    folder, parts = _parts(command)
-    parts = [subject(part) for part in parts]
-    if any(map(_SWITCHES.match, parts)):
-        return []
-    chains = [parts[:end] for end in range(2, len(parts) + 1)] if len(parts) <= _MOST_PARTS else [parts]
-    keys = (_key(folder, chain) for chain in (*([part] for part in parts), *chains))
-    return list(filter(None, keys))
+def succeeded_steps(command: str) -> Sequence[Step]:
+    """Return the steps that succeeded if the command did: those after the last separator other than `&&`.
 
-
-def failure_key(command: str) -> str:
-    """Return the key of `succeeded` for a failed command, or "" if it has none.
-
-    What filters the output is not part of the key: a later run shows another part of the same output.
+    Those of `a || b` may have failed. Those that run on other files, after `git stash`, do not count.
     """
-    folder, parts = _parts(command)
-    return _key(folder, [subject(_FILTERED.sub("", part)) for part in parts])
+    steps: list[Step] = []
+    for separator, step in _steps(command):
+        if separator in ("||", "&") or _SWITCHES.match(step.text):
+            return []
+        if separator != "&&":
+            steps.clear()
+        steps.append(step)
+    return steps
 
 
-def _parts(command: str) -> tuple[str, list[str]]:
-    """Split `cd folder && a && b` into its folder and its other commands. Any other list has none."""
-    parts = [part.strip() for part in " ".join(command.split()).split("&&")]
-    if _NOT_ONLY_AND.search(command):
-        return "", []
-    folder = parts.pop(0) if len(parts) > 1 and parts[0].startswith("cd ") else ""
-    return folder, parts
+def failed_steps(command: str) -> Sequence[Step]:
+    """Return the steps that must succeed before the failure of the command is settled.
+
+    What filters the output is not part of a step: a later run shows another part of the same output.
+    """
+    found = [step for _, step in _steps(command, is_filtered=True)]
+    steps = [step for step in found[:-1] if not _PREPARES.match(step.text)] + found[-1:]
+    return list(dict.fromkeys(steps))
 
 
-def _key(folder: str, parts: Sequence[str]) -> str:
-    return shortened(" && ".join((folder, *parts) if folder else parts), LENGTH)
+@dataclass(slots=True)
+class Failures:
+    """The failed commands that no later command has settled, by their texts, with the steps that remain."""
+
+    _left: dict[str, list[Step]] = field(default_factory=dict)
+    _texts: dict[str, set[str]] = field(default_factory=dict)  #: of commands, by the programs of their steps
+
+    def add(self, text: str, command: str) -> list[str]:
+        """Note that a command failed. Returns the texts of earlier failures of the same steps."""
+        steps = list(failed_steps(command))
+        earlier = [
+            known for known in self._named(steps) if known != text and _is_same(self._left[known], steps)
+        ]
+        for known in (*earlier, text):
+            self._left.pop(known, None)
+        self._left[text] = steps
+        for step in steps:
+            self._texts.setdefault(step.programs[0], set()).add(text)
+        if len(self._left) > _MOST_FAILURES:
+            del self._left[next(iter(self._left))]
+        return earlier
+
+    def _named(self, steps: Sequence[Step]) -> list[str]:
+        """Return the texts of the open failures with the programs of these steps, in a stable order."""
+        texts = chain.from_iterable(self._texts.get(step.programs[0], ()) for step in steps)
+        return sorted({text for text in texts if text in self._left})
+
+    def discard(self, text: str) -> None:
+        """Note that the command itself succeeded."""
+        self._left.pop(text, None)
+
+    def settle(self, command: str) -> Iterator[str]:
+        """Yield the texts of the failures that the success of a command settles."""
+        for step in succeeded_steps(command) if self._left else ():
+            for program in step.programs:
+                yield from self._settle(step, program)
+
+    def _settle(self, step: Step, program: str) -> Iterator[str]:
+        for text in sorted(self._texts.get(program, ())):
+            steps = self._left.get(text, [])
+            steps[:] = [failed for failed in steps if not step.settles(failed)]
+            if not steps:
+                self._texts[program].discard(text)
+                if self._left.pop(text, None) is not None:
+                    yield text
+
+    def without_files(self, paths: Sequence[str]) -> Iterator[str]:
+        """Yield the texts of the failures of commands that ran one of the files, which no longer exist."""
+        for text, steps in list(self._left.items()):
+            if _names(steps, paths):
+                del self._left[text]
+                yield text
+
+
+def settled(failures: Iterable[str], command: str) -> list[str]:
+    """Return the failed commands that the success of a command settles."""
+    steps = succeeded_steps(command)
+    return [
+        known
+        for known in failures
+        if steps and all(any(step.settles(failed) for step in steps) for failed in failed_steps(known))
+    ]
+
+
+def repeated(failures: Iterable[str], command: str) -> list[str]:
+    """Return the failed commands that have the same steps as another one, in other words."""
+    steps = failed_steps(command)
+    return [known for known in failures if _is_same(failed_steps(known), steps)]
+
+
+def using(failures: Iterable[str], paths: Collection[str]) -> list[str]:
+    """Return the failed commands that name one of the files."""
+    return [known for known in failures if paths and _names(failed_steps(known), paths)]
+
+
+def _names(steps: Iterable[Step], paths: Collection[str]) -> bool:
+    words = set(chain.from_iterable(step.text.split() for step in steps))
+    return any(word == path or word.endswith(f"/{path}") for path in paths for word in words)
+
+
+def _is_same(one: Sequence[Step], other: Sequence[Step]) -> bool:
+    return len(one) == len(other) and all(
+        step.settles(another) and another.settles(step) for step, another in zip(one, other, strict=True)
+    )
+
+
+def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, Step]]:
+    """Yield the steps of a command line with the separators before them, apart from changes of the folder."""
+    text = without_heredocs(command[:MAX_LENGTH]).strip()
+    is_cut = text.endswith("…") or len(command) > MAX_LENGTH
+    folder, separator, start = "", "", 0
+    ends = [(found.start(), found.end(), found["separator"]) for found in _separators(text)]
+    for end, following, next_separator in [*ends, (len(text), len(text), "")]:
+        line = subject(text[start:end].strip("() \t"))
+        if line.startswith("cd "):
+            folder = _within(folder, line[3:].strip("'\" "))
+        elif line:
+            if is_filtered:
+                line = _FILTERED.sub("", line)
+            line = _PYTHON.sub("python", line)
+            if folder.startswith("/"):
+                line = line.replace(f" {folder}/", " ")
+            is_last = is_cut and end == len(text)
+            line = line.rstrip("…") if is_last else line
+            # The status of a pipe is that of its last program.
+            tests = None if is_last or "|" in _QUOTED.sub("", line) else selected_tests(line, folder)
+            yield separator, Step(line, folder, tests, is_last)
+        # What follows a change of the folder, or an empty line, depends on the command before.
+        is_bound = not line or line.startswith("cd ")
+        start, separator = following, _stronger(separator, next_separator) if is_bound else next_separator
+
+
+def _stronger(one: str, other: str) -> str:
+    return one if other in ("&&", "\n") else other
+
+
+def _separators(text: str) -> Iterator[re.Match[str]]:
+    return (found for found in _TOKEN.finditer(text) if found["separator"])
+
+
+def _within(folder: str, path: str) -> str:
+    return (
+        path
+        if isabs(path) or path.startswith(("~", "$"))
+        else normpath(f"{folder}/{path}" if folder else path)
+    )

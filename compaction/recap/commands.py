@@ -28,6 +28,7 @@ _ADDED = re.compile(
     r"|\[Python Interpreter: |(?:Exit Code|Process Group PGID|Background PIDs|Signal|Stderr): "
     r"|[\w ]+: \((?:none|empty|root)\)$|\w+@[\w.-]+:\S* ?[#$]$"
     r"|(?:\[[\w:.-]+\] )?(?:\$ |Finished in |Done in )|Waiting for the debugger to disconnect"
+    r"|Debugger attached\.|agentId: \w+|(?:Command|Directory): "
 )
 #: What agents add to the last line of the output of a command.
 _APPENDED = re.compile(r"(?:</(?:output|stdout|stderr)>|\[Python Interpreter: [^\]\n]*\])$")
@@ -35,7 +36,9 @@ _APPENDED = re.compile(r"(?:</(?:output|stdout|stderr)>|\[Python Interpreter: [^
 _BARE_FAILURE = re.compile(
     r"FAIL(?:\s+\S+\s+(?:\S+|\[build failed\]))?$|exit status \d+$"
     r"|(?:\[[\w:.-]+\] )?ERROR task failed$|mise ERROR |make(?:\[\d+\])?: \*\*\* "
-    r"|npm (?:ERR!|error) (?:code|path|command|A complete log)\b"
+    r"|npm (?:ERR!|error) (?:code|path|command|location|workspace|errno|syscall|A complete log)\b"
+    r"|Traceback \(most recent call last\):$|.*: too many errors$"
+    r"|npm (?:ERR!|error) Lifecycle script |Error: Process completed with exit code \d"
 )
 #: The result of a call that the user rejected in Claude Code.
 _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
@@ -45,7 +48,8 @@ _MAX_LINE = 160
 _MAX_VALUES, _MAX_VALUE = 120, 32
 #: Maximum number of values that are examined.
 _MOST_VALUES = 100
-_WINDOW = 4_000
+#: Number of characters at the end of an output to search for its line, and for that of a failure.
+_WINDOW, _FAILURE_WINDOW = 4_000, 20_000
 
 
 def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
@@ -55,7 +59,7 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     else:
         failed = is_error(result, shows_file=action.shows_file, command=action.command)
         line = "" if failed or action.command else _values(result.text, action.label)
-        line = line or _key_line(result.text, failed)
+        line = line or key_line(result.text, failed=failed)
         outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
         text=_quoted(subject(action.command)) if action.command else f"`{action.label}`",
@@ -63,6 +67,11 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
         status=Status.OPEN if failed else None,
         sources=(message.position,),
     )
+
+
+def is_failure(item: Item) -> bool:
+    """Return whether the newest run of a command failed, even if it is no longer open."""
+    return item.status is Status.OPEN or any(note.startswith("failed t") for note in item.notes)
 
 
 def is_rejected(result: ToolResult) -> bool:
@@ -105,10 +114,11 @@ def _quoted(command: str) -> str:
     return f"`{shortened(command, LENGTH)}`"
 
 
-def _key_line(text: str, failed: bool) -> str:
+def key_line(text: str, *, failed: bool) -> str:
     """Return the most informative line of an output: the last error line of a failure, or the last line."""
     last = bare = ""
-    for line in map(str.strip, reversed(text[-_WINDOW:].splitlines())):
+    window = _FAILURE_WINDOW if failed else _WINDOW
+    for line in map(str.strip, reversed(text[-window:].splitlines())):
         if not _LETTERS.search(line) or _ADDED.match(line) or contains_handle(line):
             continue
         last = last or line

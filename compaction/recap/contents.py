@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from compaction.command_chains import failure_key, succeeded
+from compaction.command_chains import Failures
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.prefixes import common_length
-from compaction.recap.commands import is_rejected, outcome_of
+from compaction.recap.commands import is_failure, is_rejected, outcome_of
 from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
@@ -19,7 +19,7 @@ from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
 from compaction.requests import is_interruption, is_output, is_summary, own_words
-from compaction.shell_effects import is_inspection
+from compaction.shell_effects import is_inspection, removed_paths
 from compaction.text_names import argument_names, names_of, result_names
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind, action_of
@@ -53,7 +53,7 @@ class Contents:
     #: The keys of requests that the latest answer completed, and of open requests: ordered sets.
     _closed: dict[str, None] = field(default_factory=dict)
     _open: dict[str, None] = field(default_factory=dict)
-    _failed: dict[str, set[str]] = field(default_factory=dict)  #: the texts of failed commands by their keys
+    _failures: Failures = field(default_factory=Failures)
     _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
     def fold(self, previous: Recap) -> None:
@@ -61,8 +61,8 @@ class Contents:
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
         for item in previous.facts:
-            if item.status is Status.OPEN:
-                self._note_failure(item.text, failure_key(item.text.strip("`")))
+            if is_failure(item):
+                self._failures.add(item.text, item.text.strip("`"))
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
         # An answer completes requests, but not what a model or a person listed as open.
@@ -195,18 +195,21 @@ class Contents:
             self.commands.setdefault(item.text, item)
             return
         self.commands.pop(item.text, None)
-        keys = [failure_key(action.command)] if item.status else succeeded(action.command)
-        for text in chain.from_iterable(self._failed.pop(key, ()) for key in keys):
-            if text in self.commands and self.commands[text].status:
-                del self.commands[text]
+        if item.status:
+            self._drop_failures(self._failures.add(item.text, action.command))
+        else:
+            self._failures.discard(item.text)
+            self._drop_failures(self._failures.settle(action.command))
+            if removed := removed_paths(action.command):
+                self._drop_failures(self._failures.without_files(removed))
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item
-        if item.status:
-            self._note_failure(item.text, keys[0])
 
-    def _note_failure(self, text: str, key: str) -> None:
-        if key:
-            self._failed.setdefault(key, set()).add(text)
+    def _drop_failures(self, texts: Iterable[str]) -> None:
+        """Leave out the failures that a later command settled."""
+        for text in texts:
+            if text in self.commands and is_failure(self.commands[text]):
+                del self.commands[text]
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)

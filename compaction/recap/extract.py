@@ -10,12 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from compaction.messages import Message
+from compaction.recap.commands import is_failure
 from compaction.recap.contents import Contents
 from compaction.recap.entities import Packing, rank
 from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import references
+from compaction.shell_effects import is_inspection
 from compaction.shortening import shortened
 from compaction.tokens import TokenCounter, name_sizes
 
@@ -174,10 +176,15 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
 
 
 def _commands(contents: Contents, end: int) -> Iterator[Item]:
-    """Yield the commands. One that failed long ago and was not run again is no longer open."""
+    """Yield the commands. One that failed long ago and was not run again is no longer open.
+
+    A search that found nothing long ago is left out.
+    """
     for item in contents.commands.values():
-        is_recent = max(item.sources, default=0) >= end - _GIVEN_UP_AFTER
-        yield item if is_recent else replace(item, status=None)
+        if max(item.sources, default=0) >= end - _GIVEN_UP_AFTER:
+            yield item
+        elif not (is_failure(item) and is_inspection(item.text.strip("`"))):
+            yield replace(item, status=None)
 
 
 def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:

@@ -135,7 +135,10 @@ def test_a_command_that_failed_long_ago_is_no_longer_open() -> None:
     [
         ("ruff format && pytest -q", False),
         ("ruff format && pytest -q 2>&1 | tail -5", False),
-        ("ruff format; pytest -q && ls", True),
+        ("ruff format; pytest -q && ls", False),
+        ("pytest -q; ruff format", True),
+        ("pytest -q || true", True),
+        ("ls && cd client; pytest -q", True),
         ("cd client && pytest -q", True),
         ("pytest -q -k pool && ruff format", True),
     ],
@@ -154,7 +157,28 @@ def test_a_command_that_succeeds_within_another_is_no_longer_open(command: str, 
         ("cd web && npm test 2>&1 | grep error", "cd web && npm test", False),
         ("npm test", "cd web && npm test", True),
         ("make fmt && make lint", "make fmt && make lint && make test", False),
-        ("make fmt && make lint", "make lint", True),
+        ("make fmt && make lint", "make lint", False),
+        ("make build && make lint", "make lint", True),
+        ("make build && make lint", "make lint && make build", False),
+        ("npm ci; npm run lint", "echo again; npm ci && npm run lint; echo $?", True),
+        ("python3 a.py", "cd /work; python a.py", False),
+        ("cd /work && python3 /work/a.py", "cd /work && python a.py | tail -3", False),
+        ("cd /work/web && npm run lint", "cd /work/api && npm run lint", True),
+        ("cd web && pytest -q", "python -m pytest web -x --tb=short", False),
+        ("pytest -x tests/test_a.py", "cd /work && python3 -m pytest /work/tests -q", False),
+        ("pytest tests/test_a.py::test_b", "PYTHONPATH=. pytest tests/test_a.py -n 4", False),
+        ("pytest tests", "pytest tests/test_a.py", True),
+        ("pytest tests", "pytest tests -k fast", True),
+        ("pytest tests -m slow", "python -m pytest tests/ -m slow -v", False),
+        ("pytest tests/test_a.py", "pytest web/tests/test_a.py", True),
+        ("go test ./pool -run TestEvict", "go test -count=1 ./...", False),
+        ("go test ./pool/...", "go test ./pool", True),
+        ("go test -tags=integration ./pool", "go test ./...", True),
+        ("cargo test pool", "cargo test", False),
+        ("cargo test", "cargo test pool", True),
+        ("npx jest web/a.test.ts", "npm test", False),
+        ("npx jest web/a.test.ts", "npm run test:unit", True),
+        ("npm run test:unit", "npm run test:e2e", True),
         ("make lint", "make lint 2>&1 && make test 2>&1", False),
         ("make lint", "git stash && make lint && git stash pop", True),
     ],
@@ -168,6 +192,41 @@ def test_a_failed_command_is_open_until_a_run_of_the_same_command_succeeds(
         later.calls("Bash", "5 passed", is_error=False, command=passed)
         opened = [fact for fact in recap_of(later, previous=previous).facts if fact.status is Status.OPEN]
         assert bool(opened) == is_open
+
+
+@pytest.mark.parametrize(
+    ("commands", "is_open"),
+    [
+        (["make lint", "make build"], False),
+        (["make lint"], True),
+        (["rm -f build.py", "make lint"], True),
+    ],
+)
+def test_the_failure_of_a_chain_is_open_until_each_command_has_succeeded(
+    commands: list[str], is_open: bool
+) -> None:
+    transcript = Transcript().user("Fix it.")
+    transcript.calls("Bash", FAILURE, is_error=True, command="make build && make lint")
+    for command in commands:
+        transcript.calls("Bash", "", is_error=False, command=command)
+    assert any(fact.status is Status.OPEN for fact in recap_of(transcript).facts) == is_open
+
+
+def test_the_failure_of_a_script_that_was_removed_is_left_out() -> None:
+    transcript = Transcript().user("Fix it.")
+    transcript.calls("Bash", FAILURE, is_error=True, command="cd /work && python /tmp/try_it.py")
+    transcript.calls("Bash", FAILURE, is_error=True, command="python try_more.py")
+    transcript.calls("Bash", "", is_error=False, command="rm try_it.py")
+    assert [fact.text for fact in recap_of(transcript).facts] == ["`python try_more.py`", "`rm try_it.py`"]
+
+
+def test_a_search_that_failed_long_ago_is_left_out() -> None:
+    transcript = Transcript().user("Fix it.")
+    transcript.calls("Bash", "ls: ../shared: No such file", is_error=True, command="ls ../shared")
+    assert len(recap_of(transcript).facts) == 1
+    for number in range(30):
+        transcript.calls("Read", "x = 1", path=f"src/m{number}.py")
+    assert recap_of(transcript).facts == ()
 
 
 def test_what_an_agent_appends_to_the_last_line_is_not_quoted() -> None:

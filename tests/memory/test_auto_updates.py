@@ -188,6 +188,29 @@ class TestAutomaticItems:
         assert len(session.memory.blockers) == 1
         assert session.ran("go vet ./... && go build ./...", "exit code: 0").memory.blockers == ()
 
+    @pytest.mark.parametrize(
+        "command",
+        ["make lint && pytest -q", "cd /work; make lint 2>&1 | tail -3", "make fmt && make lint"],
+    )
+    def test_a_failing_command_is_a_blocker_until_it_succeeds_within_others(self, command: str) -> None:
+        error = "exit code: 2\na.go:3: undefined: x"
+        session = Session().ran("make fmt && make lint 2>&1 | head -50", error)
+        session.ran("make lint | grep undefined", error)
+        assert session.memory.blockers == (
+            "`make lint | grep undefined` fails: a.go:3: undefined: x (2 times)",
+        )
+        for _ in range(12):
+            session.ran("ls", "a")
+        assert len(session.memory.tried) == 1
+        assert session.ran(command, "exit code: 0").memory.tried == ()
+
+    def test_a_run_without_named_failures_replaces_earlier_ones_of_the_same_tests(self) -> None:
+        error = "exit code: 4\nERROR: file or directory not found: tests/test_pool.py"
+        session = Session().ran("pytest tests/test_pool.py -x", error)
+        session.ran("cd /work && python -m pytest tests/test_pool.py -v", error)
+        assert len(session.memory.blockers) == 1
+        assert session.ran("python3 -m pytest tests", "exit code: 0").memory.blockers == ()
+
     def test_a_failure_that_a_pipe_hides_is_a_blocker(self) -> None:
         failure = "pool.go:3:1: undefined: evict\nexit code: 0"
         session = Session().ran("go build ./... 2>&1 | tail -20", failure)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from compaction.command_chains import failure_key, succeeded
+from compaction.command_chains import repeated, settled, using
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
@@ -14,8 +14,9 @@ from compaction.memory.updates.state import PendingCall, Remembered, UpdaterStat
 from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
-from compaction.references import contains_handle
+from compaction.recap.commands import key_line
 from compaction.requests import is_summary, own_words
+from compaction.runners import selected_tests
 from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shortening import shortened
 from compaction.tools import Kind, action_of
@@ -27,15 +28,11 @@ HALF_LIFE = 10
 GIVEN_UP_AFTER = 10
 
 _CHARACTERS = {"command": 100, "line": 140}
-_ERROR_LINE = re.compile(
-    r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot|undefined)\b|Error\b", re.IGNORECASE
-)
 _NOT_RUN = re.compile(
     r"user doesn't want to|\[Request interrupted|was rejected|permission to use|requires approval",
     re.IGNORECASE,
 )
 _MISSING = re.compile(r"no such file|does not exist|not found", re.IGNORECASE)
-_LETTERS = re.compile(r"[^\W\d_]{2}")
 _TOUCHES = frozenset({Kind.READ, Kind.EDIT, Kind.WRITE})
 _WINDOW = 4_000
 #: Maximum characters of an error message; a longer result of a read is the content of the file.
@@ -150,10 +147,11 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
     run = run_of(call.command, text, failed)
     if run is not None:
         yield from _test_run(state, call, run, text)
-    elif call.kind == Kind.COMMAND:
-        _command_result(state, call, text, failed)
+    elif call.kind == Kind.COMMAND and failed and not is_quiet(call.command):
+        _command_failure(state, call, text)
     if failed:
         return
+    _command_success(state, call.command)
     yield from tools_in(segments(call.command), call.turn)
     for path in removed_paths(call.command):
         for known in [known for known in state.files if known == path or known.endswith(f"/{path}")]:
@@ -176,6 +174,9 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
         if test not in state.failing:
             yield Observation(turn=call.turn, passing=test)
     failing = run.failing or ({} if run.passed else {run.command: _error_line(text)})
+    if failing and not run.failing:
+        for test in _same_failures(state, run, failing[run.command]):
+            del state.failing[test]
     for test, why in failing.items():
         known = state.failing.pop(test, None)
         text = shortened(why, _CHARACTERS["line"]) or (known.text if known else "")
@@ -186,31 +187,48 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
     state.state[key] = _observed(f"{command}: {outcome}", call.turn, call.position)
 
 
-def _command_result(state: UpdaterState, call: PendingCall, text: str, failed: bool) -> None:
-    """Process any other command: a failure is an open error until the command succeeds."""
-    command = shortened(" ".join(call.command.split()), _CHARACTERS["command"])
-    keys = {command, failure_key(call.command)} if failed else {command, *succeeded(call.command)}
-    known = _taken(state.errors, keys)
-    if not failed:
-        _taken(state.tried, keys)
-    elif not is_quiet(call.command):
-        count = sum(error.count for error in known) + 1
-        error = _observed(_error_line(text), call.turn, call.position, group=command)
-        state.errors[command] = replace(error, count=count)
+def _same_failures(state: UpdaterState, run: Run, error: str) -> list[str]:
+    """Return earlier runs that named no failing test, of the same tests or with the same error."""
+    mine = selected_tests(run.command)
+    return [
+        command
+        for command, failure in state.failing.items()
+        if command == failure.group != run.command
+        and (earlier := selected_tests(command))
+        and mine
+        and (mine.covers(earlier) or (error == failure.text and mine.runner == earlier.runner))
+    ]
 
 
-def _taken(failures: dict[str, Remembered], keys: Collection[str]) -> list[Remembered]:
-    """Remove and return the failures of the commands that are one of `keys` or have one."""
-    commands = [known for known in failures if known in keys or (failure_key(known) or known) in keys]
-    return [failures.pop(known) for known in commands]
+def _command_failure(state: UpdaterState, call: PendingCall, text: str) -> None:
+    """Note an open error, instead of those of earlier runs of the same command."""
+    command = _short(call.command)
+    known = _taken(state.errors, [command, *repeated(state.errors, call.command)])
+    known += _taken(state.tried, [command, *repeated(state.tried, call.command)])
+    error = _observed(_error_line(text), call.turn, call.position, group=command)
+    state.errors[command] = replace(error, count=sum(error.count for error in known) + 1)
+
+
+def _command_success(state: UpdaterState, command: str) -> None:
+    """Remove the failures that the success of a command settles, or whose files it removes."""
+    for failures in (state.errors, state.tried):
+        if failures:
+            same = settled(failures, command) + using(failures, removed_paths(command))
+            _taken(failures, [_short(command), *same])
+
+
+def _short(command: str) -> str:
+    return shortened(" ".join(command.split()), _CHARACTERS["command"])
+
+
+def _taken(failures: dict[str, Remembered], commands: Sequence[str]) -> list[Remembered]:
+    """Remove and return the failures of these commands."""
+    return [failures.pop(command) for command in dict.fromkeys(commands) if command in failures]
 
 
 def _error_line(text: str) -> str:
-    """Return the most informative line of a failure: the last line with an error, else the last line."""
-    lines = [line.strip() for line in text[-_WINDOW:].splitlines() if _LETTERS.search(line)]
-    lines = [line for line in lines if not line.startswith("<") and not contains_handle(line)]
-    errors = [line for line in lines if _ERROR_LINE.search(line)]
-    return shortened((errors or lines)[-1], _CHARACTERS["line"]) if lines else ""
+    """Return the most informative line of a failure."""
+    return shortened(key_line(text, failed=True), _CHARACTERS["line"])
 
 
 def _observed(text: str, turn: int, position: int, group: str = "") -> Remembered:

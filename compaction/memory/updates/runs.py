@@ -8,30 +8,7 @@ from dataclasses import dataclass
 import re2
 
 from compaction.outcomes import exit_code
-from compaction.shell_effects import SEPARATOR
-
-_RUNNERS = {
-    "pytest": r"(?:python[\d.]*\s+-m\s+)?(?:pytest|py\.test)\b",
-    "unittest": r"python[\d.]*\s+-m\s+unittest\b|(?:python[\d.]*\s+)?\S*(?:manage\.py\s+test|runtests\.py)\b",
-    "go test": r"go\s+test\b|gotestsum\b",
-    "cargo test": r"cargo\s+(?:nextest|test)\b",
-    "jest": r"(?:npx\s+)?jest\b",
-    "vitest": r"(?:npx\s+)?vitest\b",
-    "mocha": r"(?:npx\s+)?mocha\b",
-    "npm test": r"(?:npm|yarn|pnpm|bun)\s+(?:run\s+)?test\S*",
-    "make test": r"(?:make|just|task|mise\s+run|mise)\s+\S*(?:test|check)\S*",
-    "tox": r"(?:tox|nox)\b",
-    "rspec": r"(?:bundle\s+exec\s+)?rspec\b",
-    "gradle test": r"(?:\./)?(?:gradlew?|mvnw?)\s+.*?\b(?:test|check|verify)\b",
-}
-_RUNNER = re.compile("|".join(f"(?P<r{n}>^(?:{pattern}))" for n, pattern in enumerate(_RUNNERS.values())))
-_NAMES = tuple(_RUNNERS)
-
-_WITHOUT_TESTS = re.compile(r"--(?:version|help|collect-only|fixtures)\b|\s-h\b")
-_ASSIGNED = re.compile(
-    r"^(?:(?:env|time|timeout(?:\s+-\S+)*\s+\d+\w?|sudo|uv run|poetry run|npx|[A-Za-z_]\w*=\S*)\s+)+"
-)
-_PIPED = re.compile(r"\d?>&\d|\d?>\s*+\S+|\|.*", re.DOTALL)
+from compaction.runners import WRAPPERS, command_of, path_covers, runner_of, selected_tests, without_runner
 
 _FAILED = (
     re.compile(
@@ -93,15 +70,15 @@ class Run:
             return False
         if test in self.passing or (test == command and self.passed):
             return True
-        if _runner_of(command) not in (self.runner, "") and self.runner not in _WRAPPERS:
+        if test == command:  # the failed run named no test
+            mine, failed = selected_tests(self.command), selected_tests(command)
+            if mine and failed:
+                return self.passed and mine.covers(failed)
+        if runner_of(command) not in (self.runner, "") and self.runner not in WRAPPERS:
             return False
         whole = self.command == command or _covers(self.command, test)
         # A failed run proves that unnamed tests pass only if it names its failures.
         return whole and (self.passed or bool(self.failing))
-
-
-#: Runners that call other runners.
-_WRAPPERS = frozenset({"make test", "npm test", "tox"})
 
 
 def run_of(command: str, output: str, failed: bool) -> Run | None:
@@ -123,7 +100,7 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
     code = exit_code(output)
     good = code == 0 or (not failed and (_GOOD_SUMMARY.search(end) is not None or not end.strip()))
     return Run(
-        runner=_runner_of(segment),
+        runner=runner_of(segment),
         command=segment,
         failing=failing,
         passing=passing - failing.keys(),
@@ -131,30 +108,18 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
     )
 
 
-def command_of(command: str) -> str | None:
-    """Return the last part of a shell command that runs tests, without pipes or redirections."""
-    for segment in reversed(SEPARATOR.split(command)):
-        bare = " ".join(_PIPED.sub(" ", _ASSIGNED.sub("", segment.strip())).split())
-        if _runner_of(bare) and not _WITHOUT_TESTS.search(bare):
-            return bare
-    return None
-
-
-def _runner_of(command: str) -> str:
-    found = _RUNNER.match(command)
-    return _NAMES[int(str(found.lastgroup)[1:])] if found else ""
-
-
 def _covers(command: str, test: str) -> bool:
     """Return whether a run of `command` includes the test, judging by its targets and selection."""
     selections = ["".join(groups) for groups in _SELECTED.findall(command)]
     if selections:
         return all(_selects(selection, test) for selection in selections)
-    runner = _RUNNER.match(command)
-    words = command[runner.end() if runner else 0 :].split()
+    words = without_runner(command).split()
     targets = [word for word in words if not _OPTION.match(word) and _is_target(word)]
     return not targets or any(
-        word in _WHOLE_TREE or word.rstrip("/.").removeprefix("./") in test for word in targets
+        word in _WHOLE_TREE
+        or word.rstrip("/.").removeprefix("./") in test
+        or path_covers(word.rstrip("/"), test)
+        for word in targets
     )
 
 
