@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from django.conf import settings
-from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
@@ -16,8 +16,6 @@ from django.template.loader import render_to_string
 from psycopg.errors import ReadOnlySqlTransaction
 
 from compaction.deadline import OutOfTime
-from contextapp.middleware import API
-from sessions.api.errors import InvalidRequest
 
 _UNAVAILABLE = (OperationalError, InterfaceError, OutOfTime)
 
@@ -42,21 +40,10 @@ class FormUrlPages:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Return status 413 if the body of the request exceeds its limit, else 400. Programs get JSON."""
+    """Return status 413 if the body of the request exceeds its limit, else 400."""
     if isinstance(exception, RequestDataTooBig):
         return render(request, "413.html", {"limit": settings.CONTEXTAPP_MAX_BODY_BYTES}, status=413)
-    if API.match(request.path) or (request.path.startswith("/api/") and request.path != "/api/docs/"):
-        return _rejected(exception).response()
     return render(request, "400.html", status=400)
-
-
-def _rejected(exception: Exception) -> InvalidRequest:
-    if isinstance(exception, DisallowedHost):
-        return InvalidRequest(
-            "host_not_allowed",
-            "This host name is not allowed. Add it to CONTEXTAPP_ALLOWED_HOSTS and restart contextapp.",
-        )
-    return InvalidRequest("bad_request", "The server rejected this request.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
