@@ -99,6 +99,21 @@ def test_handles_of_evicted_descriptors_are_listed_in_the_recap() -> None:
     assert newest.subject in {f"src/mod_{n}_0.py" for n in range(120)}
 
 
+def test_a_recap_lists_the_evicted_handles_with_their_sources() -> None:
+    """Each with the file, the command, or else the tool; not the handles that stay in the prompt."""
+    items = [user("Go.")]
+    for n, spec in enumerate(({"path": "src/db.py"}, {"command": "make  all"}, {}, {"command": "make last"})):
+        tool = ("read_file", "bash", "list_jobs", "bash")[n]
+        items += [call(f"c{n}", tool, **spec), result(f"c{n}", lines(100, word=f"v{n}_"))]
+        items.append(assistant("word " * 320))
+    policy = replace(get_policy("balanced"), steps=("collapse",), tail_messages=2, tail_share=0)
+    view = apply((), parse([*items, assistant("Done."), user("And now?")]))
+    collapsed = planned(view, 4_000, replace(policy, target=0.1), trigger="user").view
+    made = planned(collapsed, collapsed.tokens - 1, replace(policy, steps=("recap",), target=0.75))
+    assert made.evicted is not None
+    assert [each.subject for each in made.evicted.handles] == ["src/db.py", "`make all`", "list_jobs"]
+
+
 def test_listed_handles_survive_storage_and_an_edit_by_a_user() -> None:
     view = apply((), parse(tool_loop(60, width=60)))
     recap = planned(view, 6_000).recap

@@ -133,6 +133,7 @@ def test_planning_again_at_once_changes_nothing() -> None:
     assert made.edits
     again = planned(made.view, 5_000, previous=made.recap)
     assert again.edits == ()
+    assert again.recap is made.recap
 
 
 @pytest.mark.slow
@@ -277,6 +278,7 @@ def test_presets_are_valid() -> None:
 def test_the_policy_off_does_nothing_and_records_the_reason() -> None:
     made = planned(view_of(INPUT_A), 1_000, "off")
     assert made.edits == ()
+    assert made.record.state is PlanState.NOT_DUE
     assert not made.fits
     assert "'off'" in made.reason
 
