@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -45,6 +46,24 @@ def test_every_page_can_be_reached_from_the_index() -> None:
                 reached.add(target)
                 waiting.append(target)
     assert set(ROOT.glob("docs/**/*.md")) <= reached
+
+
+def test_the_architecture_lists_every_table() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text().split("## Tables")[1]
+    listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)))
+    models = [
+        model.__name__
+        for app in ("agent_sessions", "replay", "accounts")
+        for model in apps.get_app_config(app).get_models()
+    ]
+    assert sorted(listed) == sorted(models)
+
+
+def test_the_architecture_lists_every_service() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    folder = ROOT / "sessions" / "services"
+    modules = {each.name for each in folder.iterdir() if each.name[0] != "_"}
+    assert [name for name in sorted(modules) if f"`{name}" not in text] == []
 
 
 def test_the_guide_for_contributors_names_existing_files() -> None:
