@@ -28,7 +28,7 @@ _MAX_COMMAND = 60
 MARKER_TOKENS = 40
 
 #: Minimum share of the prompt that a step must save to evict messages from a prompt that fits.
-_GAIN_SHARE = 0.05
+GAIN_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def is_worthwhile(view: View, context: Context, *, gain: int, kept: Collection[i
     if view.tokens > context.budget:
         return True
     descriptors = sum(e.tokens_after for e in view.edits if e.handle and e.position not in kept)
-    return gain >= max(descriptors, _GAIN_SHARE * min(context.budget, context.start.tokens))
+    return gain >= max(descriptors, GAIN_SHARE * min(context.budget, context.start.tokens))
 
 
 def _all_groups(view: View) -> list[list[Entry]]:
