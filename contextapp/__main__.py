@@ -32,7 +32,7 @@ def main() -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, stop)
     home = env.home()
-    port = env.integer("CONTEXTAPP_PORT", 8000, minimum=1, maximum=65535)
+    port = env.port()
     try:
         homes.prepare(home)
         with homes.locked(home):
@@ -69,7 +69,7 @@ def stop(number: int, frame: object) -> NoReturn:
 
 def run(home: Path, host: str, port: int) -> None:
     """Run until a signal arrives. Raises Stop, or StartError if a program does not start."""
-    gateway_port = env.integer("CONTEXTAPP_GATEWAY_PORT", port + 1, minimum=1, maximum=65535)
+    gateway_port = env.gateway_port()
     if gateway_port in {port, 65536}:
         raise StartError("CONTEXTAPP_GATEWAY_PORT must differ from CONTEXTAPP_PORT and be at most 65535.")
     servers.check_port(host, port)

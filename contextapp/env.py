@@ -49,6 +49,16 @@ def integer(name: str, default: int, *, minimum: int = 0, maximum: int | None = 
     return _read(int, name, default, f"a whole number {limits}", is_allowed)
 
 
+def port() -> int:
+    """Return the port of the web server."""
+    return integer("CONTEXTAPP_PORT", 8000, minimum=1, maximum=65535)
+
+
+def gateway_port() -> int:
+    """Return the port of the gateway: by default, the one after the web server's."""
+    return integer("CONTEXTAPP_GATEWAY_PORT", port() + 1, minimum=1, maximum=65535)
+
+
 def seconds(name: str, default: float) -> float:
     return _read(float, name, default, "a number of seconds greater than 0", lambda value: 0 < value < inf)
 

@@ -159,7 +159,7 @@ CONTEXTAPP_MAX_OUTPUT = env.integer("CONTEXTAPP_MAX_OUTPUT", 16_000)
 #: The URL of the dashboard, for links in messages and emails, which are otherwise left out.
 CONTEXTAPP_PUBLIC_URL = env.web_url("CONTEXTAPP_PUBLIC_URL")
 #: The URL of the dashboard on this machine.
-CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.integer('CONTEXTAPP_PORT', 8000)}"
+CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.port()}"
 
 # -- Gateway ------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ CONTEXTAPP_GATEWAY_UPSTREAMS = {
 CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = env.flag("CONTEXTAPP_GATEWAY_ALLOW_PRIVATE")
 #: The URL at which agents reach the gateway, shown on the page Connect. Defaults to a URL with the port.
 CONTEXTAPP_GATEWAY_PUBLIC_URL = env.web_url("CONTEXTAPP_GATEWAY_PUBLIC_URL")
-CONTEXTAPP_GATEWAY_PORT = env.integer("CONTEXTAPP_GATEWAY_PORT", env.integer("CONTEXTAPP_PORT", 8000) + 1)
+CONTEXTAPP_GATEWAY_PORT = env.gateway_port()
 #: Maximum size of a request in bytes. Anthropic's limit is 32 MB.
 CONTEXTAPP_GATEWAY_MAX_BODY_BYTES = env.integer("CONTEXTAPP_GATEWAY_MAX_BODY_BYTES", 64 * 1024 * 1024)
 #: Calls wait in this folder while the database is unavailable.

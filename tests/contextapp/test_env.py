@@ -145,18 +145,28 @@ def test_the_documentation_lists_every_variable() -> None:
             r"`([A-Z]+(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "reference" / "configuration.md").read_text()
         )
     )
-    assert documented == set(variables()) | READ_ELSEWHERE
+    assert documented == {name for name, _ in variables()} | READ_ELSEWHERE
 
 
-def variables() -> Iterator[str]:
-    """Yield the names in calls such as `env.text("NAME")`."""
+def test_the_documentation_has_the_numbers_that_apply_by_default() -> None:
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
+    documented: dict[str, str] = {}
+    for names, defaults in re.findall(r"^\| (`\S+`(?:, `\S+`)*) \| (.*?) \|", text, re.MULTILINE):
+        documented |= zip(names.replace("`", "").split(", "), defaults.split(", "), strict=False)
+    numbers = {name: str(eval(default)) for name, default in variables() if re.match(r"\d", default)}
+    assert numbers["CONTEXTAPP_MAX_BODY_BYTES"] == "16777216"
+    assert {name: documented[name].strip("`") for name in numbers} == numbers
+
+
+def variables() -> Iterator[tuple[str, str]]:
+    """Yield name and default, as an expression, of calls such as `env.text("NAME", default)`."""
     for file in (ROOT / "contextapp").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 function = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
                 name = str(node.args[0].value)
                 if function in READERS and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", name):
-                    yield name
+                    yield name, ast.unparse(node.args[1]) if len(node.args) > 1 else ""
 
 
 def test_variables_are_read_in_one_place() -> None:
