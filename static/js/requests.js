@@ -22,11 +22,12 @@ document.addEventListener("htmx:beforeSend", ({ detail }) => {
 const notice = document.getElementById("request-error");
 const text = notice.querySelector("p");
 const retryButton = notice.querySelector("[data-retry]");
-let retry = null;
+// What the button repeats. If several parts of a page could not be loaded, it repeats all of them.
+const retries = new Map();
 
 function isPoll({ elt }) {
   const trigger = elt.getAttribute("hx-trigger") ?? "";
-  return trigger === "live" || trigger.startsWith("every ");
+  return trigger === "live" || /\bevery /.test(trigger);
 }
 
 function reason(status) {
@@ -45,20 +46,37 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (ended.has(event.detail.elt)) event.preventDefault();
 });
 
+// The next poll retries. After two failures, the page says that it is not up to date.
+let failedPolls = 0;
+let isOutdated = false;
+
 function pollFailed({ elt, xhr }) {
-  if (xhr.status !== 404) return; // the next poll retries
-  ended.add(elt);
-  if (elt.id === "live") document.querySelector("[data-live-switch]").hidden = true;
-  text.textContent = "This was deleted, or you no longer have access to it. This page no longer updates.";
+  if (xhr.status === 404) {
+    ended.add(elt);
+    if (elt.id === "live") document.querySelector("[data-live-switch]").hidden = true;
+    text.textContent = "This was deleted, or you no longer have access to it. This page no longer updates.";
+  } else {
+    failedPolls += 1;
+    if (failedPolls !== 2 || !notice.hidden) return;
+    isOutdated = true;
+    text.textContent = "The server is not responding. This page will update when it responds again.";
+  }
   retryButton.hidden = true;
   notice.hidden = false;
+}
+
+function pollSucceeded() {
+  failedPolls = 0;
+  if (isOutdated) notice.hidden = true;
+  isOutdated = false;
 }
 
 function failureShow({ detail }) {
   if (isPoll(detail)) return void pollFailed(detail);
   const { elt, target, requestConfig, xhr } = detail;
   text.textContent = reason(xhr.status);
-  retry = () => window.htmx.ajax(requestConfig.verb, requestConfig.path, { source: elt, target });
+  isOutdated = false;
+  retries.set(target, () => window.htmx.ajax(requestConfig.verb, requestConfig.path, { source: elt, target }));
   for (const hint of target.querySelectorAll("[data-loading]")) hint.textContent = "Could not be loaded.";
   // Results that do not match the filters above them must not look current.
   target.classList.add("outdated");
@@ -75,18 +93,29 @@ document.addEventListener("htmx:beforeOnLoad", (event) => {
   if (isRejected === isLoggedOut) return;
   isLoggedOut = isRejected;
   text.textContent = "You were logged out. Submit what you are writing, or reload the page, to log in again.";
-  retry = () => location.reload();
+  retries.clear();
+  if (isRejected) retries.set(document.body, () => location.reload());
   notice.hidden = !isRejected;
 });
 
 function failureHide() {
+  retries.clear();
   notice.hidden = true;
   for (const element of document.querySelectorAll(".outdated")) element.classList.remove("outdated");
+}
+
+function swapped({ detail }) {
+  if (isPoll(detail)) return;
+  detail.target.classList.remove("outdated");
+  retries.delete(detail.target);
+  for (const target of retries.keys()) if (!target.isConnected) retries.delete(target);
+  if (!retries.size) failureHide();
 }
 
 for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(name, failureShow);
 }
-document.addEventListener("htmx:afterSwap", ({ detail }) => { if (!isPoll(detail)) failureHide(); });
-retryButton.addEventListener("click", () => retry?.());
+document.addEventListener("htmx:afterSwap", swapped);
+document.addEventListener("htmx:afterRequest", ({ detail }) => { if (isPoll(detail) && detail.successful) pollSucceeded(); });
+retryButton.addEventListener("click", () => { for (const retry of [...retries.values()]) retry(); });
 notice.querySelector("[data-dismiss]").addEventListener("click", failureHide);

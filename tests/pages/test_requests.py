@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from accounts.models import Project
 from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.revisions import Writer, memory_patch
+from sessions.services.spending.rollups import rollups_fill
 from tests.pages.test_accessibility import active
 from tests.pages.transcripts import make_session, reading_turn
+from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -62,6 +65,42 @@ def test_a_failure_is_reported_and_can_be_retried(listing, complaints, action, m
     expect(listing.locator("[data-row]")).to_have_count(1)
     expect(listing.get_by_role("alert")).to_be_hidden()
     complaints.clear()  # the browser reports the failed requests, perhaps after the page has shown them
+
+
+def test_all_parts_of_a_page_that_failed_are_retried(listing, complaints, project):
+    session = session_make(project, "used")
+    turns_add(session, [turn_make(session, 0, datetime(2026, 3, 10, 12, tzinfo=UTC))])
+    rollups_fill()
+    listing.route("**/trends/prompts/**", lambda route: route.abort())
+    listing.route("**/replay/rates/**", lambda route: route.fulfill(status=503, body=""))
+    listing.goto(reverse("trends", args=[project.slug]) + "?first=2026-03-01&last=2026-03-31")
+    expect(listing.locator(".outdated")).to_have_count(2)
+    listing.unroute_all()
+    listing.get_by_role("alert").get_by_role("button", name="Retry").click()
+    expect(listing.locator("h2", has_text="Prompt size per day")).to_be_visible()
+    expect(listing.locator("h2", has_text="References to removed content")).to_be_visible()
+    expect(listing.get_by_role("alert")).to_be_hidden()
+    complaints.clear()  # the browser reports the failed requests
+
+
+def test_a_page_whose_updates_fail_says_so_until_they_succeed(page_as, complaints, member, project):
+    page = page_as(member)
+    page.goto(reverse("session", args=[project.slug, active(project).pk]))
+    page.route("**/live/**", lambda route: route.abort())
+
+    def update(event: str) -> None:
+        with page.expect_event(event):
+            page.evaluate("htmx.trigger('#live', 'live')")
+        expect(page.locator("#live.htmx-request")).to_have_count(0)
+
+    update("requestfailed")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    update("requestfailed")
+    expect(page.get_by_role("alert")).to_contain_text("The server is not responding")
+    page.unroute_all()
+    update("requestfinished")
+    expect(page.get_by_role("alert")).to_be_hidden()
+    complaints.clear()  # the browser reports the failed requests
 
 
 def test_a_slow_request_shows_a_progress_bar(listing):
