@@ -13,6 +13,7 @@ from .copilot import CopilotImporter
 from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .inspect_ai import InspectImporter
+from .langfuse import LangfuseImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
 from .openai_responses import OpenAIResponsesImporter
@@ -48,6 +49,7 @@ IMPORTERS: dict[str, Importer] = {
         MiniSweAgentImporter(),
         TauBenchImporter(),
         Tau2BenchImporter(),
+        LangfuseImporter(),
         OpenAIResponsesImporter(),
         AnthropicMessagesImporter(),
         OpenAIChatImporter(),

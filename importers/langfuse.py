@@ -1,0 +1,268 @@
+"""Traces that were exported from Langfuse: from its pages, its API, or to a blob storage.
+
+A value is an observation, a trace with its observations, a page of the API (`{data, meta}`), or a list of
+these. Keys are in camel case or, in a blob storage, in snake case. Observations of the type `GENERATION` are
+model calls. The calls of a Langfuse session, or of a trace without one, are a session here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from compaction.messages import Usage
+
+from .anthropic_messages import AnthropicSeries
+from .base import Damage, ImportedSession, LogFile
+from .calls import LoggedCall, conversation_id
+from .chat import chat_usage
+from .jsonlines import MALFORMED, Record, first_value, read_records, values
+from .traced_messages import Request, answer_of_call, parsed, request_of_call
+from .values import list_of, mapping_of, microusd_of, time_of, title_of, tokens_of
+
+_TYPES = (
+    "GENERATION",
+    "SPAN",
+    "EVENT",
+    "AGENT",
+    "TOOL",
+    "CHAIN",
+    "RETRIEVER",
+    "EVALUATOR",
+    "EMBEDDING",
+    "GUARDRAIL",
+)
+_UNDERSCORE = re.compile(r"_([a-z])")
+_LATEST = datetime.max.replace(tzinfo=UTC)
+
+#: Keys of a trace, and of the metadata.
+_FACTS = {"traceName": "trace", "environment": "environment", "release": "release"}
+
+
+class LangfuseImporter:
+    """Reads exports of Langfuse."""
+
+    name = "langfuse"
+    label = "Langfuse traces or observations (JSON or JSONL)"
+
+    def recognizes(self, log: LogFile) -> bool:
+        return _is_export(first_value(log))
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        export = _Export()
+        yield from read_records(log, values(log), export.take)
+        yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
+        for name, calls in export.sessions().items():
+            session = _Session(name)
+            for call in calls:
+                try:
+                    session.add(call)
+                except MALFORMED as error:
+                    reason = f"observation {call.get('id')}: {type(error).__name__}: {error}"
+                    yield Damage(file=log.name, line=call["line"], reason=reason)
+            yield from session.conversations()
+
+
+class _Export:
+    """The model calls of an export, and the facts of their traces."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, dict[str, Any]] = {}
+        self._parents: set[str] = set()  #: the model calls that consist of others
+        self._traces: dict[str, Mapping[str, Any]] = {}
+        self.damages: list[tuple[int, str]] = []
+
+    def take(self, record: Record) -> None:
+        self._take(record.value, record.line)
+
+    def sessions(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the calls of each session, in order."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for id, call in sorted(self._calls.items(), key=lambda item: (item[1]["at"] or _LATEST, item[0])):
+            if id in self._parents:
+                continue
+            trace = self._traces.get(str(call.get("traceId")), {})
+            facts = {"sessionId": trace.get("sessionId"), "traceName": trace.get("name"), **trace}
+            merged = {**facts, **{key: value for key, value in call.items() if value not in (None, "")}}
+            found.setdefault(str(merged.get("sessionId") or merged.get("traceId") or id), []).append(merged)
+        return found
+
+    def _take(self, value: Any, line: int) -> None:
+        if isinstance(value, list):
+            for item in value:
+                try:
+                    self._take(item, line)
+                except MALFORMED as error:
+                    self.damages.append(
+                        (line, f"not a trace or observation: {type(error).__name__}: {error}")
+                    )
+            return
+        item = _camel(value)
+        if isinstance(item.get("observations"), list):
+            trace = _camel(item["trace"]) if "trace" in item else item
+            self._take_trace(trace)
+            observations = [
+                {"traceId": trace.get("id"), **each} for each in map(_camel, item["observations"])
+            ]
+            self._take(observations, line)
+        elif isinstance(item.get("traces"), list):
+            self._take([{"sessionId": item.get("id"), **trace} for trace in item["traces"]], line)
+        elif isinstance(item.get("data"), list):
+            self._take(item["data"], line)
+        elif _is_observation(item):
+            self._take_observation(item, line)
+        elif "id" in item and "timestamp" in item:
+            self._take_trace(item)
+        else:
+            raise TypeError("an object of another kind")
+
+    def _take_trace(self, trace: Mapping[str, Any]) -> None:
+        names = ("sessionId", "name", "environment", "release", "tags")
+        self._traces[str(trace.get("id"))] = {name: trace[name] for name in names if trace.get(name)}
+
+    def _take_observation(self, item: dict[str, Any], line: int) -> None:
+        if str(item["type"]).upper() == "GENERATION":
+            at = time_of(item.get("startTime"))
+            self._calls[str(item["id"])] = {**item, "line": line, "at": at}
+            self._parents.add(str(item.get("parentObservationId")))
+
+
+class _Conversation:
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.series = AnthropicSeries()
+        self.request = Request()
+        self.facts: Mapping[str, Any] = {}
+
+
+class _Session:
+    """The calls of one session. A call that continues no conversation begins one: that of a sub-agent."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._conversations: dict[str, list[_Conversation]] = {}  #: by their opening
+        self._all: list[_Conversation] = []
+        self._by_call: dict[str, _Conversation] = {}  #: by the ids of the answers' tool calls
+
+    def add(self, call: Mapping[str, Any]) -> None:
+        request, answer = request_of_call(call.get("input")), answer_of_call(call.get("output"))
+        if not request.messages and answer is None:
+            return
+        found = self._conversation(request)
+        usage = mapping_of(parsed(call.get("usageDetails"))) or mapping_of(parsed(call.get("usage"))) or call
+        found.series.add(
+            LoggedCall(
+                messages=request.messages,
+                answer=answer,
+                model=str(call.get("model") or call.get("providedModelName") or ""),
+                usage=_usage(usage),
+                response_id=f"langfuse-{call['id']}",
+                cost_microusd=_cost(call),
+                at=call["at"],
+                duration_ms=_milliseconds(call),
+            )
+        )
+        found.facts = found.facts or call
+        found.request.system = request.system or found.request.system
+        found.request.tools = request.tools or found.request.tools
+        for block in answer["content"] if answer else ():
+            if block["type"] == "tool_use" and block["id"]:
+                self._by_call[block["id"]] = found
+
+    def conversations(self) -> Iterator[ImportedSession]:
+        for found in self._all:
+            facts, is_main = found.facts, found is self._all[0]
+            metadata = {name: facts.get(key) for key, name in _FACTS.items()}
+            tags = [str(tag) for tag in list_of(parsed(facts.get("tags")))]
+            yield ImportedSession(
+                external_id=self._name if is_main else f"{self._name}:agent-{found.key}",
+                parent_external_id=None if is_main else self._name,
+                format="anthropic",
+                agent="",
+                turns=found.series.turns(),
+                model=found.series.model,
+                title=title_of(found.series.first_words) or title_of(str(facts.get("traceName") or "")),
+                started_at=found.series.started_at,
+                system="\n\n".join(found.request.system) or None,
+                tools=found.request.tools or None,
+                tags=tags if is_main else (),
+                metadata={
+                    name: value for name, value in metadata.items() if isinstance(value, str) and value
+                },
+            )
+
+    def _conversation(self, request: Request) -> _Conversation:
+        """Return the conversation that a request continues.
+
+        It contains tool calls of its answers. Without any, it has the same opening: a program may drop what
+        follows. If it consists only of a task that was already answered, it is a second run.
+        """
+        for message in reversed(request.messages):
+            for block in message["content"]:
+                if block["type"] == "tool_result" and block["tool_use_id"] in self._by_call:
+                    return self._by_call[block["tool_use_id"]]
+        key = conversation_id(request.messages)
+        alike = self._conversations.setdefault(key, [])
+        if not alike or alike[-1].series.restarts(request.messages):
+            alike.append(_Conversation(f"{key}-run{len(alike) + 1}" if alike else key))
+            self._all.append(alike[-1])
+        return alike[-1]
+
+
+def _camel(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with its keys in camel case."""
+    return {_UNDERSCORE.sub(lambda match: match[1].upper(), key): each for key, each in value.items()}
+
+
+def _is_export(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and isinstance(value[0], Mapping) and _is_export(value[0])
+    item = _camel(value) if isinstance(value, Mapping) else {}
+    if isinstance(item.get("data"), list):
+        return "meta" in item and _is_export(item["data"])
+    if isinstance(item.get("traces"), list):
+        return "projectId" in item and any(_is_export(trace) for trace in item["traces"])
+    observations = item.get("observations")
+    if isinstance(observations, list):
+        items = [_camel(each) for each in observations if isinstance(each, Mapping)]
+        return bool(items) and all("id" in each and each.get("type") in _TYPES for each in items)
+    return _is_observation(item) and "traceId" in item
+
+
+def _is_observation(item: Mapping[str, Any]) -> bool:
+    return "id" in item and "startTime" in item and str(item.get("type")).upper() in _TYPES
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    """Return the usage. Langfuse counts the parts of the input separately, as do most of its integrations."""
+    if "prompt_tokens" in usage or "input_tokens" in usage:
+        return chat_usage(usage)
+    counts = {str(key): tokens_of(usage, key) for key in usage}
+    read = sum(counts[key] for key in counts if "cache_read" in key or "cached" in key)
+    write = sum(counts[key] for key in counts if "cache_creation" in key or "cache_write" in key)
+    uncached = sum(counts[key] for key in counts if key.startswith("input") and "cache" not in key)
+    output = sum(counts[key] for key in counts if key.startswith("output"))
+    if read and counts.get("total") == uncached + output and read + write <= uncached:
+        uncached -= read + write
+    found = Usage(
+        uncached_tokens=uncached or (0 if read + write else tokens_of(usage, "promptTokens")),
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        output_tokens=output or tokens_of(usage, "completionTokens"),
+    )
+    return found if found.prompt_tokens else None
+
+
+def _cost(call: Mapping[str, Any]) -> int | None:
+    details = mapping_of(parsed(call.get("costDetails")))
+    costs = (details.get("total"), call.get("calculatedTotalCost"), call.get("totalCost"))
+    return next((cost for each in costs if (cost := microusd_of(each))), None)
+
+
+def _milliseconds(call: Mapping[str, Any]) -> int | None:
+    end = time_of(call.get("endTime"))
+    if not end or not call["at"] or end < call["at"]:
+        return None
+    return int((end - call["at"]).total_seconds() * 1_000)
