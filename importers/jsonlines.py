@@ -39,13 +39,13 @@ def records(log: LogFile) -> Iterator[Record | Damage]:
     A line may contain several values if the writer died before the line break. NUL bytes, which a system
     crash can leave, count as blank. Invalid UTF-8 is replaced and reported.
     """
-    for number, line in enumerate(_lines(text_bytes(log.data)), start=1):
+    for number, line in enumerate(lines_of(text_bytes(log.data)), start=1):
         stripped = line.strip(_BLANK)
         if stripped:
             yield from _line_records(log.name, number, stripped)
 
 
-def _lines(data: bytes) -> Iterator[bytes]:
+def lines_of(data: bytes) -> Iterator[bytes]:
     """Yield the lines one by one; `split` would copy the whole log."""
     start = 0
     while (end := data.find(b"\n", start)) >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .aider import AiderImporter
 from .anthropic_messages import AnthropicMessagesImporter
 from .atif import AtifImporter
 from .base import Importer, LogFile
@@ -53,6 +54,7 @@ IMPORTERS: dict[str, Importer] = {
         OpenAIResponsesImporter(),
         AnthropicMessagesImporter(),
         OpenAIChatImporter(),
+        AiderImporter(),
     )
 }
 
