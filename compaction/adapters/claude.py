@@ -39,6 +39,19 @@ MAX_TRIES = 3
 _MAX_TOKENS = 100_000_000
 
 _TRANSIENT = frozenset({408, 409, 429})
+
+#: What the status of an error means for the user, who may be able to fix it.
+_MEANINGS = {
+    400: "the provider rejected the request; the worker's log contains its message",
+    401: "the provider rejected the API key",
+    402: "the provider's account has no credit",
+    403: "the API key has no access to the model {model}",
+    404: "the provider at this URL has no model {model}",
+    408: "the provider did not respond in time",
+    413: "the request is too large for the model {model}",
+    429: "the provider's rate limit was reached",
+    529: "the provider is overloaded",
+}
 _BACKOFF_GROWTH = 3.0
 
 T = TypeVar("T")
@@ -171,9 +184,9 @@ class Exchange:
                 timeout=min(self._claude.timeout, self._seconds_left),
             )
         except anthropic.APIConnectionError as error:
-            raise SummaryUnavailable(_error_text(error)) from error
+            raise SummaryUnavailable(_connection_error_text(error)) from error
         except anthropic.APIStatusError as error:
-            raise _status_error(error) from error
+            raise _status_error(error, self._claude.model) from error
         except ValueError as error:  # the SDK raises this if the body is not JSON
             raise SummaryUnavailable("the answer is not JSON") from error
 
@@ -204,12 +217,13 @@ def _tokens(value: int) -> int:
     return tokens
 
 
-def _status_error(error: anthropic.APIStatusError) -> SummaryError:
+def _status_error(error: anthropic.APIStatusError, model: str) -> SummaryError:
+    text = _status_text(error.status_code, model)
     if error.status_code in _TRANSIENT or error.status_code >= 500:
-        unavailable = SummaryUnavailable(_error_text(error))
+        unavailable = SummaryUnavailable(text)
         unavailable.retry_after = _seconds(error.response.headers.get("retry-after"))
         return unavailable
-    rejected = SummaryRejected(_error_text(error))
+    rejected = SummaryRejected(text)
     rejected.status = error.status_code
     return rejected
 
@@ -221,10 +235,17 @@ def _seconds(header: str | None) -> float | None:
         return None  # the header is a date; the API sends seconds
 
 
-def _error_text(error: anthropic.APIError) -> str:
+def _status_text(status: int, model: str) -> str:
     """Return a description of the error for the record, without the provider's message or host."""
-    status = f" (status {error.status_code})" if isinstance(error, anthropic.APIStatusError) else ""
-    return f"the provider's client raised {type(error).__name__}{status}"
+    default = "the provider failed" if status >= 500 else "the provider rejected the request"
+    return f"{_MEANINGS.get(status, default).format(model=model)} (status {status})"
+
+
+def _connection_error_text(error: anthropic.APIConnectionError) -> str:
+    """Return a description of the error for the record, without the host."""
+    if isinstance(error, anthropic.APITimeoutError):
+        return "the provider did not respond in time"
+    return "the connection to the provider failed"
 
 
 def _complaint(error: SummaryError, length_hint: str) -> str:

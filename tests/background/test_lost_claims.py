@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction
-from sessions.selectors import summarizers
 from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.services.compactions import background
 from sessions.services.compactions.background import (
@@ -30,17 +28,6 @@ from tests.provider.server import FakeProvider
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]  # Anthropic's SDK takes seconds to load
 
 
-@pytest.fixture
-def provider(settings: Any) -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
-        settings.CONTEXTAPP_ANTHROPIC_BASE_URL = provider.url
-        settings.CONTEXTAPP_SUMMARIZER_BACKOFF = 0.01
-        summarizers.summarizer.cache_clear()
-        yield provider
-        summarizers.summarizer.cache_clear()
-
-
 @reused
 def session(project: Project) -> AgentSession:
     made = make_session(project, [reading_turn(n, f"plain words {n} " * 60) for n in range(20)])
@@ -51,7 +38,7 @@ def session(project: Project) -> AgentSession:
 
 @pytest.fixture
 def pending(session: AgentSession, provider: FakeProvider) -> Compaction:
-    return compaction_request(session=session, reason="")
+    return compaction_request(session=session, reason="requested in the dashboard")
 
 
 def summarized(compaction: Compaction) -> tuple[CompactionJob, SummaryAttempt]:
@@ -72,6 +59,7 @@ def test_a_late_worker_adds_its_cost_to_that_of_the_next_one(pending: Compaction
     pending.refresh_from_db()
     assert all(costs)
     assert (pending.state, pending.cost_microusd) == (Compaction.State.DONE, sum(costs))
+    assert pending.reason == "requested in the dashboard"
 
 
 def test_a_late_failure_does_not_change_the_record(pending: Compaction, provider: FakeProvider) -> None:
@@ -86,6 +74,20 @@ def test_a_late_failure_does_not_change_the_record(pending: Compaction, provider
     pending.refresh_from_db()
     assert pending.record == record
     assert pending.cost_microusd == cost + (slow[1].cost_microusd or 0)
+
+
+def test_the_last_attempt_states_why_the_earlier_ones_failed(
+    pending: Compaction, provider: FakeProvider
+) -> None:
+    for _ in range(2):
+        lost = compaction_claim(compaction_id=pending.pk)
+        assert lost is not None
+        compaction_retry_or_fail(compaction=lost, reason="the worker was lost")
+    compaction_run(compaction_id=pending.pk)
+    pending.refresh_from_db()
+    assert (pending.state, len(provider.requests)) == (Compaction.State.DONE, 0)
+    assert pending.record["fallback"] == "earlier attempts failed: the worker was lost"
+    assert pending.reason == "requested in the dashboard"
 
 
 def test_a_summary_that_could_not_be_applied_is_paid_for(

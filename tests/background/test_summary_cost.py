@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 import pricing
@@ -12,7 +9,6 @@ from accounts.models import Project
 from compaction.messages import Usage
 from compaction.recap.spans import Evicted
 from replay.services.summarizers import summaries_cost
-from sessions.selectors import summarizers
 from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
 from tests.compaction.builders import tool_loop
 from tests.compaction.sessions import messages_of
@@ -24,16 +20,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]  # Anthropic's SDK takes 
 
 MODEL = "claude-haiku-5-5"
 CHEAP, DEAR = pricing.rates(MODEL)
-
-
-@pytest.fixture
-def provider(settings: Any) -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
-        settings.CONTEXTAPP_ANTHROPIC_BASE_URL = provider.url
-        summarizers.summarizer.cache_clear()
-        yield provider
-        summarizers.summarizer.cache_clear()
 
 
 def ask(project: Project) -> SummaryAttempt:

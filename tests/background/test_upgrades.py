@@ -1,4 +1,4 @@
-"""Recap upgrades: waiting recaps do not block others."""
+"""Recap upgrades: waiting recaps do not block others, and the model reads all that a recap replaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from django.utils import timezone
 from accounts.models import Project
 from compaction.policy import Policy
 from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot
+from sessions.services.compactions.background import compaction_run
 from sessions.services.compactions.recap_upgrades import recap_upgrades_queue
+from tests.api.client import Api
+from tests.api.talk import call, output, request, result
+from tests.provider import behaviours
+from tests.provider.server import FakeProvider
 
 pytestmark = pytest.mark.django_db
 
@@ -97,3 +102,57 @@ def test_a_failure_in_the_future_does_not_open_the_breaker(project: Project) -> 
     session.failures, session.failed_at = Policy().max_failures, timezone.now() + timedelta(hours=2)
     session.save()
     assert recap_upgrades_queue() == 1
+
+
+def use_tools(api: Api, first: int, *messages: dict[str, Any]) -> None:
+    """Push a request, and calls and results without an answer, so that the request remains the latest."""
+    for number in range(first, first + 6):
+        name = f"toolu_{number:05}"
+        messages = (*messages, call(name, path=f"f{number}.py"), result(name, output(number)))
+    assert api.post("sessions/s1/turns/", {"messages": messages}).status_code == 201
+
+
+def compact(api: Api) -> Compaction:
+    assert api.post("sessions/s1/compact/").status_code == 202
+    return run(Compaction.objects.get(state=Compaction.State.PENDING))
+
+
+def run(compaction: Compaction) -> Compaction:
+    compaction_run(compaction_id=compaction.pk)
+    compaction.refresh_from_db()
+    return compaction
+
+
+def idle_upgrade() -> Compaction:
+    """Run the upgrade of the session after a pause."""
+    AgentSession.objects.update(last_active_at=timezone.now() - AGO)
+    assert recap_upgrades_queue() == 1
+    return run(Compaction.objects.get(trigger="upgrade", state=Compaction.State.PENDING))
+
+
+@pytest.mark.slow
+def test_the_model_reads_a_request_that_an_earlier_compaction_kept(api: Api, provider: FakeProvider) -> None:
+    session = {"id": "s1", "format": "anthropic", "budget": {"input_tokens": 10_000}, "policy": {"soft": 0}}
+    assert api.post("sessions/", session).status_code == 201
+    use_tools(api, 0, request())
+    use_tools(api, 6, request("Rename the class Pool."))
+    assert compact(api).record["summary_used"]
+    assert "Rename the class Pool." in api.get("sessions/s1/prompt/").content.decode()
+    use_tools(api, 12, request("Document it."))
+    provider.script(behaviours.error(401))
+    assert "rejected the API key" in compact(api).record["fallback"]
+    assert idle_upgrade().state == Compaction.State.DONE
+    assert "Rename the class Pool." in str(provider.requests[-1].body["messages"])
+
+
+@pytest.mark.slow
+def test_a_failed_upgrade_states_the_reason(api: Api, provider: FakeProvider) -> None:
+    session = {"id": "s1", "format": "anthropic", "budget": {"input_tokens": 10_000}, "policy": {"soft": 0}}
+    assert api.post("sessions/", session).status_code == 201
+    use_tools(api, 0, request())
+    use_tools(api, 6)
+    provider.script(behaviours.error(401), behaviours.error(404))
+    assert compact(api).state == Compaction.State.DONE
+    upgrade = idle_upgrade()
+    assert upgrade.state == Compaction.State.SKIPPED
+    assert "has no model claude-haiku-5-5 (status 404)" in upgrade.reason

@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 #: Attempts before a compaction fails. The last attempt uses no model.
 MAX_ATTEMPTS = 3
 
+#: Key of the record of a compaction that is attempted again: why the last attempt failed.
+_LAST_FAILURE = "last_failure"
+
 #: Maximum number of compactions per sweep, so that a long queue is not dispatched repeatedly as a whole.
 _BATCH = 200
 
@@ -127,7 +130,8 @@ def _job(compaction: Compaction) -> CompactionJob:
 def _summarize(job: CompactionJob) -> SummaryAttempt:
     """Call the model if messages are evicted. Runs outside of any transaction, because it takes seconds."""
     if job.evicted is not None and job.compaction.attempts >= MAX_ATTEMPTS:
-        return SummaryAttempt.abandoned(f"earlier attempts failed: {job.compaction.reason}")
+        failure = job.compaction.record.get(_LAST_FAILURE, "")
+        return SummaryAttempt.abandoned(f"earlier attempts failed: {failure}")
     return summary_attempt(
         project=job.session.project,
         evicted=job.evicted,
@@ -159,7 +163,8 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
     elif compaction.upgrades_id is None:
         _apply(compaction, view_load(session, shortens=True), job.policy, attempt)
     elif job.shown is None or attempt.result is None:
-        compaction_skip(compaction=compaction, reason="the recap was kept: the model returned no better one")
+        problem = attempt.notes.get("fallback") or "the prompt no longer contains it"
+        compaction_skip(compaction=compaction, reason=f"the recap was not replaced: {problem}")
     else:
         upgrade_apply(
             compaction=compaction,
@@ -217,13 +222,15 @@ def compaction_retry_or_fail(*, compaction: Compaction, reason: str, cost_microu
     own = _still_own(compaction).select_for_update().first()
     if own is None or session is None:
         return
-    own.reason, own.cost_microusd = reason, _total(own.cost_microusd, cost_microusd)
+    own.cost_microusd = _total(own.cost_microusd, cost_microusd)
     if own.attempts < MAX_ATTEMPTS:
         own.state, own.lease_until = Compaction.State.PENDING, None
+        own.record = {**own.record, _LAST_FAILURE: reason}  # its own reason states why it runs
     else:
-        own.state, own.finished_at = Compaction.State.FAILED, timezone.now()
+        own.state, own.reason, own.finished_at = Compaction.State.FAILED, reason, timezone.now()
         breaker_count_failure(session)
-    own.save(update_fields=["state", "reason", "cost_microusd", "finished_at", "lease_until"])
+    columns = ["state", "reason", "cost_microusd", "finished_at", "lease_until", *Compaction.RECORD]
+    own.save(update_fields=columns)
     if own.state == Compaction.State.FAILED:
         compaction_event_emit(compaction=own, event=WebhookEvent.FINISHED)
 

@@ -103,20 +103,35 @@ def _recap_edits(compaction: Compaction) -> Sequence[Edit]:
 def _summarized(
     compaction: Compaction, edits: Sequence[Edit], first: int, previous: Recap | None
 ) -> tuple[MessageValue, ...]:
-    """Return the evicted messages from `first` on that the previous recap does not cover."""
-    covered = max((edit.end for edit in _recap_edits(previous.compaction)), default=-1) if previous else -1
-    last = max(edit.end for edit in edits)
+    """Return the evicted messages from `first` on that the previous recap does not cover.
+
+    These are not only the newest: an earlier compaction kept the request that was the latest then.
+    """
+    covered = _spans_until(previous.compaction) if previous else []
     rows = Message.objects.filter(
         not_omitted(compaction.snapshot_position + 1),
         session=compaction.session,
-        position__gt=max(first - 1, covered),
-        position__lte=last,
+        position__gte=first,
+        position__lte=max(edit.end for edit in edits),
     )
     return tuple(
         message_value(row, compaction.session.format)
         for row in rows.select_related("blob").order_by("position")
         if any(edit.position <= row.position <= edit.end for edit in edits)
+        and not any(start <= row.position <= end for start, end in covered)
     )
+
+
+def _spans_until(compaction: Compaction) -> list[tuple[int, int]]:
+    """Return the spans of messages that this compaction and earlier ones replaced."""
+    edits = Edit.objects.filter(
+        session=compaction.session_id,
+        strategy__in=SHOWS_RECAP,
+        op=Op.EVICT,
+        compaction__state=Compaction.State.DONE,
+        compaction__number__lte=compaction.number,
+    )
+    return list(edits.values_list("position", "end"))
 
 
 def recap_plan(
