@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from compaction.messages import Message, Role
 from compaction.provider_summary import is_compaction
-from compaction.requests import is_inserted
+from compaction.requests import is_client_command, is_inserted
 from compaction.settings import StrategySettings
 from compaction.view import View
 
@@ -52,7 +52,7 @@ def head_end(messages: Sequence[Message]) -> int:
     end = _system_end(messages, 0)
     ends: list[int] = []
     while len(ends) < _MOST_INSERTED and end < len(messages) and _is_of_user(messages[end]):
-        is_task = not is_inserted(messages[end])
+        is_task = not (is_inserted(messages[end]) or is_client_command(messages[end].text))
         end = _system_end(messages, end + 1)
         if is_task:
             return end

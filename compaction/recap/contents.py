@@ -18,7 +18,7 @@ from compaction.recap.name_tally import NameTally
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
-from compaction.requests import is_interruption, is_output, is_summary, own_words
+from compaction.requests import is_client_command, is_interruption, is_output, is_summary, own_words
 from compaction.shell_effects import is_inspection, removed_paths
 from compaction.text_names import argument_names, names_of, result_names
 from compaction.tokens import TokenCounter
@@ -135,7 +135,7 @@ class Contents:
         elif not is_summary(text):
             key = f"user t{message.turn}: {words}"
             latest = next(reversed(self._open), "")
-            if _is_corrected(latest, key, is_interrupted=self._is_interrupted):
+            if _is_corrected(latest, key, is_interrupted=self._is_interrupted) or _is_command(latest, key):
                 del self._open[latest], self.requests[latest]
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
             self._open[key] = None
@@ -235,6 +235,12 @@ class Contents:
                 current = name
             elif current and not current.endswith(name):
                 self.home.setdefault(name, current)
+
+
+def _is_command(earlier: str, later: str) -> bool:
+    """Whether a request is only a command of the client: the user typed another one before any answer."""
+    turn = _REQUEST.match(later)
+    return turn is not None and earlier.startswith(turn[0]) and is_client_command(earlier[turn.end() :])
 
 
 def _is_corrected(earlier: str, later: str, *, is_interrupted: bool) -> bool:

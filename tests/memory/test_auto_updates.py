@@ -62,6 +62,31 @@ class TestAutomaticItems:
     @pytest.mark.parametrize(
         ("text", "task"),
         [
+            ("<issue>\nThe pool leaks.\nOften.\n</issue>", "The pool leaks."),
+            (
+                "Solve this issue:\n<issue>\nThe pool leaks.\n</issue>\nUse uv.",
+                "Solve this issue: The pool leaks.",
+            ),
+            (
+                "Solve it. Here is the text:\nISSUE:\nThe pool leaks.",
+                "Solve it. Here is the text: ISSUE: The pool leaks.",
+            ),
+            ("This is the code:\n```py\nx = 1\n```\nMake it faster.", "This is the code: Make it faster."),
+            ("```py\nx = 1\n```", "x = 1"),
+            ("/review 7", "/review 7"),
+            ("<context>a.py</context>\nMake it faster.", "Make it faster."),
+        ],
+    )
+    def test_the_task_includes_what_its_first_line_introduces(self, text: str, task: str) -> None:
+        assert Session().read(user(text)).memory.task == task
+
+    def test_a_command_of_the_client_is_not_the_task(self) -> None:
+        session = Session().read(user("/model gpt-5")).read(user("/mod"))
+        assert session.read(user("Make the pool evict.")).memory.task == "Make the pool evict."
+
+    @pytest.mark.parametrize(
+        ("text", "task"),
+        [
             ("Forget that. Fix the login page instead.", "Forget that. Fix the login page instead."),
             (
                 "Actually, never mind the pool. Port the queue.",
@@ -104,6 +129,7 @@ class TestAutomaticItems:
             "<system-reminder>Write a plan for the next task first</system-reminder>",
             "<local-command-stdout>Fix all four of the errors</local-command-stdout>",
             "I forgot that it also runs on Windows.",
+            "no, ignore this part, back to the limit",
         ],
     )
     def test_messages_about_the_task_do_not_replace_it(self, text: str) -> None:

@@ -15,7 +15,7 @@ from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
 from compaction.recap.commands import key_line
-from compaction.requests import is_summary, own_words
+from compaction.requests import is_client_command, is_summary, own_words
 from compaction.runners import selected_tests
 from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shortening import shortened
@@ -64,10 +64,11 @@ def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) 
 def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Observation]:
     """Process text of the user: the first request is the task until another one replaces it."""
     text = own_words(text)
-    if is_summary(text) or (state.task and not replaces_task(text, is_finished=state.finished)):
+    is_known = state.task is not None and not is_client_command(state.task.text)
+    if is_summary(text) or (is_known and not replaces_task(text, is_finished=state.finished)):
         return
     if task := task_of(text):
-        is_new = state.task is not None
+        is_new = is_known
         state.task = _observed(task, message.turn, message.position)
         state.finished = False
         if is_new:

@@ -20,6 +20,10 @@ _MIN_WORDS = 4
 
 _OPENING_TAG = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>")
 _CLOSING_TAG = re.compile(r"</([\w-]+)>")
+_TAG = re.compile(r"</?[\w-]+>")
+_FENCED = re.compile(r"^[ \t]*```[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+#: Maximum number of lines of a task: those that end with a colon, and the one after them.
+_MOST_LINES = 4
 #: Phrases that may precede the significant words.
 _COURTESY = (
     r"(?:(?:ok(?:ay)?|alright|all right|great|perfect|good|nice|cool|thanks|thank you|thx|excellent|awesome"
@@ -27,8 +31,8 @@ _COURTESY = (
 )
 _POLITE = (
     r"(?:(?:now|next|then|also|finally|please|let'?s|let us|can you|could you|would you|will you|we should"
-    r"|i want(?: you)? to|i'd like(?: you)? to|i need(?: you)? to|we need to|you should|go ahead and"
-    r"|help me(?: to)?)\s*,?\s+)*"
+    r"|i want(?: you)? to|i'd like(?: you)? to|i need(?: you)? to|i think|i guess|we need to|you should"
+    r"|go ahead and|help me(?: to)?)\s*,?\s+)*"
 )
 _WORK = (
     "add|analyse|analyze|build|bump|change|clean|configure|convert|create|debug|delete|deploy|design|develop"
@@ -39,7 +43,9 @@ _WORK = (
 )
 _PIVOT = re.compile(
     rf"{_COURTESY}{_POLITE}(?:"
-    r"(?:forget|drop|scrap|abandon|ignore)\s+(?:about\s+)?(?:that|this|it|all|everything|the|what)\b"
+    r"(?:forget|drop|scrap|abandon)\s+(?:about\s+)?(?:that|this|it)\b(?!\s+(?:part|line|file|test|error|warning)\b)"
+    r"|(?:forget|scrap|abandon)\s+(?:about\s+)?(?:the|what)\b"
+    r"|(?:forget|drop|scrap|abandon|ignore)\s+(?:about\s+)?(?:all|everything)\b"
     r"|never\s?mind\b|(?:there is a |there's a )?change of plans?\b"
     r"|(?:here is |here's )?(?:a |your |the )?(?:new|next|another|different) (?:task|goal|job|topic)\b"
     r"|(?:switch|move on|pivot|turn) to\b|on to the next\b"
@@ -55,25 +61,43 @@ _REQUEST = re.compile(
 
 
 def task_of(text: str) -> str:
-    """Return the first meaningful line of a request, or "" if there is none."""
-    lines = [" ".join(line.split()) for line in _without_tagged(text).splitlines()]
-    lines = [line for line in lines if line and not line.startswith("<")]
-    if not lines:
-        return ""
-    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
-    return shortened(line, _LONGEST)
+    """Return the first meaningful line of a request, or "" if there is none.
+
+    A line that ends with a colon is followed by what it introduces. Elements and code that no line introduces
+    are left out, unless there is nothing else.
+    """
+    for shown in (_without_quoted(text), _TAG.sub("\n", text)):
+        lines = [" ".join(line.split()) for line in shown.splitlines()]
+        lines = [
+            line
+            for line in lines
+            if line and not line.startswith(("<", "```")) and any(map(str.isalnum, line))
+        ]
+        if lines:
+            end = next(
+                (n for n, line in enumerate(lines[:_MOST_LINES], 1) if not line.endswith(":")), _MOST_LINES
+            )
+            return shortened(" ".join(lines[:end]), _LONGEST)
+    return ""
 
 
-def _without_tagged(text: str) -> str:
-    """Replace each tag and its content, such as `<context>…</context>`, by a line break in linear time."""
+def _without_quoted(text: str) -> str:
+    """Replace code and each element, such as `<context>…</context>`, by a line break in linear time.
+
+    The content of an element remains if the text before it ends with a colon.
+    """
+    text = _FENCED.sub("\n", text)
     last = {closing[1]: closing.start() for closing in _CLOSING_TAG.finditer(text)}
     kept: list[str] = []
     end = 0
     for opening in _OPENING_TAG.finditer(text):
         if opening.start() >= end and last.get(opening[1], -1) >= opening.end():
-            kept.append(text[end : opening.start()])
+            before = text[end : opening.start()]
             closing = f"</{opening[1]}>"
-            end = text.index(closing, opening.end()) + len(closing)
+            closed = text.index(closing, opening.end())
+            is_introduced = before.rstrip().endswith(":")
+            kept += [before, text[opening.end() : closed]] if is_introduced else [before]
+            end = closed + len(closing)
     return "\n".join([*kept, text[end:]])
 
 
