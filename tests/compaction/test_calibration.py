@@ -101,6 +101,29 @@ def test_the_room_is_the_largest_estimate_that_fits() -> None:
     assert Calibration(overhead=50_000).room(10_000) == 1
 
 
+def test_the_factor_may_be_higher_than_found() -> None:
+    """By at most 0.3, less after much growth, and only for the tokens that follow the newest report."""
+    new = learned([(1_000, 11_250)], Calibration(initial=1.25))
+    assert (new.provider(3_000), new.provider_at_most(3_000)) == (13_750, 14_350)
+    assert all(new.provider_at_most(size) == new.provider(size) for size in (500, 1_000))
+    grown = learned([(10_000, 22_500)], new)
+    assert (grown.factor, grown.growth) == (1.25, (9_000, 11_250))
+    assert grown.provider_at_most(12_000) - grown.provider(12_000) == 60
+    without_overhead = learned([(10_000, 12_600)], Calibration(initial=1.25))
+    assert without_overhead.provider_at_most(20_000) - without_overhead.provider(20_000) == 100
+
+
+@pytest.mark.parametrize("second", [(1_199, 2_300), (2_000, 6_000), (2_000, 2_400)])
+def test_the_factor_is_not_learned_from_little_or_implausible_growth(second: tuple[int, int]) -> None:
+    assert learned([(1_000, 2_000), second]).growth == (0, 0)
+
+
+def test_the_factor_follows_the_newest_growth() -> None:
+    calibration = learned([(1_000, 1_000), (400_000, 400_000)])
+    assert calibration.growth == (100_000, 100_000)
+    assert learned([(1_000, 1_000), (1_200, 1_240)]).growth == (200, 240)
+
+
 def test_a_new_session_starts_with_the_calibration_of_similar_ones() -> None:
     similar = [learned(reports(1.25, overhead)) for overhead in (10_000, 12_000, 90_000)]
     new = calibration_learned(similar, budget=60_000)

@@ -162,6 +162,14 @@ def test_a_summarizer_is_not_needed_if_the_prompt_fits() -> None:
     assert planned(view, view.tokens - 10).record.summarizer_needed
 
 
+def test_a_summarizer_is_not_needed_if_the_free_steps_make_the_prompt_fit() -> None:
+    items = [user("Go."), call("c", "bash", command="make"), result("c", lines(400))]
+    view = apply((), parse([*items, *[assistant("word " * 300) for _ in range(30)], user("And now?")]))
+    made = planned(view, view.tokens - 1_000)
+    assert made.record.strategies == ("collapse", "recap")
+    assert not made.record.summarizer_needed
+
+
 def test_a_policy_without_a_recap_never_needs_a_summarizer() -> None:
     view = apply((), parse(tool_loop(60, width=60)))
     for policy in ("baseline", "masking"):

@@ -73,6 +73,7 @@ def test_messages_of_a_prompt_that_fits_are_evicted_only_for_a_minimum_gain(
         with subtests.test(case):
             assert made.record.strategies == strategies
             assert made.record.state is (PlanState.DONE if strategies else PlanState.NO_GAIN)
+            assert made.fits
 
 
 def test_a_recap_replaces_descriptors_only_if_that_saves_more_than_their_size() -> None:
@@ -91,9 +92,20 @@ def test_a_plan_that_restores_a_component_may_make_the_prompt_longer() -> None:
     made = run(without_tools, "collapse", budget=20_000)
     assert (made.record.state, made.view.components.tools) == (PlanState.DONE, 5_000)
     assert made.record.tokens_saved < 0
-    made = run(view_of(items), "collapse", budget=20_000, memory_text=LONG, sheddable=(MEMORY,))
-    assert made.record.state is PlanState.DONE
+    memory = {"memory_text": LONG, "memory_revision": 3, "sheddable": (MEMORY,)}
+    made = run(view_of(items), "collapse", budget=20_000, **memory)
+    assert (made.record.state, made.record.memory_revision) == (PlanState.DONE, 3)
     assert made.record.tokens_saved < 0 < made.view.components.memory
+
+
+def test_a_component_that_still_does_not_fit_is_not_restored() -> None:
+    items = [user("Fix it."), assistant("Hm."), user("And now?")]
+    shed = [Edit(strategy="shed", op=Op.SHED, position=0, end=0, text=TOOLS, tokens_before=5_000)]
+    view = apply(shed, parse(items), components=Components(tools=5_000))
+    made = run(view, "shed", budget=1_000, memory_revision=3)
+    assert made.view is view
+    assert (made.record.state, made.record.strategies) == (PlanState.NO_GAIN, ())
+    assert made.record.memory_revision is None
 
 
 def test_the_reason_names_what_leaves_no_room(subtests: pytest.Subtests) -> None:

@@ -314,9 +314,30 @@ def test_recent_messages_are_kept_even_in_a_small_window() -> None:
     assert trimmed.stats.over_by == 2
 
 
-def test_an_invalid_window_is_rejected() -> None:
-    with pytest.raises(PolicyError, match="max_messages"):
-        MessageWindow(max_messages=0)
+@pytest.mark.parametrize(
+    ("window", "kept"),
+    [
+        (MessageWindow(max_messages=2), [0, 3]),
+        (MessageWindow(max_messages=3), [0, 2, 3]),
+        (MessageWindow(max_messages=2, preserve_system=False), [2, 3]),
+        (MessageWindow(max_messages=1), [0, 3]),
+    ],
+)
+def test_a_window_keeps_the_system_message_and_the_newest(window: MessageWindow, kept: list[int]) -> None:
+    trimmed = window.trim(parse([system(), user("a"), assistant("b"), user("c")]))
+    assert [message.position for message in trimmed.messages] == kept
+    assert trimmed.stats.over_by == len(kept) - window.max_messages
+
+
+def test_messages_that_cannot_be_cut_are_kept() -> None:
+    items = [result("1", "x"), result("2", "y"), result("3", "z")]
+    assert len(MessageWindow(max_messages=1).trim(parse(items)).messages) == 3
+
+
+@pytest.mark.parametrize("options", [{"max_messages": 0}, {"max_messages": 1, "min_keep_recent": -1}])
+def test_an_invalid_window_is_rejected(options: dict[str, int]) -> None:
+    with pytest.raises(PolicyError, match=[*options][-1]):
+        MessageWindow(**options)
 
 
 # Triggers
