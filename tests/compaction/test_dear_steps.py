@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from compaction.components import Components
 from compaction.edits import Edit, Op
 from compaction.pipeline import Plan
 from compaction.policy import get_policy
@@ -151,6 +152,24 @@ def test_a_summary_evicts_only_messages_that_the_model_has_read() -> None:
     after = planned(later, 6_000, replace(get_policy("balanced"), steps=("recap",)), summary=summary)
     assert after.recap is summary.recap
     assert request in shown(after.view)
+
+
+def test_the_tools_reduce_the_size_of_a_recap() -> None:
+    """It may take a quarter of what they leave of the budget, or half of that if the target is not met."""
+    messages = parse([user("Go."), *[assistant("word " * 300) for _ in range(40)], user("And now?")])
+    made = planned(apply((), messages, components=Components(tools=3_000)), 8_000)
+    assert made.evicted is not None
+    assert made.evicted.cap_tokens == 0.5 * 0.25 * (8_000 - 3_000)
+
+
+def test_a_summary_of_messages_that_the_prompt_no_longer_shows_is_not_used() -> None:
+    items = tool_loop(60, width=60)
+    first = planned(apply((), parse(items[:80])), 6_000)
+    assert first.evicted is not None
+    summary = Summary.of(Recap(first_turn=0, last_turn=9), first.evicted, COUNTER)
+    made = planned(apply(first.edits, parse(items)), 6_000, previous=first.recap, summary=summary)
+    assert made.record.has_recap
+    assert made.recap is not summary.recap
 
 
 def test_a_summarizer_is_not_needed_if_the_prompt_fits() -> None:
