@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from compaction.messages import Message, Role
+from compaction.messages import Message, Role, leading_system
 from compaction.provider_summary import is_compaction
 from compaction.requests import is_client_command, is_inserted
 from compaction.settings import StrategySettings
@@ -49,11 +49,11 @@ class Layout:
 
 def head_end(messages: Sequence[Message]) -> int:
     """Return the index after the head of pushed messages."""
-    end = _system_end(messages, 0)
+    end = leading_system(messages)
     ends: list[int] = []
     while len(ends) < _MOST_INSERTED and end < len(messages) and _is_of_user(messages[end]):
         is_task = not (is_inserted(messages[end]) or is_client_command(messages[end].text))
-        end = _system_end(messages, end + 1)
+        end = leading_system(messages, end + 1)
         if is_task:
             return end
         ends.append(end)
@@ -62,12 +62,6 @@ def head_end(messages: Sequence[Message]) -> int:
 
 def _is_of_user(message: Message) -> bool:
     return message.role is Role.USER and not message.tool_results
-
-
-def _system_end(messages: Sequence[Message], start: int) -> int:
-    """Return the index after the system messages that begin at `start`."""
-    rest = range(start, len(messages))
-    return next((index for index in rest if messages[index].role is not Role.SYSTEM), len(messages))
 
 
 def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layout:

@@ -177,6 +177,7 @@ def usage_sum(usages: Iterable[Usage]) -> Usage:
     return total
 
 
-def leading_system(messages: Sequence[Message]) -> int:
-    """Return the number of system messages before the first other message."""
-    return next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+def leading_system(messages: Sequence[Message], start: int = 0) -> int:
+    """Return the index after the system messages that begin at `start`."""
+    rest = range(start, len(messages))
+    return next((index for index in rest if messages[index].role is not Role.SYSTEM), len(messages))
