@@ -128,7 +128,7 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
         if compacted is None:
             return None
     write = _write_of(turn, push, target, compacted)
-    return _stored(turn, push, write, _written(write))
+    return _remember(turn, push, write, _execute(write))
 
 
 async def turn_push_direct(connections: LoopConnections, target: Target, push: Push) -> bytes | None:
@@ -158,7 +158,7 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     except NotConnected:
         return None
     version = row[0] if row is not None else None
-    return _stored(turn, push, write, version.decode() if version is not None else None)
+    return _remember(turn, push, write, version.decode() if version is not None else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,13 +192,13 @@ def _write_of(
     return _Write(statement=WRITE_COMPACTED, parameters=parameters, answer=answer, compacted=compacted)
 
 
-def _written(write: _Write) -> str | None:
+def _execute(write: _Write) -> str | None:
     """Execute the statement. Return the version of the session's row, or None if nothing was written."""
     row = row_fetch(write.statement, write.parameters)
     return row[0] if row is not None else None
 
 
-def _stored(turn: NewTurn, push: Push, write: _Write, version: str | None) -> bytes | None:
+def _remember(turn: NewTurn, push: Push, write: _Write, version: str | None) -> bytes | None:
     """Cache the session's state after the turn, and return the answer; None if nothing was written."""
     session_id, compacted = turn.session.id, write.compacted
     if version is None:
@@ -255,7 +255,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
         if compacted is not None:
             reason = f"superseded by the {compacted.compaction.trigger} trigger"
             compaction_supersede(session=AgentSession(pk=turn.session.id), reason=reason)
-        _write(turn, push, target, compacted)
+        _write_locked(turn, push, target, compacted)
         spike_report(turn)
         if compacted is not None:
             triggered = Triggered(compactions=(compacted.compaction,), shown=compacted.turn.shown)
@@ -274,9 +274,9 @@ def _replayed(row: Any, push: Push) -> Replayed:
     return Replayed(answer=row.answer)
 
 
-def _write(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:
+def _write_locked(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:
     """Write a turn with the session locked. Raises `SessionGone` if the API key has been revoked."""
-    if _written(_write_of(turn, push, target, compacted, is_locked=True)) is None:
+    if _execute(_write_of(turn, push, target, compacted, is_locked=True)) is None:
         raise SessionGone
     if turn.plan_turn == turn.index:
         after_commit(preparations.request, turn.session.id, turn.index)
