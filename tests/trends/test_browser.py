@@ -10,6 +10,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from accounts.models import Membership, Project, Role
 from accounts.selectors import api_key_find
 from sessions.services.spending.cost_budgets import budget_set
 from sessions.services.spending.rollups import rollups_fill
@@ -151,7 +152,9 @@ def test_a_key_is_created_and_revoked(window):
     assert api_key_find(text) is None
 
 
-def test_pages_fit_a_phone(window, used):
+def test_pages_fit_a_phone(window, used, owner, other_project):
+    Membership.objects.create(project=other_project, user=owner, role=Role.OWNER)
+    Project.objects.filter(pk=used.pk).update(name="P" * 100)
     session = session_make(used, "long", agent="a" * 100)
     turns_add(session, [turn_make(session, 0, datetime.now(UTC))])
     rollups_fill()
@@ -167,6 +170,13 @@ def test_pages_fit_a_phone(window, used):
             assert row is not None
             assert row["height"] < 80, "each group takes one line of the table"
         assert fits_in_width(window), name
+
+
+def test_the_lab_fits_a_small_laptop(window):
+    window.set_viewport_size({"width": 1024, "height": 700})
+    window.goto(address("lab"))
+    expect_chart(window)
+    assert fits_in_width(window)
 
 
 def test_printed_pages_are_light_and_have_no_controls(window):
