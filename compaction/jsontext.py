@@ -103,6 +103,20 @@ def depth_exceeds(value: JSON, limit: int = MAX_DEPTH) -> bool:
     return True
 
 
+def flattened(value: JSON, limit: int = MAX_DEPTH) -> JSON:
+    """Return the value with each part that is nested deeper than `limit` levels replaced by its JSON text.
+
+    Raises `RecursionError` for a part that is nested much deeper.
+    """
+    if not isinstance(value, dict | list):
+        return value
+    if limit == 0:
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return {name: flattened(child, limit - 1) for name, child in value.items()}
+    return [flattened(child, limit - 1) for child in value]
+
+
 def _bounded(text: str, value: JSON) -> JSON:
     """Return the value of `text`. Raises `ValueError` if it is nested too deeply."""
     brackets = text.count("{") + text.count("[")

@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Project
+from compaction.errors import FormatError
 from importers.base import LogFile
 from sessions.api.imports import views
 from sessions.models import AgentSession, ImportJob, ImportPart, ImportStep, Message, Turn
@@ -238,19 +239,17 @@ class TestFailures:
 
     @pytest.mark.slow
     def test_an_invalid_message_late_in_a_session_removes_what_was_imported(
-        self, upload: Callable[..., HttpResponse], api: Api
+        self, upload: Callable[..., HttpResponse], api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broken = orjson.dumps(conversation(9)).replace(b"Question 8 of long about", b"DEEP")
-        deep = orjson.loads(broken)
-        nested: Any = "x"
-        for _ in range(120):
-            nested = [nested]
-        deep["messages"][33]["content"] = [{"type": "text", "text": "x", "extra": nested}]
-        id = upload(deep, conversation(1, name="other")).json()["id"]
+        def refuse(*_: Any, **__: Any) -> Any:
+            raise FormatError("the message fits no format")
+
+        monkeypatch.setattr(steps, "turns_prepare", refuse)  # for all steps of a session but the first
+        id = upload(conversation(9), conversation(1, name="other")).json()["id"]
         assert run(id).state == ImportJob.State.DONE
         shown = api.get(f"imports/{id}/").json()
         assert [row["external_id"] for row in shown["sessions"]] == ["other"]
-        assert "nested deeper" in shown["damages"][0]["reason"]
+        assert "fits no format" in shown["damages"][0]["reason"]
         assert api.get("sessions/long/").status_code == 404
 
     @pytest.mark.slow

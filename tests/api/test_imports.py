@@ -63,13 +63,40 @@ class TestImport:
         response = Client().post("/api/v1/imports/", {"file": file}, headers=headers)
         assert response.json()["sessions"][0]["state"] == "new"
 
-    @pytest.mark.parametrize("depth", [101, 600, 1_000])
-    def test_a_message_nested_too_deeply_is_reported(self, upload: Any, depth: int) -> None:
-        data = log({"role": "user", "content": "DEEP"}).replace(b'"DEEP"', b"[" * depth + b"]" * depth)
-        response = upload(data)
-        assert response.status_code == 200
-        assert response.json()["sessions"] == []
-        assert "nested deeper than 100 levels" in response.json()["damages"][0]["reason"]
+    @pytest.mark.parametrize("depth", [101, 600])
+    def test_what_is_nested_too_deeply_in_a_message_is_stored_as_its_json_text(
+        self, upload: Any, api: Api, depth: int
+    ) -> None:
+        call = {
+            "type": "tool_use",
+            "id": "toolu_1",
+            "name": "parse",
+            "input": {"path": "a.py", "tree": "DEEP"},
+        }
+        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
+        messages = [
+            MESSAGES[1],
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]
+        data = orjson.dumps({"messages": messages})
+        data = data.replace(b'"DEEP"', b'[{"a":' * (depth // 2) + b'"leaf"' + b"}]" * (depth // 2))
+        shown = upload(data).json()
+        assert (shown["sessions"][0]["messages"], shown["damages"]) == (3, [])
+        prompt = api.get(f"sessions/{shown['sessions'][0]['id']}/prompt/").json()
+        stored = prompt["messages"][1]["content"][0]["input"]
+        assert stored["path"] == "a.py"
+        value, levels = stored["tree"], 0
+        while value != "leaf":
+            value = orjson.loads(value) if isinstance(value, str) else value
+            value = value[0] if isinstance(value, list) else value["a"]
+            levels += 1
+        assert levels == depth // 2 * 2
+
+    def test_a_session_nested_extremely_deeply_is_imported_or_reported(self, upload: Any) -> None:
+        data = log({"role": "user", "content": "DEEP"}).replace(b'"DEEP"', b"[" * 1_000 + b"]" * 1_000)
+        shown = upload(data).json()
+        assert len(shown["sessions"]) + len(shown["damages"]) == 1
 
     def test_a_sub_agent_is_linked_to_a_parent_that_is_uploaded_after_it(self, upload: Any, api: Api) -> None:
         child, again = (upload(sub_agent("ses_a", parent="ses_b")).json()["sessions"][0] for _ in range(2))

@@ -7,12 +7,15 @@ import multiprocessing
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any, cast
 
 from compaction.errors import FormatError
-from importers.base import Damage, ImportedSession, Importer, LogFile
+from compaction.jsontext import depth_exceeds, flattened
+from importers.base import Damage, ImportedSession, ImportedTurn, Importer, LogFile
 from importers.jsonlines import MALFORMED, forget
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, recognize
@@ -108,7 +111,7 @@ class Reader:
                 damages.append(replace(item, reason=reason))
             else:
                 named = _without_secrets(item, self.redaction)
-                sessions.append(replace(named, started_at=_started_at(item, log)))
+                sessions.append(replace(_flattened(named), started_at=_started_at(item, log)))
         sessions.sort(key=lambda session: bool(session.parent_external_id))
         return RawLog(importer=importer.name, sessions=sessions, damages=damages)
 
@@ -145,6 +148,21 @@ def _without_secrets(session: ImportedSession, redaction: Redaction) -> Imported
         model=new[session.model],
         turns=[replace(turn, model=new[turn.model]) for turn in session.turns],
     )
+
+
+def _flattened(session: ImportedSession) -> ImportedSession:
+    """Replace parts of messages that are nested too deeply by their JSON text, so that nothing is lost."""
+    bodies = (message.body for turn in session.turns for message in turn.messages)
+    if not any(map(depth_exceeds, map(dict, bodies))):
+        return session
+    with suppress(RecursionError):  # the session cannot be stored, which is reported later
+        return replace(session, turns=[_flattened_turn(turn) for turn in session.turns])
+    return session
+
+
+def _flattened_turn(turn: ImportedTurn) -> ImportedTurn:
+    flat = [replace(each, body=cast(dict[str, Any], flattened(dict(each.body)))) for each in turn.messages]
+    return replace(turn, messages=flat)
 
 
 def _started_at(session: ImportedSession, log: LogFile) -> datetime | None:
