@@ -7,23 +7,26 @@ from collections.abc import Iterator, Sequence
 
 import re2
 
+from compaction.recap.decision_words import ENGLISH, OTHERS
 from compaction.text_cache import once_per_text
 
-#: Sentences that state a choice, a cause or a rule.
-_DECISION = re.compile(
-    r"\b(?:decid(?:e[ds]?|ing)\b|instead|because|so that|root cause"
-    r"|the (?:issue|problem|cause|fix|reason) (?:is|was)|going with|I'll (?:use|keep|make|add|change)"
-    r"|let's (?:use|keep)|we (?:should|must)|must not|prefer|turns out|found (?:that|the))",
-    re.IGNORECASE,
-)
+_DECISION = re.compile(ENGLISH, re.IGNORECASE)
+#: Not within a word, except in scripts without spaces between words.
+_DECISION_OF_OTHERS = re.compile(rf"(?<![^\W\u3040-\uffff])(?:{OTHERS})", re.IGNORECASE)
 #: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
-_MAY_DECIDE = re2.compile(f"(?i){_DECISION.pattern}")
-#: Beginnings of text that is not a decision: plans to investigate, guesses, table rows, code comments.
+_MAY_DECIDE = re2.compile(f"(?i){ENGLISH}")
+_MAY_DECIDE_OF_OTHERS = re2.compile("(?i)" + OTHERS.replace(r"\b", ""))
+#: Beginnings of text that is not a decision: announcements, guesses, table rows, code comments.
 _UNDECIDED = re.compile(
-    r"(?:(?:but|or|and|so|now|actually|instead|hmm|okay)[,.]? )*(?:let me (?:also )?"
-    r"(?:check|see|look|find|verify|read|think|search|try)\b|maybe\b|wait\b|i think i (?:found|see)\b)|\||//",
+    r"(?:(?:but|or|and|so|now|actually|instead|hmm|okay|good|great|first|next|then)[,.!]? )*"
+    r"(?:(?:let me|let's|i'll|i will|i need to|i'm going to|we need to) (?:also |now |just |first )?"
+    r"(?:check|see|look|find|verify|read|think|search|try|run|test|start|continue|explore"
+    r"|use \S+ to (?:see|find|check|look|run|read|search))\b"
+    r"|maybe\b|wait\b|i think i (?:found|see)\b)|\||//",
     re.IGNORECASE,
 )
+#: Endings of text that continues elsewhere: questions, introductions, parts of lists.
+_CONTINUED = re.compile(r"(?:[?:？：,(]|,? (?:or|and|vs\.))$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 #: Words that say nothing about the subject. A sentence of these alone, such as "The fix is in place.", is no
 #: decision.
@@ -46,23 +49,35 @@ _EMPTY_WORDS = frozenset(
     wouldn wrong yes yet you your
     """)
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+#: The end of a sentence, but not of an abbreviation.
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!vs\.)(?<!e\.g\.)(?<!i\.e\.)\s+|(?<=[。！？])")
 _INNER_END = re.compile(r"[.!?]\s")  # begins with a set of characters, so the search is fast
+_UNSPACED_END = re.compile(r"[。！？]")
 
-#: Longer sentences are prose about the work, not decisions (characters).
+#: Longer sentences are prose about the work, not decisions. The minimum is in bytes, because a character of
+#: Chinese says as much as three letters, the maximum in characters.
 _MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 
 
 @once_per_text(1 << 13)
 def decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
-    if not _MAY_DECIDE.search(text.encode("utf-8", "replace")):  # RE2 rejects lone surrogates
+    encoded = text.encode("utf-8", "replace")  # RE2 rejects lone surrogates
+    patterns = [
+        pattern
+        for pattern, may_match in (
+            (_DECISION, _MAY_DECIDE),
+            (_DECISION_OF_OTHERS, _MAY_DECIDE_OF_OTHERS),
+        )
+        if may_match.search(encoded)
+    ]
+    if not patterns:
         return ()
     sentences = [sentence.replace("**", "").strip(" -*#") for sentence in _sentences(text)]
-    first = next((n for n, sentence in enumerate(sentences) if _decides(sentence)), None)
+    first = next((n for n, sentence in enumerate(sentences) if _decides(sentence, patterns)), None)
     if first is None:
         return ()
-    last = next(n for n in range(len(sentences) - 1, -1, -1) if _decides(sentences[n]))
+    last = next(n for n in range(len(sentences) - 1, -1, -1) if _decides(sentences[n], patterns))
     return (sentences[first],) if first == last else (sentences[first], sentences[last])
 
 
@@ -77,17 +92,18 @@ def _sentences(text: str) -> Iterator[str]:
         bare = line.rstrip()
         is_ended = bare.endswith((".", "!", "?"))
         shown = bare if is_ended else line
-        if _INNER_END.search(shown):
+        if _INNER_END.search(shown) or (not shown.isascii() and _UNSPACED_END.search(shown)):
             yield from _SENTENCE_END.split(shown)
         else:
             yield shown
 
 
-def _decides(sentence: str) -> bool:
+def _decides(sentence: str, patterns: Sequence[re.Pattern[str]]) -> bool:
     return (
-        _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE
-        and _DECISION.search(sentence) is not None
+        len(sentence.encode("utf-8", "replace")) >= _MIN_SENTENCE
+        and len(sentence) <= _MAX_SENTENCE
+        and any(pattern.search(sentence) for pattern in patterns)
         and not _UNDECIDED.match(sentence)
         and not _EMPTY_WORDS.issuperset(_WORD.findall(sentence.lower()))
-        and not sentence.endswith(("?", ":"))
+        and not _CONTINUED.search(sentence)
     )

@@ -39,6 +39,27 @@ def test_a_recap_keeps_decisions_verbatim() -> None:
     assert "I'll use a monotonic clock instead." in decisions
 
 
+@pytest.mark.parametrize(
+    "decision",
+    [
+        "Wir verwenden eine monotone Uhr statt der Systemzeit.",
+        "Nous utilisons une horloge monotone plutôt que celle du système.",
+        "Decidimos usar un reloj monótono porque el otro retrocede.",
+        "O problema é que o relógio pode andar para trás.",
+        "Ho deciso di usare un orologio monotono.",
+        "De oorzaak is dat de klok achteruit kan lopen.",
+        "Решили использовать монотонные часы вместо системных.",
+        "我们决定改用单调时钟，因为系统时间会倒退。",
+        "システム時刻ではなくモノトニック時計を使うことにしました。",
+        "시계가 거꾸로 갈 수 있기 때문에 단조 시계를 쓰기로 결정했습니다.",
+    ],
+)
+def test_decisions_in_other_languages_are_kept(decision: str) -> None:
+    talk = Transcript().user("Fix the pool.").calls("Read", "x = 1", path="pool.py")
+    talk.says(f"OK.\n{decision}{'' if decision.endswith('。') else ' '}pool.py: 3")
+    assert [item.text for item in recap_of(talk).decisions] == [f"t2: {decision}"]
+
+
 def test_questions_plans_and_fragments_are_not_decisions() -> None:
     talk = Transcript().user("Fix the pool.")
     talk.says(
@@ -49,6 +70,8 @@ def test_questions_plans_and_fragments_are_not_decisions() -> None:
     )
     talk.says("// this works because the index is fresh\nWait, the issue is that the pool is closed.")
     talk.says("I'll change the pool in the following way:")
+    talk.says("Now I'll add the tests of the pool.\nLet's use grep to see where it is used.")
+    talk.says("The pool decides whether to evict.\nIt keeps the newest because of the limit, or")
     talk.says("But maybe the issue is that the lock is held.")
     talk.says("Now let me check if we should also close the pool.\ndecideWhetherToEvict(pool, now)")
     assert recap_of(talk.says("Maybe the issue is that the cache is stale.")).decisions == ()
