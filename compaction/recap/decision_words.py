@@ -40,7 +40,7 @@ het probleem (?:is|was|zit)|we (?:moeten|gebruiken|houden)\b
 # Japanese
 決め|代わりに|ではなく|なので|ため[、にで]|原因は|問題は|べき|必要があ|ことにし|いけない
 # Korean
-결정|대신|때문에|원인은|문제는|해야|하기로|안 됩니다|우선
+결정|대신|때문에|원인은|문제는|해야|하기로|안 됩니다|선호
 """
 
 #: The same in other languages.
