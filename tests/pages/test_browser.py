@@ -316,6 +316,20 @@ def test_filters_are_in_the_url_and_the_back_button_works(at, page, project):
     expect(page.locator("[data-row]")).to_have_count(2)
 
 
+def test_a_date_filters_when_it_is_complete(at, page, project):
+    make_session(project, name="one")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    for name, field, typed in (("sessions", "active_from", "09152026"), ("trends", "first", "09152025")):
+        at(reverse(name, args=[project.slug]))
+        page.locator(f"[name={field}]").focus()
+        page.keyboard.type(typed)
+        page.wait_for_url(f"**{field}={typed[4:]}-09-15**")
+        assert len([url for url in requests if f"/{name}/?" in url]) == 1
+    page.locator("[name=measure]").select_option("tokens")
+    page.wait_for_url("**measure=tokens**")
+
+
 def test_search_while_typing(at, page, project):
     make_session(project, name="one", title="First thing")
     make_session(project, name="two", title="Second thing")
