@@ -68,6 +68,7 @@ class CallSeries:
     def __init__(self) -> None:
         self._turns = self.builder()
         self._known: list[str] = []
+        self._previous: Sequence[Mapping[str, Any]] = ()  #: the messages of the last request
         self._count = 0
         self.model = ""
         self.started_at: datetime | None = None
@@ -87,9 +88,14 @@ class CallSeries:
 
         Raises KeyError, TypeError or ValueError if its messages are not in the chat format.
         """
-        bodies = [self.body(message) for message in call.messages]
+        # A log may share messages between requests, so that reading them all again would take quadratic time.
+        pairs = zip(self._previous, call.messages, strict=False)
+        same = next((index for index, (old, new) in enumerate(pairs) if old is not new), None)
+        if same is None:
+            same = min(len(self._previous), len(call.messages))
+        bodies = {index: self.body(call.messages[index]) for index in range(same, len(call.messages))}
         answer = self.body(call.answer) if call.answer else None
-        marks = _marks(bodies)
+        marks = [*self._known[:same], *_marks(bodies.values())]
         shared = common_length(self._known, marks)
         new = list(range(shared, len(marks)))
         if shared < len(self._known):
@@ -98,7 +104,7 @@ class CallSeries:
             new = [index for index in new if marks[index] not in known]
         for index in new:
             self._take(bodies[index], call)
-        self._known = marks
+        self._known, self._previous = marks, call.messages
         self.model = call.model or self.model
         self.started_at = self.started_at or call.at
         if answer:

@@ -8,6 +8,7 @@ that another one started are in a separate span: a sub-agent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -120,6 +121,7 @@ class _Sample:
         self._attachments = Attachments(mapping_of(sample.get("attachments")))
         pool = mapping_of(sample.get("events_data"))
         self._pool = [self._attachments.resolved(each) for each in list_of(pool.get("messages"))]
+        self._bodies: dict[tuple[int, ...], list[dict[str, Any]]] = {}  #: by their places in the pool
         self._spans: dict[str, Mapping[str, Any]] = {}
         self._conversations: dict[str, _Conversation] = {}
         self._scoring = False
@@ -185,10 +187,11 @@ class _Sample:
             return
         agents = [str(span["id"]) for span in spans if span.get("type") == "agent"]
         key, parent = (agents[0] if agents else agent), (agents[1] if len(agents) > 1 else "")
-        messages, output = self._messages(event), event["output"]
         is_anthropic = str(event.get("model") or "").startswith("anthropic/")
+        system, bodies = self._request(event, is_anthropic=is_anthropic)
+        output = event["output"]
         call = LoggedCall(
-            messages=bodies_of(messages, is_anthropic=is_anthropic),
+            messages=bodies,
             answer=next(iter(self._answer(choices[0], is_anthropic=is_anthropic)), None),
             model=str(output.get("model") or "") or _short(str(event.get("model") or "")),
             usage=None if event.get("cache") == "read" else usage_of_call(mapping_of(output.get("usage"))),
@@ -201,15 +204,26 @@ class _Sample:
             self._conversations[key] = _Conversation(parent, name)
         found = self._conversations[key]
         found.series.add(call)
-        found.system = system_of(messages) or found.system
+        found.system = system or found.system
         found.tools = tools_of(list_of(self._attachments.resolved(event.get("tools")))) or found.tools
 
-    def _messages(self, event: Mapping[str, Any]) -> list[Any]:
-        """Return the messages of a request, which may be stored as ranges of a list of all messages."""
+    def _request(
+        self, event: Mapping[str, Any], *, is_anthropic: bool
+    ) -> tuple[str | None, list[dict[str, Any]]]:
+        """Return system prompt and messages of a request, which may be ranges of a list of all messages."""
         refs = event.get("input_refs")
-        if refs:
-            return [message for start, end in refs for message in self._pool[start:end]]
-        return list_of(self._attachments.resolved(event["input"]))
+        if not refs:
+            messages = list_of(self._attachments.resolved(event["input"]))
+            return system_of(messages), bodies_of(messages, is_anthropic=is_anthropic)
+        pool = self._pool
+        indexes = [index for start, end in refs for index in range(max(start, 0), min(end, len(pool)))]
+        bodies: list[dict[str, Any]] = []
+        for _, group in groupby(indexes, lambda index: -1 if pool[index]["role"] == "tool" else index):
+            key = (is_anthropic, *group)
+            if key not in self._bodies:
+                self._bodies[key] = bodies_of([pool[index] for index in key[1:]], is_anthropic=is_anthropic)
+            bodies += self._bodies[key]
+        return system_of(pool[index] for index in indexes if pool[index]["role"] == "system"), bodies
 
     def _answer(self, choice: Mapping[str, Any], *, is_anthropic: bool) -> list[dict[str, Any]]:
         return bodies_of([self._attachments.resolved(choice["message"])], is_anthropic=is_anthropic)

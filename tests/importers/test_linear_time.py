@@ -49,9 +49,22 @@ def responses(count: int) -> LogFile:
     return jsonl(*({"model": "gpt-5", "input": [each, *items]} for each in clock))
 
 
+def inspect(count: int) -> LogFile:
+    """Calls whose requests are ranges of one list of messages."""
+    answer = {"role": "assistant", "content": "More."}
+    pool = [{"role": "user", "content": "Go on."}, answer] * count
+    calls = (
+        {"event": "model", "input_refs": [[0, 2 * n + 1]], "output": {"choices": [{"message": answer}]}}
+        for n in range(count)
+    )
+    sample = {"id": 1, "events": list(calls), "events_data": {"messages": pool}}
+    return document({"version": 2, "status": "", "eval": {"run_id": "r"}, "samples": [sample]})
+
+
 @pytest.mark.parametrize(
     ("log", "format"),
     [
+        (inspect(1_000), "inspect"),
         (gemini(1_500), "gemini-cli"),
         (claude_code(15_000), "claude-code"),
         (openhands(4_000), "openhands"),
