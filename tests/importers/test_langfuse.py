@@ -86,7 +86,13 @@ def test_a_trace() -> None:
     assert (other.title, other.parent_external_id) == ("No tools", "sess-1")
 
 
-@pytest.mark.parametrize("log", [as_downloaded(), as_rows(), as_page()])
+def as_lines() -> LogFile:
+    """Return the observations of a page, one per line."""
+    page = orjson.loads(as_page().data)
+    return jsonl(*page["data"])
+
+
+@pytest.mark.parametrize("log", [as_downloaded(), as_rows(), as_page(), as_lines()])
 def test_every_kind_of_export_contains_the_same_sessions(log: LogFile) -> None:
     assert sessions_of(log) == sessions_of(document(OPENAI))
 
