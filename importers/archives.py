@@ -17,7 +17,7 @@ _HEADER = struct.Struct("<4s5H3I2H")
 _MAX_NAME = 1_000
 
 #: Maximum size of a decompressed entry, as protection against decompression bombs.
-LARGEST_ENTRY_BYTES = 1 << 30
+LARGEST_ENTRY_BYTES = 1 << 28
 
 _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 
