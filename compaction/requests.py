@@ -135,15 +135,32 @@ def latest_request(entries: Sequence[Entry]) -> int:
     """
     latest = -1
     for entry in reversed(entries):
-        message = entry.message
-        if message.role is not Role.USER or message.tool_results or entry.is_generated:
+        if not _is_of_user(entry):
             continue
-        if not is_inserted(message):
+        if not is_inserted(entry.message):
             return entry.first
         latest = max(latest, entry.first)
     return latest
 
 
+def shown_requests(entries: Sequence[Entry]) -> tuple[Message, ...]:
+    """Return the first and the latest request of the user that the entries show."""
+    latest = latest_request(entries)
+    first = next((entry.first for entry in entries if _is_request(entry)), latest)
+    return tuple(
+        entry.message for entry in entries if entry.first in (first, latest) and not entry.is_generated
+    )
+
+
 def is_inserted(message: Message) -> bool:
     """Whether a user's message contains nothing of the user."""
     return all(isinstance(part, Text) and not own_words(part.text) for part in message.parts)
+
+
+def _is_request(entry: Entry) -> bool:
+    return _is_of_user(entry) and not is_inserted(entry.message)
+
+
+def _is_of_user(entry: Entry) -> bool:
+    message = entry.message
+    return message.role is Role.USER and not message.tool_results and not entry.is_generated

@@ -51,6 +51,7 @@ class AnthropicSummarizer:
         previous: Recap | None = None,
         cap_tokens: int,
         instructions: str = "",
+        requests: Sequence[Message] = (),
     ) -> SummaryResult:
         """See `Summarizer.summarize`. A long input is summarized in pieces, each extending the last recap."""
         if not evicted:
@@ -60,9 +61,13 @@ class AnthropicSummarizer:
         try:
             for piece in split_by_tokens(evicted, self._max_input_tokens, self._counter):
                 request = summary_request(
-                    piece, previous=recap, cap_tokens=cap_tokens, instructions=instructions
+                    piece,
+                    previous=recap,
+                    cap_tokens=cap_tokens,
+                    instructions=instructions,
+                    requests=requests,
                 )
-                source = Source.of(piece, recap, instructions)
+                source = Source.of(piece, recap, instructions, *(message.text for message in requests))
                 recap, invented = exchange.answer(
                     request,
                     partial(self._read, source=source, cap_tokens=cap_tokens),

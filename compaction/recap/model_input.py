@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from compaction.invariants import safe_cuts
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import is_error
+from compaction.requests import own_words
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind, action_of
 
 #: Maximum characters of each kind of content. Recaps should omit tool outputs, so their limit is low;
 #: failures have a higher limit, because they may be the subject of the work.
 REQUEST_LIMIT = 8_000
+KEPT_REQUEST_LIMIT = 2_000
 ANSWER_LIMIT = 4_000
 ARGUMENTS_LIMIT = 800
 OUTPUT_LIMIT = 1_200
@@ -33,6 +36,12 @@ def message_texts(messages: Sequence[Message]) -> list[str]:
     """
     calls = {call.call_id: call for message in messages for call in message.tool_calls}
     return [_format(message, calls) for message in messages]
+
+
+def request_texts(messages: Sequence[Message]) -> list[str]:
+    """Return requests of the user as text, like `message_texts`, without what an agent inserted into them."""
+    parts = ((message, _own_words(message)) for message in messages)
+    return message_texts([replace(message, parts=(text,)) for message, text in parts if text.text])
 
 
 def split_by_tokens(
@@ -55,6 +64,11 @@ def split_by_tokens(
                 start = end - 1
     if start < len(messages):
         yield messages[start:]
+
+
+def _own_words(message: Message) -> Text:
+    texts = (own_words(part.text).strip() for part in message.parts if isinstance(part, Text))
+    return Text(text=clip("\n".join(filter(None, texts)), KEPT_REQUEST_LIMIT))
 
 
 def _format(message: Message, calls: Mapping[str, ToolCall]) -> str:

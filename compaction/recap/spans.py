@@ -15,7 +15,8 @@ class Evicted:
     """The messages that a deterministic recap replaces, for a model to summarize in `cap_tokens` instead.
 
     `messages` are as pushed. The positions `first` to `last` bound the span, including the replacements of
-    earlier evictions. `handles` are those of the evicted descriptors.
+    earlier evictions. `handles` are those of the evicted descriptors. `requests` are the first and the latest
+    request of the user that remain in the prompt.
     """
 
     messages: tuple[Message, ...]
@@ -23,6 +24,7 @@ class Evicted:
     last: int
     cap_tokens: int
     handles: tuple[Handled, ...] = ()
+    requests: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

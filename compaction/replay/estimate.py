@@ -30,12 +30,17 @@ class EstimatingSummarizer:
         previous: Recap | None = None,
         cap_tokens: int,
         instructions: str = "",
+        requests: Sequence[Message] = (),
     ) -> SummaryResult:
         """Raise SummaryUnavailable with the estimated usage."""
         calls = []
         for piece in split_by_tokens(evicted, self._max_input_tokens, self._counter):
             request = summary_request(
-                piece, previous=previous, cap_tokens=cap_tokens, instructions=instructions
+                piece,
+                previous=previous,
+                cap_tokens=cap_tokens,
+                instructions=instructions,
+                requests=requests,
             )
             tokens = self._counter.count(request.system) + self._counter.count(request.content)
             calls.append(Usage(uncached_tokens=tokens, output_tokens=cap_tokens))

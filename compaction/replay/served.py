@@ -185,7 +185,10 @@ class Served:
             return None
         try:
             result = self._summarizer.summarize(
-                evicted.messages, previous=self._recap, cap_tokens=evicted.cap_tokens
+                evicted.messages,
+                previous=self._recap,
+                cap_tokens=evicted.cap_tokens,
+                requests=evicted.requests,
             )
         except SummaryError as error:
             self.summary_calls += error.calls

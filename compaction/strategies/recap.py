@@ -10,6 +10,7 @@ from compaction.context import Context
 from compaction.eviction import Span, evict, evicted_handles, is_worthwhile, oldest
 from compaction.recap import Recap, extract
 from compaction.recap.spans import Evicted
+from compaction.requests import shown_requests
 from compaction.strategies.base import StepResult, Strategy
 from compaction.text_names import message_references
 from compaction.view import View
@@ -30,7 +31,12 @@ def run(view: View, context: Context) -> StepResult:
         return StepResult(view=view, is_declined=True)
     handles = evicted_handles(span, view, context)
     evicted = Evicted(
-        messages=span.messages, first=span.first, last=span.last, cap_tokens=cap, handles=handles
+        messages=span.messages,
+        first=span.first,
+        last=span.last,
+        cap_tokens=cap,
+        handles=handles,
+        requests=shown_requests([entry for entry in view.entries if entry.first not in span.positions]),
     )
     return _result(view, context, span, _extracted(evicted, span, view, context), evicted)
 

@@ -45,10 +45,15 @@ class _RenewingSummarizer:
         previous: Recap | None = None,
         cap_tokens: int,
         instructions: str = "",
+        requests: Sequence[Message] = (),
     ) -> SummaryResult:
         self.renew()
         return self.model.summarize(
-            evicted, previous=previous, cap_tokens=cap_tokens, instructions=instructions
+            evicted,
+            previous=previous,
+            cap_tokens=cap_tokens,
+            instructions=instructions,
+            requests=requests,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -130,6 +131,13 @@ def idle_upgrade() -> Compaction:
     return run(Compaction.objects.get(trigger="upgrade", state=Compaction.State.PENDING))
 
 
+def assert_requests_are_known(provider: FakeProvider, *requests: str) -> None:
+    """Check that the last request to the model contains those that remain in the prompt."""
+    content = provider.requests[-1].body["messages"][0]["content"]
+    kept = content.split("<requests-")[1].split("</requests-")[0]
+    assert re.findall("user: (.*)", kept) == list(requests)
+
+
 @pytest.mark.slow
 def test_the_model_reads_a_request_that_an_earlier_compaction_kept(api: Api, provider: FakeProvider) -> None:
     session = {"id": "s1", "format": "anthropic", "budget": {"input_tokens": 10_000}, "policy": {"soft": 0}}
@@ -137,12 +145,14 @@ def test_the_model_reads_a_request_that_an_earlier_compaction_kept(api: Api, pro
     use_tools(api, 0, request())
     use_tools(api, 6, request("Rename the class Pool."))
     assert compact(api).record["summary_used"]
+    assert_requests_are_known(provider, "Please read the files.", "Rename the class Pool.")
     assert "Rename the class Pool." in api.get("sessions/s1/prompt/").content.decode()
     use_tools(api, 12, request("Document it."))
     provider.script(behaviours.error(401))
     assert "rejected the API key" in compact(api).record["fallback"]
     assert idle_upgrade().state == Compaction.State.DONE
     assert "Rename the class Pool." in str(provider.requests[-1].body["messages"])
+    assert_requests_are_known(provider, "Please read the files.", "Document it.")
 
 
 @pytest.mark.slow

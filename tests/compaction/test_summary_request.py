@@ -84,6 +84,20 @@ def test_data_cannot_look_like_another_message(end: str) -> None:
     assert len(MARGIN.findall("\n".join(text.splitlines()))) == 1
 
 
+def test_requests_that_stay_in_the_prompt_are_data_of_their_own() -> None:
+    reminder = "<system-reminder>Use the tools.</system-reminder>"
+    texts = f"{reminder}\nMake the pool evict idle connections", "Now document it " * 1_000, reminder
+    requests = messages_of([*map(user, texts)])
+    request = summary_request(messages_of(pool_work()), cap_tokens=400, requests=requests)
+    fence = fence_of(request.content)
+    kept = request.content.split(f"<requests-{fence}>\n")[1].split(f"\n</requests-{fence}>")[0]
+    assert MARGIN.findall(kept) == ["#0 t0 user:", "#1 t0 user:"]
+    assert kept.startswith("#0 t0 user: Make the pool evict")
+    assert len(kept) < 2_200
+    assert f"<requests-{fence}>" in request.system
+    assert "<requests-" not in summary_request(messages_of(pool_work()), cap_tokens=400).content
+
+
 def test_the_previous_record_has_the_format_of_the_answer() -> None:
     request = summary_request(messages_of(pool_work(), first=8), previous=previous(), cap_tokens=400)
     record = json.loads(

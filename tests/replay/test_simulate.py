@@ -143,7 +143,13 @@ class Rote:
         self.count = 0
 
     def summarize(
-        self, evicted: object, *, previous: Recap | None = None, cap_tokens: int, instructions: str = ""
+        self,
+        evicted: object,
+        *,
+        previous: Recap | None = None,
+        cap_tokens: int,
+        instructions: str = "",
+        requests: object = (),
     ) -> SummaryResult:
         self.count += 1
         usage = Usage(uncached_tokens=100, output_tokens=10)

@@ -21,6 +21,7 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
+from compaction.requests import shown_requests
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
 from sessions.services.claims import claim, is_free, renewed, still_own
 from sessions.services.compactions.apply import compaction_apply
@@ -108,11 +109,12 @@ def _job(compaction: Compaction) -> CompactionJob:
     policy = Policy.from_json(compaction.policy)
     if compaction.upgrades is not None:
         shown = recap_shown(compaction.upgrades)
+        requests = shown_requests(view_load(session).view.entries) if shown else ()
         return CompactionJob(
             compaction=compaction,
             session=session,
             policy=policy,
-            evicted=shown.evicted if shown else None,
+            evicted=replace(shown.evicted, requests=requests) if shown else None,
             previous=shown.previous if shown else None,
             shown=shown,
         )

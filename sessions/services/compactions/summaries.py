@@ -59,7 +59,11 @@ def summary_attempt(
     model = summarizer(summarizer_model(project))
     try:
         result = model.summarize(
-            evicted.messages, previous=previous, cap_tokens=evicted.cap_tokens, instructions=instructions
+            evicted.messages,
+            previous=previous,
+            cap_tokens=evicted.cap_tokens,
+            instructions=instructions,
+            requests=evicted.requests,
         )
     except SummaryError as error:
         log.warning("%s returned no summary: %s", model.model, error, exc_info=error.__cause__)
