@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +24,8 @@ SHOWN = 20
 EDITS_SHOWN = 200
 #: Number of compactions that an export reads per query.
 _EXPORT_PAGE = 500
+
+_ERROR_CLASS = re.compile(r"\ASummary\w+: ")
 
 #: How long after the last change a list is refreshed automatically.
 _LIVE_PERIOD = timedelta(minutes=1)
@@ -155,10 +158,15 @@ def recap_fallback(row: Compaction) -> str:
     if "recap" not in record.get("strategies", ()) or record.get("summary_used"):
         return ""
     if reason := record.get("fallback"):
-        return str(reason)
+        return problem_of(reason)
     if row.trigger == hard.TRIGGER.name:
         return "the hard trigger compacts at once and does not wait for a model"
     return "the prompt changed while the model was running" if "summary" in record else ""
+
+
+def problem_of(fallback: str) -> str:
+    """Return the problem of a failed summary from its record, which begins with the class of the error."""
+    return _ERROR_CLASS.sub("", fallback)
 
 
 def recap_version(row: Compaction) -> RecapVersion | None:

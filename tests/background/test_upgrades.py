@@ -165,4 +165,5 @@ def test_a_failed_upgrade_states_the_reason(api: Api, provider: FakeProvider) ->
     assert compact(api).state == Compaction.State.DONE
     upgrade = idle_upgrade()
     assert upgrade.state == Compaction.State.SKIPPED
-    assert "has no model claude-haiku-5-5 (status 404)" in upgrade.reason
+    problem = "the provider at this URL has no model claude-haiku-5-5 (status 404)"
+    assert upgrade.reason == f"the recap was not replaced: {problem}"

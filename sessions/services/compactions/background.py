@@ -23,6 +23,7 @@ from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
 from compaction.requests import shown_requests
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
+from sessions.selectors.compactions import problem_of
 from sessions.services.claims import claim, is_free, renewed, still_own
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.circuit_breaker import breaker_count_failure, breaker_reset
@@ -165,7 +166,7 @@ def compaction_finish(*, job: CompactionJob, attempt: SummaryAttempt) -> None:
     elif compaction.upgrades_id is None:
         _apply(compaction, view_load(session, shortens=True), job.policy, attempt)
     elif job.shown is None or attempt.result is None:
-        problem = attempt.notes.get("fallback") or "the prompt no longer contains it"
+        problem = problem_of(attempt.notes.get("fallback", "")) or "the prompt no longer contains it"
         compaction_skip(compaction=compaction, reason=f"the recap was not replaced: {problem}")
     else:
         upgrade_apply(
