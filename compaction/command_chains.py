@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_TOKEN_AFTER = re.compile(r"&&|\|\||;")
 #: Commands after which the others of the same line run on other files.
 _SWITCHES = re.compile(r"git (?:stash|checkout|switch|worktree)\b")
 #: Commands that prepare the one that follows. Their failure no longer matters once that one succeeds.
@@ -81,6 +82,15 @@ def subject(command: str) -> str:
             break
         line = line[: found.start()]
     return line
+
+
+def unfiltered(command: str) -> str:
+    """Return `subject` without the programs at the end that only show a part of the output."""
+    line = subject(command)
+    found = _FILTERED.search(line) if "|" in line else None
+    if not found or not found.start() or _TOKEN_AFTER.search(line, found.start() + 1):
+        return line
+    return line[: found.start()]
 
 
 def succeeded_steps(command: str) -> Sequence[Step]:

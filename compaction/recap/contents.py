@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from compaction.command_chains import Failures
+from compaction.command_chains import Failures, unfiltered
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.prefixes import common_length
@@ -54,6 +54,8 @@ class Contents:
     _closed: dict[str, None] = field(default_factory=dict)
     _open: dict[str, None] = field(default_factory=dict)
     _failures: Failures = field(default_factory=Failures)
+    _runs: dict[str, str] = field(default_factory=dict)  #: the text of each command without filters
+    _words: dict[str, str] = field(default_factory=dict)  #: the key of each request by its words
     _said: list[tuple[int, int, str]] = field(default_factory=list)  #: position, turn and text by the model
 
     def fold(self, previous: Recap) -> None:
@@ -61,10 +63,13 @@ class Contents:
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.update((item.text, item) for item in previous.facts)
         for item in previous.facts:
+            if item.text.startswith("`"):
+                self._runs[unfiltered(item.text.strip("`"))] = item.text
             if is_failure(item):
                 self._failures.add(item.text, item.text.strip("`"))
         self.statements.update((item.text, item) for item in previous.facts)
         self.requests.update((item.text, item) for item in previous.open_items)
+        self._words.update((_REQUEST.sub("", key, count=1), key) for key in self.requests)
         # An answer completes requests, but not what a model or a person listed as open.
         is_open = (item.text for item in previous.open_items if item.status is Status.OPEN)
         self._open = dict.fromkeys(filter(_REQUEST.match, is_open))
@@ -137,6 +142,11 @@ class Contents:
             latest = next(reversed(self._open), "")
             if _is_corrected(latest, key, is_interrupted=self._is_interrupted) or _is_command(latest, key):
                 del self._open[latest], self.requests[latest]
+            repeated = self._words.get(words, key)
+            self._words[words] = key
+            if repeated != key:
+                for known in (self.requests, self._open, self._closed):
+                    known.pop(repeated, None)
             self.requests[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
             self._open[key] = None
             self._closed.pop(key, None)  # the same request again
@@ -195,6 +205,7 @@ class Contents:
             self.commands.setdefault(item.text, item)
             return
         self.commands.pop(item.text, None)
+        self._replace_run(unfiltered(action.command) if action.command else item.text, item.text)
         if item.status:
             self._drop_failures(self._failures.add(item.text, action.command))
         else:
@@ -204,6 +215,13 @@ class Contents:
                 self._drop_failures(self._failures.without_files(removed))
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item
+
+    def _replace_run(self, command: str, text: str) -> None:
+        """Leave out the latest run of a command that succeeded with another filter of its output."""
+        earlier = self._runs.get(command, text)
+        if earlier != text and earlier in self.commands and not is_failure(self.commands[earlier]):
+            del self.commands[earlier]
+        self._runs[command] = text
 
     def _drop_failures(self, texts: Iterable[str]) -> None:
         """Leave out the failures that a later command settled."""

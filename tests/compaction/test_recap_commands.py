@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from compaction.recap import Status
+from compaction.recap import Status, extract
 from compaction.references import references
-from tests.compaction.recaps import FAILURE, TESTS, Transcript, recap_of, worked_session
+from tests.compaction.recaps import COUNTER, FAILURE, TESTS, Transcript, recap_of, worked_session
 
 
 def test_a_recap_keeps_commands_with_outcomes_and_error_lines() -> None:
@@ -192,6 +192,22 @@ def test_a_failed_command_is_open_until_a_run_of_the_same_command_succeeds(
         later.calls("Bash", "5 passed", is_error=False, command=passed)
         opened = [fact for fact in recap_of(later, previous=previous).facts if fact.status is Status.OPEN]
         assert bool(opened) == is_open
+
+
+def test_successes_with_other_filters_are_one_command() -> None:
+    transcript = Transcript().user("Fix it.")
+    for command in (
+        "make check 2>&1 | grep -c error",
+        "make check | grep error | wc -l",
+        "make check | tail -3",
+    ):
+        transcript.calls("Bash", "0", is_error=False, command=command)
+    transcript.calls("Bash", "", is_error=False, command="make check | grep error && make")
+    first = recap_of(transcript)
+    assert [fact.text for fact in first.facts] == ["`make check`", "`make check | grep error && make`"]
+    messages = transcript.calls("Bash", "0", is_error=False, command="make check | sort").messages[-2:]
+    later = extract(messages, counter=COUNTER, cap_tokens=1_000, previous=first)
+    assert [fact.text for fact in later.facts] == ["`make check | grep error && make`", "`make check | sort`"]
 
 
 @pytest.mark.parametrize(

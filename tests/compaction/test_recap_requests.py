@@ -179,6 +179,16 @@ def test_a_request_is_repeated_and_corrected_in_the_same_turn_as_its_answer() ->
     assert (request.text, request.status) == ("user t1: Test it all.", Status.OPEN)
 
 
+def test_a_request_that_the_user_repeats_later_is_listed_once() -> None:
+    talk = Transcript().user("Fix the pool.").calls("Read", "x = 1", path="a.py").says("Fixed.")
+    talk.user("continue").says("Tested.").user("Fix the pool.").says("Fixed again.").user("continue")
+    messages = talk.says("Done.").user("continue").messages
+    first = extract(messages[:-2], counter=COUNTER, cap_tokens=1_000)
+    for recap in (first, extract(messages[-2:], counter=COUNTER, cap_tokens=1_000, previous=first)):
+        assert [item.text.partition(": ")[2] for item in recap.open_items] == ["Fix the pool.", "continue"]
+        assert [item.status for item in recap.open_items] == [Status.DONE, Status.OPEN]
+
+
 def test_the_summary_of_a_client_is_not_a_request() -> None:
     talk = Transcript().user("Fix the pool.").calls("Read", "x = 1", path="a.py")
     talk.user(
