@@ -443,3 +443,14 @@ class TestConventions:
     def test_an_attribute_with_a_list_hides_no_other_span(self, api_key: str, name: str) -> None:
         send(api_key, span(1, **CHAT, **USED), span(2, **USED, **{name: ["chat"]}))
         assert Turn.objects.count() == 1
+
+
+def test_messages_of_no_dialect_leave_the_usage(api_key: str) -> None:
+    """The export reports the rejected messages. Repeating it adds nothing."""
+    odd = {"input.value": json.dumps({"messages": [{"role": "acme", "content": 5}]})}
+    usage = {"gen_ai.request.model": "m-1", "gen_ai.usage.input_tokens": 100}
+    export = {"resourceSpans": [{"scopeSpans": [{"spans": [span(1, **odd, **usage)]}]}]}
+    for _ in range(2):
+        assert b"rejectedSpans" in post(api_key, export, signal="traces").content
+    session = AgentSession.objects.get()
+    assert (session.turn_count, session.message_count, session.uncached_tokens) == (1, 0, 100)

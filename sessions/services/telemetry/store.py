@@ -121,17 +121,19 @@ class _SessionReports:
         elif call.content is None:
             self._append(call)
         else:
-            self._reconcile(call)
+            self._reconcile(call, is_new=is_new)
 
     def _append(self, call: ModelCall) -> None:
         session = line_locked(self._root, call.origin, model=call.model)
         call_append(session, _reported(call, self._destination))
 
-    def _reconcile(self, call: ModelCall) -> None:
+    def _reconcile(self, call: ModelCall, *, is_new: bool) -> None:
         try:
             reconciled = call_reconcile(self._root, call, self._destination)
         except NotStorable as error:
             self._stored.reject(str(error))
+            if is_new:
+                self._append(call)  # its usage
             return
         self._complete |= call.ids
         self._root.refresh_from_db()
