@@ -17,6 +17,8 @@ from telemetry.ai_sdk.parts import (
     output_text,
     provider_names,
     provider_type,
+    settings,
+    snake_case,
     words,
 )
 from telemetry.json_text import objects, parsed
@@ -25,8 +27,13 @@ from telemetry.values import Conversation
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
-def conversation(prompt: Sequence[JSON], answer: Sequence[JSON], tools: Sequence[JSON]) -> Conversation:
-    """Return the content of a call. Consecutive messages of one role are one message."""
+def conversation(
+    prompt: Sequence[JSON], answer: Sequence[JSON], tools: Sequence[JSON], *, is_bare: bool
+) -> Conversation:
+    """Return the content of a call. Consecutive messages of one role are one message.
+
+    `is_bare` is set if the prompt has no signatures. Without them, reasoning is not sent in other prompts.
+    """
     names = provider_names(tools)
     system: list[JSON] = []
     messages: list[JSON] = []
@@ -40,10 +47,10 @@ def conversation(prompt: Sequence[JSON], answer: Sequence[JSON], tools: Sequence
                 system = texts
             continue
         parts = [part for message in found for part in objects(message.get("content"))]
-        content = _assistant(parts, names) if role == "assistant" else _user(parts)
+        content = _assistant(parts, names, is_bare=is_bare) if role == "assistant" else _user(parts)
         if content:
             messages.append({"role": role, "content": content})
-    said = _assistant(answer, names, is_answer=True)
+    said = _assistant(answer, names, is_bare=True)  # its signature is in the prompt of the next call
     return Conversation(
         messages=messages,
         answers=[{"role": "assistant", "content": said}] if said else (),
@@ -92,11 +99,11 @@ def _result(part: JSON) -> JSON:
     return block | ({"is_error": True} if str(output.get("type")).startswith("error-") else {})
 
 
-def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bool = False) -> list[JSON]:
+def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_bare: bool) -> list[JSON]:
     """Return the blocks of an answer. As in the SDK, tool calls follow the text after each thinking block."""
     found: list[JSON] = []
     calls: list[JSON] = []
-    for block in _blocks(parts, names, is_answer=is_answer):
+    for block in _blocks(parts, names, is_bare=is_bare):
         if block["type"] == "tool_use":
             calls.append(block)
             continue
@@ -107,7 +114,7 @@ def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bo
     return found + calls
 
 
-def _blocks(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bool) -> Iterator[JSON]:
+def _blocks(parts: Sequence[JSON], names: Mapping[str, str], *, is_bare: bool) -> Iterator[JSON]:
     for part in parts:
         match part.get("type"):
             case "text":
@@ -118,7 +125,7 @@ def _blocks(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bool)
                     yield {"type": "thinking", "thinking": words(part), "signature": signature}
                 elif data:
                     yield {"type": "redacted_thinking", "data": data}
-                elif is_answer and words(part):  # its signature is in the prompt of the next call
+                elif is_bare and words(part):
                     yield {"type": "thinking", "thinking": words(part)}
             case "tool-call":
                 yield _call(part, names)
@@ -142,7 +149,7 @@ def _call(part: JSON, names: Mapping[str, str]) -> JSON:
 
 def _provider_result(part: JSON, names: Mapping[str, str]) -> JSON:
     """Return the result of a tool that Anthropic ran. The SDK writes the names of its fields differently."""
-    value, name = _snake_case(output_of(part).get("value")), words(part, "toolName")
+    value, name = snake_case(output_of(part).get("value")), words(part, "toolName")
     kind = value.get("type") if isinstance(value, dict) else None
     tool = re.sub(r"_(tool_)?result(_error)?$", "", str(kind)) if kind else names.get(name, name)
     if option(part, "serverName"):
@@ -150,17 +157,9 @@ def _provider_result(part: JSON, names: Mapping[str, str]) -> JSON:
     return {"type": f"{tool}_tool_result", "tool_use_id": words(part, "toolCallId"), "content": value}
 
 
-def _snake_case(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_snake_case(each) for each in value]
-    if isinstance(value, dict):
-        fields = {re.sub(r"[A-Z]", r"_\g<0>", key).lower(): each for key, each in value.items()}
-        return {key: _snake_case(each) for key, each in fields.items() if each is not None}
-    return value
-
-
 def _tool(tool: JSON) -> JSON:
     if "id" in tool:
-        return {"type": provider_type(tool), "name": provider_names([tool])[words(tool, "name")]}
+        name = provider_names([tool])[words(tool, "name")]
+        return {**settings(tool), "type": provider_type(tool), "name": name}
     fields = {name: tool[name] for name in ("name", "description") if tool.get(name) is not None}
     return {**fields, "input_schema": tool.get("inputSchema")}

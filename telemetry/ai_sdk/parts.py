@@ -1,7 +1,8 @@
-"""The parts of the AI SDK's messages (`LanguageModelV2Prompt` and `LanguageModelV3Prompt`)."""
+"""The parts of the AI SDK's messages (`LanguageModelV2Prompt` to `LanguageModelV4Prompt`)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,13 @@ from telemetry.json_text import objects
 
 JSON = dict[str, Any]
 
+#: Beginnings of the ids of calls of tools that the provider runs.
+PROVIDER_RUN = ("srvtoolu_", "mcptoolu_", "ws_", "fs_", "ci_", "ig_", "mcp_")
+
 _DENIED = "Tool call execution denied."
+
+#: Beginnings of images in Base64. The SDK recognizes those without a media type.
+_IMAGES = {"iVBORw": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 
 
 def option(part: Mapping[str, Any], name: str) -> Any:
@@ -36,7 +43,10 @@ def is_url(part: Mapping[str, Any]) -> bool:
 
 def media_type(part: Mapping[str, Any]) -> str:
     found = words(part, "mediaType")
-    return "image/jpeg" if found == "image/*" else found
+    if found not in ("", "image", "image/*"):
+        return found
+    data = words(part, "data")
+    return next((kind for start, kind in _IMAGES.items() if data.startswith(start)), "image/jpeg")
 
 
 def url_of(part: Mapping[str, Any]) -> str:
@@ -84,6 +94,10 @@ def _output_part(item: JSON) -> JSON | None:
             return item
         case "media" | "image-data" | "file-data":
             return {**item, "type": "file", "filename": item.get("filename") or "data"}
+        case "file":  # version 7
+            source = item.get("data")
+            data = source.get(str(source.get("type"))) if isinstance(source, dict) else source
+            return {**item, "data": data, "filename": item.get("filename") or "data"}
         case "image-url":
             return {**item, "type": "file", "mediaType": "image/*", "data": item.get("url")}
         case "file-url":
@@ -99,3 +113,19 @@ def provider_names(tools: Sequence[JSON]) -> dict[str, str]:
 def provider_type(tool: Mapping[str, Any]) -> str:
     """Return the type of a provider's tool: `web_search_20250305` of `anthropic.web_search_20250305`."""
     return words(tool, "id").rpartition(".")[2]
+
+
+def settings(tool: Mapping[str, Any]) -> JSON:
+    """Return the settings of a provider's tool."""
+    found = snake_case(tool.get("args"))
+    return found if isinstance(found, dict) else {}
+
+
+def snake_case(value: Any) -> Any:
+    """Return a value with the names of fields as the provider has them, and without nulls."""
+    if isinstance(value, list):
+        return [snake_case(each) for each in value]
+    if isinstance(value, dict):
+        fields = {re.sub(r"[A-Z]", r"_\g<0>", key).lower(): each for key, each in value.items()}
+        return {key: snake_case(each) for key, each in fields.items() if each is not None}
+    return value

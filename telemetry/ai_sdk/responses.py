@@ -19,6 +19,7 @@ from telemetry.ai_sdk.parts import (
     output_text,
     provider_names,
     provider_type,
+    settings,
     url_of,
     words,
 )
@@ -29,30 +30,35 @@ from telemetry.values import Conversation
 _CUSTOM = "custom"
 
 
-def conversation(prompt: Sequence[JSON], answer: Sequence[JSON], tools: Sequence[JSON]) -> Conversation:
-    """Return the content of a call."""
+def conversation(
+    prompt: Sequence[JSON], answer: Sequence[JSON], tools: Sequence[JSON], *, is_bare: bool
+) -> Conversation:
+    """Return the content of a call.
+
+    `is_bare` is set if the prompt has no ids. Without them, reasoning is not sent in other prompts.
+    """
     names = provider_names(tools)
     return Conversation(
-        messages=[item for message in prompt for item in _items(message, names)],
-        answers=list(_assistant(answer, names, is_answer=True)),
+        messages=[item for message in prompt for item in _items(message, names, is_bare=is_bare)],
+        answers=list(_assistant(answer, names, is_bare=True)),
         tools=list(map(_tool, tools)) or None,
     )
 
 
-def _items(message: JSON, names: Mapping[str, str]) -> list[JSON]:
+def _items(message: JSON, names: Mapping[str, str], *, is_bare: bool) -> list[JSON]:
     role, content = message["role"], message.get("content")
     if isinstance(content, str):
         return [{"role": role, "content": content}]
     parts = objects(content)
     match role:
         case "assistant":
-            return list(_assistant(parts, names))
+            return list(_assistant(parts, names, is_bare=is_bare))
         case "tool":
             return [_result(part, names) for part in parts if part.get("type") == "tool-result"]
     return [{"role": role, "content": [_part(part, index) for index, part in enumerate(parts)]}]
 
 
-def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bool = False) -> Iterator[JSON]:
+def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_bare: bool) -> Iterator[JSON]:
     reasoning: dict[str, JSON] = {}
     for part in parts:
         id = option(part, "itemId")
@@ -73,7 +79,7 @@ def _assistant(parts: Sequence[JSON], names: Mapping[str, str], *, is_answer: bo
                     item["summary"].append({"type": "summary_text", "text": words(part)})
                 if id:
                     reasoning[id] = item
-                if known is None and (id or encrypted or is_answer):
+                if known is None and (id or encrypted or is_bare):
                     yield item
             case "tool-call" if not part.get("providerExecuted"):
                 yield _call(part, names) | own
@@ -136,6 +142,8 @@ def _part(part: JSON, index: int) -> JSON:
 
 def _tool(tool: JSON) -> JSON:
     if "id" in tool:
-        return {"type": provider_type(tool), "name": words(tool, "name")}
+        kind = provider_type(tool)
+        own = {**settings(tool), "type": kind}
+        return own | ({"name": words(tool, "name")} if kind == _CUSTOM else {})
     fields = {name: tool[name] for name in ("name", "description", "strict") if tool.get(name) is not None}
     return {"type": "function", **fields, "parameters": tool.get("inputSchema")}

@@ -23,6 +23,7 @@ _SESSIONS = (
     "langfuse.session.id",
     "gen_ai.thread.id",
     "ai.telemetry.metadata.sessionId",
+    "ai.settings.context.sessionId",
 )
 _INPUT = (
     "gen_ai.usage.input_tokens",
@@ -55,7 +56,11 @@ _CACHE_WRITE = (
     "ai.usage.inputTokenDetails.cacheWriteTokens",
 )
 #: Durations in seconds.
-_FIRST_CHUNK = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
+_FIRST_CHUNK = (
+    "gen_ai.response.time_to_first_chunk",
+    "gen_ai.client.operation.time_to_first_chunk",
+    "gen_ai.server.time_to_first_token",
+)
 
 #: Clients whose spans repeat what their log records report.
 _REPEATING = frozenset({"claude-code"})

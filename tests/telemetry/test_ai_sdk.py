@@ -175,3 +175,15 @@ def test_parts_of_unknown_form_are_no_errors(api_key: str, provider: str) -> Non
     values = attributes(provider, [ASKED, said, results], toolCalls="[{}, 5]")
     export = {"resourceSpans": [{"scopeSpans": [{"spans": [span(1, **values)]}]}]}
     assert post(api_key, export, signal="traces").status_code == 200
+
+
+@pytest.mark.parametrize("provider", ["anthropic.messages", "openai.responses", "openai.chat"])
+def test_a_text_of_several_blocks_is_one_block_in_its_span(api_key: str, provider: str) -> None:
+    parts = [{"type": "text", "text": "I "}, {"type": "text", "text": "look."}]
+    later = [ASKED, {"role": "assistant", "content": parts}, ASKED]
+    send(
+        api_key,
+        span(1, **attributes(provider, [ASKED], text="I look.")),
+        span(2, **attributes(provider, later, text="One.")),
+    )
+    assert len(stored(AgentSession.objects.get())) == 4
