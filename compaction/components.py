@@ -43,15 +43,11 @@ def shed(components: Components, edits: Iterable[Edit]) -> Components:
 
 
 def shed_names(edits: Iterable[Edit]) -> tuple[str, ...]:
-    """Return the names of the components that are shed after these edits, in order."""
-    names: dict[str, None] = {}
-    shed, restore = Op.SHED, Op.RESTORE
-    for edit in edits:
-        if edit.op is shed and edit.text in (MEMORY, TOOLS):
-            names[edit.text] = None
-        elif edit.op is restore:
-            names.pop(edit.text, None)
-    return tuple(names)
+    """Return the names of the components that these edits shed, in order.
+
+    The edits are those in force (`view.in_force`), which contain no component that was restored later.
+    """
+    return tuple(edit.text for edit in edits if edit.op is Op.SHED and edit.text in SHEDDABLE)
 
 
 def recorded_memory(edits: Sequence[Edit]) -> Edit | None:
