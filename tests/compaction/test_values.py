@@ -350,6 +350,7 @@ QUIET = TriggerState(tokens=75_000, budget=100_000)
     [
         (replace(QUIET, tokens=60_000), {}, None),
         (QUIET, {}, "soft"),
+        (replace(QUIET, tokens=70_000), {}, "soft"),
         (replace(QUIET, open_calls=1), {}, None),
         (replace(QUIET, tokens=74_000, planned_turns=1), {}, None),
         (replace(QUIET, tokens=74_000, planned_turns=2), {}, "soft"),
@@ -375,6 +376,7 @@ QUIET = TriggerState(tokens=75_000, budget=100_000)
         (replace(QUIET, tokens=101_000, compacted_tokens=100_900), {}, "hard"),
         (replace(QUIET, tokens=30_000, turns_since_compaction=10), {"every_turns": 10}, "turns"),
         (replace(QUIET, tokens=30_000, turns_since_compaction=9), {"every_turns": 10}, None),
+        (replace(QUIET, tokens=30_000, turns_since_compaction=1), {"every_turns": 1}, "turns"),
         (replace(QUIET, tokens=60_000, idle_seconds=599), {"idle_seconds": 600}, None),
         (replace(QUIET, tokens=60_000, idle_seconds=600), {"idle_seconds": 600}, "idle"),
         (replace(QUIET, tokens=60_000, idle_seconds=1), {"idle_seconds": 1}, "idle"),
