@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compaction.view import VERBATIM
-from sessions.store.bodies import json_bytes
+from sessions.store.bodies import Placeholder, json_bytes
 from sessions.store.prompt_bytes import PromptMessages, manifest_entry
 from sessions.store.prompt_snapshots import PromptOutline
 
@@ -30,3 +30,13 @@ def test_a_snapshot_and_its_messages_are_the_prompt(
     outline = PromptOutline.unpack(PromptOutline.of(prompt).pack(recap), recap)
     assert outline.fill(rows) == prompt
     assert {p for first, end in outline.spans for p in range(first, end)} == rows.keys()
+
+
+def test_a_prompt_is_incomplete_if_the_content_of_any_message_is_lost() -> None:
+    outline = PromptOutline().append((0, 3))
+    lost, data = Placeholder(b'{"role":"user","content":"[lost]"}'), b'{"role":"user","content":"Hi."}'
+    for contents in ([lost, data, data], [data, data, lost]):
+        rows = {position: ("user", 5, content) for position, content in enumerate(contents)}
+        assert not outline.fill(rows).is_complete
+    shown = outline.fill({0: ("user", 5, data), 1: None, 2: ("user", 5, data)})
+    assert (shown.is_complete, len(shown.pieces)) == (True, 2)
