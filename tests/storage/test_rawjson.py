@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.store.rawjson import BadJson, TooDeep, list_start, read_list
+from sessions.store.rawjson import BadJson, TooDeep, list_start, read_list, with_field
 
 JSON = st.recursive(
     st.none()
@@ -68,3 +68,38 @@ def test_invalid_bodies_are_rejected(body: bytes, error: type[BadJson]) -> None:
 
 def test_a_name_that_occurs_twice_has_the_last_value_and_no_spans() -> None:
     assert read_list(b'{"messages": [1], "messages": [2]}', "messages", 14) == ({}, [2], [])
+
+
+def set_and_reset(body: bytes, value: object) -> None:
+    """Set the field "a", and if there was one, set it back: then every byte must be as before.
+
+    The space between the colon and the value belongs to the value.
+    """
+    fields, new = json.loads(body), json.dumps(value).encode()
+    changed = with_field(body, "a", new)
+    assert json.loads(changed) == fields | {"a": value}
+    if "a" in fields:
+        assert with_field(changed, "a", b" " + json.dumps(fields["a"]).encode()) == body
+    else:
+        assert changed.endswith(body[body.index(b"{") + 1 :])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b' { "b" : 1 } ',
+        b'{"a": 1}',
+        b'{"b": {"a": [1]}, "a": {"a": "}", "b": [",", {}]}, "c": "\\"a\\": 2"}',
+        b'{"b": ["a", {"a": 1}], "a": [[1, 2], {"c": ","}]}',
+        b'{"b": "a", "c": [1,\n 2]\n}',
+    ],
+)
+def test_a_field_is_set_without_changing_other_bytes(body: bytes) -> None:
+    set_and_reset(body, {"type": "x", "n": [1, "]"]})
+
+
+@pytest.mark.slow
+@given(fields=st.dictionaries(st.text('ab[]{"\\,', max_size=2), JSON, max_size=4), value=JSON)
+def test_any_field_is_set_without_changing_other_bytes(fields, value) -> None:
+    set_and_reset(json.dumps(fields).encode(), value)
