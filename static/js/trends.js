@@ -145,7 +145,7 @@ function chartDraw(host, data) {
     else hidden.add(index);
     draw();
   };
-  host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => name), colors(), toggle));
+  host.replaceChildren(place, swatchLegend(data.series.map(({ name }) => name), COLORS, toggle));
   draw();
   const onTheme = () => (host.isConnected ? draw() : document.removeEventListener("theme", onTheme));
   document.addEventListener("theme", onTheme);

@@ -316,6 +316,16 @@ def test_filters_are_in_the_url_and_the_back_button_works(at, page, project):
     expect(page.locator("[data-row]")).to_have_count(2)
 
 
+def test_a_printed_list_has_the_titles_of_sessions(at, page, project):
+    make_session(project, name="n" * 60, title="Fix tide predictions at secondary ports", agent="a" * 40)
+    at(reverse("sessions", args=[project.slug]))
+    page.set_viewport_size({"width": 794, "height": 1123})  # A4
+    page.emulate_media(media="print")
+    title = page.get_by_role("link", name="Fix tide predictions at secondary ports")
+    assert title.bounding_box()["width"] > 80
+    assert title.evaluate("link => link.scrollHeight <= link.clientHeight + 1")
+
+
 def test_a_date_filters_when_it_is_complete(at, page, project):
     make_session(project, name="one")
     requests: list[str] = []

@@ -183,7 +183,10 @@ def test_printed_pages_are_light_and_have_no_controls(window):
     window.emulate_media(color_scheme="dark")
     window.goto(address("trends"))
     expect_chart(window)
+    swatch = "getComputedStyle(document.querySelector('.trend-legend .swatch')).backgroundColor"
+    dark = window.evaluate(swatch)
     window.emulate_media(media="print")
+    assert window.evaluate(swatch) != dark, "the legend has the colors of the redrawn chart"
     for hidden in (".top", ".trends-filters", ".presets"):
         expect(window.locator(hidden)).to_be_hidden()
     expect(window.get_by_role("heading", name="Savings from compaction")).to_be_visible()
