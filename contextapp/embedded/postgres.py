@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from contextapp import env
 from contextapp.embedded import home as homes
 from contextapp.embedded.errors import StartError
 from contextapp.embedded.programs import Program, launch_command
@@ -29,7 +30,6 @@ SETTINGS = {
     "listen_addresses": "",
     # Connections need no password, so only the owner may access the socket.
     "unix_socket_permissions": "0700",
-    "max_connections": "40",
     "shared_buffers": "96MB",
     "effective_cache_size": "1GB",
     "work_mem": "8MB",
@@ -71,7 +71,8 @@ def binary(name: str) -> str:
 def program(home: Path, *, fast: bool = False) -> Program:
     """Return the server of the cluster in `home`. `fast` disables durability."""
     data, socket_folder = home / "postgres", homes.postgres_sockets(home)
-    settings = SETTINGS | (FAST if fast else {}) | {"unix_socket_directories": str(socket_folder)}
+    settings = {"max_connections": str(max_connections()), **SETTINGS, **(FAST if fast else {})}
+    settings["unix_socket_directories"] = str(socket_folder)
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     return Program(
         name="Postgres",
@@ -83,6 +84,18 @@ def program(home: Path, *, fast: bool = False) -> Program:
         log=home / "logs" / "postgres.log",
         owns=(data, socket_folder),
     )
+
+
+def max_connections() -> int:
+    """Return the number of connections that `make run` may open, plus some for other programs.
+
+    Each web process and the gateway have a pool and up to four other connections, each worker process six.
+    """
+    web = env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)
+    # Without a pool, each thread has a connection.
+    pool = env.integer("CONTEXTAPP_DB_POOL", 8) or env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1) + 8
+    worker = env.integer("CONTEXTAPP_WORKERS", 2, minimum=1)
+    return (web + 1) * (pool + 4) + worker * 6 + 20
 
 
 def is_ready(data: Path) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from contextapp.embedded import home as homes
+from contextapp.embedded import postgres
 from sessions.services.event_metrics import event_metrics
 from tests.running.instance import START_SECONDS, Instance, alive, children, free_port, running
 
@@ -199,6 +200,13 @@ def test_it_reports_an_unreachable_broker(tmp_path, servers, settings):
     instance = Instance(tmp_path / "home", tmp_path / "out", DATABASE_URL=database, CELERY_BROKER_URL=url)
     assert_exits_with(instance, "The broker on 127.0.0.1 cannot be reached")
     assert "hidden" not in instance.printed
+
+
+def test_the_embedded_postgres_accepts_the_connections_of_all_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTEXTAPP_WEB_WORKERS", "16")
+    monkeypatch.setenv("CONTEXTAPP_WORKERS", "16")
+    options = dict(part.split("=", 1) for part in postgres.program(tmp_path).command if "=" in part)
+    assert int(options["max_connections"]) > 17 * (8 + 4) + 16 * 6
 
 
 def test_the_database_url_follows_from_the_data_folder():
