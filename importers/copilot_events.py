@@ -10,7 +10,7 @@ import orjson
 from compaction.messages import Usage
 
 from .base import ImportedMessage
-from .values import time_of, tokens_of
+from .values import list_of, mapping_of, time_of, tokens_of
 
 _ENVELOPE = {"type", "data", "id", "timestamp", "parentId"}
 _KINDS = ("session", "user", "system", "assistant", "tool", "subagent", "hook", "skill", "permission")
@@ -43,9 +43,9 @@ def skill_text(data: Mapping[str, Any]) -> str:
 
 
 def answer_blocks(data: Mapping[str, Any], calls: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the content of an answer. Its encrypted reasoning is only valid in the session itself."""
-    blocks: list[dict[str, Any]] = []
-    if data.get("reasoningText"):
+    """Return the content of an answer. Other providers' encrypted reasoning is only valid in the session."""
+    blocks = _reasoning(mapping_of(data.get("reasoningBlocks")))
+    if data.get("reasoningText") and not blocks:
         blocks.append({"type": "thinking", "thinking": str(data["reasoningText"])})
     if data.get("content"):
         blocks.append({"type": "text", "text": str(data["content"])})
@@ -55,6 +55,18 @@ def answer_blocks(data: Mapping[str, Any], calls: list[Mapping[str, Any]]) -> li
             {"type": "tool_use", "id": str(call["toolCallId"]), "name": str(call["name"]), "input": arguments}
         )
     return blocks
+
+
+def _reasoning(reasoning: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return Anthropic's own reasoning, with its signatures."""
+    if reasoning.get("provider") != "anthropic-messages":
+        return []
+    blocks = map(mapping_of, list_of(reasoning.get("blocks")))
+    return [
+        {key: block[key] for key in ("type", "thinking", "signature", "data") if block.get(key)}
+        for block in blocks
+        if block.get("type") in ("thinking", "redacted_thinking")
+    ]
 
 
 def _arguments(arguments: Any) -> Any:

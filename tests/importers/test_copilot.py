@@ -133,6 +133,17 @@ def test_a_log_of_an_older_version() -> None:
     assert [body["content"][0]["text"] for body in bodies(agent)] == ["Find the tests.", "There are none."]
 
 
+def test_reasoning_of_anthropic_keeps_its_signature() -> None:
+    block = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    reasoning = {"provider": "anthropic-messages", "blocks": [block]}
+    log = jsonl(
+        event("user.message", 1, content="Hello"),
+        event("assistant.message", 2, content="Hi.", reasoningText="Hm.", reasoningBlocks=reasoning),
+    )
+    [session], _ = read(log, "copilot")
+    assert bodies(session)[1]["content"] == [block, {"type": "text", "text": "Hi."}]
+
+
 def test_damaged_lines_are_reported() -> None:
     log = jsonl(*EVENTS[:3], {"type": "user.message", "data": 5}, *EVENTS[3:])
     data = log.data + b'{"type":"assistant.message","da'
