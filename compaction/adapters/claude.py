@@ -38,6 +38,10 @@ MAX_TRIES = 3
 #: No model reads or writes more tokens in one call. A sum of several calls still fits into a database column.
 _MAX_TOKENS = 100_000_000
 
+#: The output limit up to which `timeout` applies; requests with a higher one may take longer in proportion.
+#: Claude models write 60 to 150 tokens per second, so 60 seconds are too short for a recap of 8,000 tokens.
+TIMED_TOKENS = 9_000
+
 _TRANSIENT = frozenset({408, 409, 429})
 
 #: What the status of an error means for the user, who may be able to fix it.
@@ -60,8 +64,8 @@ T = TypeVar("T")
 class Claude:
     """A Claude model. Can be used from several threads, but must not be created before a fork.
 
-    `timeout` is the limit for one attempt and `total_timeout` the limit for one exchange, in seconds.
-    `backoff` is the first pause between attempts in seconds; each further pause is three times as long, and
+    `timeout` (see `TIMED_TOKENS`) is the limit for one attempt and `total_timeout` that for one exchange, in
+    seconds. `backoff` is the first pause between attempts in seconds; each further pause is three times as long, and
     every pause is shortened at random by up to half. A longer Retry-After is respected if it fits into
     `total_timeout`.
     """
@@ -173,6 +177,7 @@ class Exchange:
             output["effort"] = "low"  # models without prefill think by default
         if self._seconds_left <= 0:
             raise SummaryUnavailable(f"no answer within {self._claude.total_timeout:g} seconds")
+        timeout = self._claude.timeout * max(1.0, request.max_tokens / TIMED_TOKENS)
         self.requests += 1
         try:
             return self._claude.client.messages.create(
@@ -181,7 +186,7 @@ class Exchange:
                 system=request.system,
                 messages=[{"role": "user", "content": request.content}],
                 output_config=output,
-                timeout=min(self._claude.timeout, self._seconds_left),
+                timeout=min(timeout, self._seconds_left),
             )
         except anthropic.APIConnectionError as error:
             raise SummaryUnavailable(_connection_error_text(error)) from error

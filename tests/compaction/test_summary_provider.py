@@ -141,6 +141,12 @@ def test_a_timed_out_request_is_retried(provider: FakeProvider, summarizer: Make
     assert summarize(client).requests == 2
 
 
+@pytest.mark.slow
+def test_a_long_summary_may_take_longer(provider: FakeProvider, summarizer: Make) -> None:
+    provider.script(it.summary(delay=1.5))
+    assert summarize(summarizer(timeout=1), cap_tokens=8_000).requests == 1
+
+
 def test_all_attempts_share_a_time_limit(provider: FakeProvider, summarizer: Make) -> None:
     provider.otherwise = it.summary(delay=30)
     started = time.monotonic()
