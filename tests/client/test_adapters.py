@@ -197,6 +197,17 @@ def test_a_later_process_continues_the_history_from_which_the_agents_sdk_took_it
     assert left["prompt"]["budget"] == 6_000
 
 
+def test_the_agents_sdk_continues_a_conversation_with_a_model_of_chat_completions(
+    frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
+) -> None:
+    """The SDK gives its answers a placeholder as the id."""
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert frameworks.run_agent("openai_agents_chat", **given) == ANSWER
+    assert ContextApp(served_url, api_key).session(name).info()["compactions"] > 0
+    assert _is_alone(served_url, api_key, name)
+
+
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
 def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_before_it(
     framework: str, frameworks: Frameworks, served_url: str, api_key: str, provider: Provider

@@ -7,20 +7,35 @@ await Runner.run(agent, "Why does the build fail?", **memory.run_arguments())
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agents import RunConfig, RunHooks
 from agents.memory import SessionABC
+from agents.models.fake_id import FAKE_RESPONSES_ID
 from agents.run import CallModelData, ModelInputData
 
 from contextapp_client.adapters import _branches
-from contextapp_client.adapters._history import Codec, compact, run
+from contextapp_client.adapters._history import Codec, Message, compact, run
 from contextapp_client.session import AnySession, SessionCalls
 from contextapp_client.steps import Steps
 
-_CODEC: Codec[Any] = Codec(format="openai-responses", encode=lambda item: [dict(item)], decode=list)
+
+def _decode(messages: Sequence[Message]) -> list[Any]:
+    """Return messages with the placeholder that the SDK requires of an answer without an id.
+
+    contextapp does not return the placeholder, because OpenAI would reject it. The SDK removes it as well.
+    """
+    return [
+        {"id": FAKE_RESPONSES_ID, **message}
+        if message.get("type") == "message" and message.get("role") == "assistant"
+        else message
+        for message in messages
+    ]
+
+
+_CODEC: Codec[Any] = Codec(format="openai-responses", encode=lambda item: [dict(item)], decode=_decode)
 
 
 class ContextAppSession(SessionABC):
