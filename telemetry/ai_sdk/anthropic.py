@@ -15,6 +15,7 @@ from telemetry.ai_sdk.parts import (
     output_of,
     output_parts,
     output_text,
+    plain_text,
     provider_names,
     provider_type,
     settings,
@@ -83,6 +84,8 @@ def _block(part: JSON) -> JSON:
     source: JSON = {"type": "base64", "media_type": kind, "data": data}
     if is_url(part):
         source = {"type": "url", "url": data}
+    elif kind == "text/plain":
+        source = {"type": "text", "media_type": kind, "data": plain_text(data)}
     if kind.startswith("image/"):
         return {"type": "image", "source": source}
     title = option(part, "title") or words(part, "filename")

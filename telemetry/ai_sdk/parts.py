@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,6 +54,14 @@ def url_of(part: Mapping[str, Any]) -> str:
     """Return the URL of a file, which has the data itself if the SDK uploads them."""
     data = words(part, "data")
     return data if is_url(part) else f"data:{media_type(part)};base64,{data}"
+
+
+def plain_text(data: str) -> str:
+    """Return the content of a text file, which is in Base64 unless the application passed it as text."""
+    try:
+        return b64decode(data, validate=True).decode()
+    except ValueError:
+        return data
 
 
 def json_text(value: Any) -> str:

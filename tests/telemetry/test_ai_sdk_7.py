@@ -18,6 +18,7 @@ pytestmark = pytest.mark.django_db
 
 CALL = {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}}
 IMAGE = {"type": "blob", "modality": "image", "mime_type": None, "content": PNG}
+NOTES = {"type": "blob", "mime_type": "text/plain", "content": "SGkgdGhlcmU="}
 FILE = {"type": "file", "data": {"type": "data", "data": PNG}, "mediaType": "image/png"}
 SEARCH = {"type": "tool_call", "id": "srvtoolu_1", "name": "web_search", "arguments": {"query": "x"}}
 FOUND = {"type": "tool_call_response", "id": "srvtoolu_1", "response": [{"encryptedContent": "e"}]}
@@ -124,9 +125,9 @@ def test_chat(api_key: str) -> None:
     assert (result["content"], answer["content"]) == ("Tool call execution denied.", "One.")
 
 
-def test_a_tool_that_the_provider_runs(api_key: str) -> None:
-    """Its result is in the span of the call, in another order than in the next prompt."""
-    asked = {"role": "user", "parts": [text("Search.")]}
+def test_a_tool_that_the_provider_runs_with_a_text_file(api_key: str) -> None:
+    """The result is in the span of the call, in another order than in the next prompt."""
+    asked = {"role": "user", "parts": [text("Search."), NOTES]}
     first = [text("I search. Found."), SEARCH, FOUND]
     later = {"role": "assistant", "parts": [text("I search. "), SEARCH, FOUND, text("Found.")]}
     send(
@@ -134,7 +135,12 @@ def test_a_tool_that_the_provider_runs(api_key: str) -> None:
         span(1, **call("anthropic", "msg_1", [asked], first)),
         span(2, **call("anthropic", "msg_2", [asked, later, asked], [text("Again.")])),
     )
-    _, said, *_, last = stored(AgentSession.objects.get())
+    question, said, *_, last = stored(AgentSession.objects.get())
+    assert question["content"][1]["source"] == {
+        "type": "text",
+        "media_type": "text/plain",
+        "data": "Hi there",
+    }
     assert [block["type"] for block in said["content"]] == [
         "server_tool_use", "web_search_tool_result", "text",
     ]  # fmt: skip
