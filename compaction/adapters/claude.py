@@ -65,9 +65,9 @@ class Claude:
     """A Claude model. Can be used from several threads, but must not be created before a fork.
 
     `timeout` (see `TIMED_TOKENS`) is the limit for one attempt and `total_timeout` that for one exchange, in
-    seconds. `backoff` is the first pause between attempts in seconds; each further pause is three times as long, and
-    every pause is shortened at random by up to half. A longer Retry-After is respected if it fits into
-    `total_timeout`.
+    seconds. `backoff` is the first pause between attempts in seconds; each further pause is three times as
+    long, and every pause is shortened at random by up to half. A longer Retry-After is respected if it fits
+    into `total_timeout`.
     """
 
     def __init__(
