@@ -69,6 +69,7 @@ def session_json(session: AgentSession | Any) -> dict[str, Any]:
             budget=session_budget(session),
             calibration=calibration,
         ),
+        "context_window": session.context_window,
         "calibration": calibration_json(calibration),
         "last_prompt_tokens": session.last_prompt_tokens,
         "peak_prompt_tokens": session.peak_prompt_tokens,

@@ -10,7 +10,9 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.test import Client
 
+from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.profiles import profile_write
@@ -103,7 +105,18 @@ class TestMaking:
 
     def test_the_budget_defaults_to_the_context_window(self, api: Api) -> None:
         made = api.post(SESSIONS, {"model": "claude-sonnet-4-5"}).json()
-        assert made["prompt"]["budget"] in {200_000 - 16_000, 1_000_000 - 16_000}
+        assert made["prompt"]["budget"] == made["context_window"] - 16_000
+
+    def test_a_budget_above_the_context_window_is_accepted_and_shown(
+        self, api: Api, project: Project, member_client: Client
+    ) -> None:
+        body = {"id": "a", "model": "claude-haiku-4-5", "budget": {"input_tokens": 900_000}}
+        made = api.post(SESSIONS, body).json()
+        assert (made["prompt"]["budget"], made["context_window"]) == (900_000, 200_000)
+        push(api, [request()], session="a")
+        page = member_client.get(f"/p/{project.slug}/sessions/{made['id']}/").content.decode()
+        assert "The budget exceeds the documented context window" in page
+        assert api.post(SESSIONS, {"model": "acme-1"}).json()["context_window"] is None
 
     def test_system_prompt_and_tools_are_counted_from_the_start(self, api: Api) -> None:
         made = api.post(SESSIONS, {"system": "Be brief. " * 50, "tools": [{"name": "x"}]}).json()

@@ -136,6 +136,11 @@ class Session(serializers.Serializer):
     messages = serializers.IntegerField(help_text="Number of messages.")
     compactions = serializers.IntegerField(help_text=COMPACTION_COUNT)
     prompt = PromptSize(help_text="Size of the current prompt.")
+    context_window = serializers.IntegerField(
+        allow_null=True,
+        help_text="The model's documented context window in tokens, if known. The provider may reject "
+        "prompts of a larger `budget`.",
+    )
     calibration = CalibrationSize(help_text="How the provider counts, learned from reported usage.")
     last_prompt_tokens = serializers.IntegerField(help_text="Prompt tokens of the last call.")
     peak_prompt_tokens = serializers.IntegerField(help_text="Prompt tokens of the largest call.")

@@ -74,6 +74,7 @@ class SessionInfo(TypedDict):
     messages: int
     compactions: int
     prompt: PromptSize
+    context_window: int | None
     calibration: Calibration
     last_prompt_tokens: int
     peak_prompt_tokens: int
