@@ -36,6 +36,7 @@ _PREPARES = re.compile(
     r"|(?:(?:make|just|task|npm run|yarn|pnpm|mise(?: run)?|cargo|go|ruff|npx) )?"
     r"(?:fmt|format|gofmt|goimports|black|isort|prettier|rustfmt))(?: |$)"
 )
+_FILE = re.compile(r"\w[./]|[./]\w")
 _PYTHON = re.compile(r"^python[\d.]+(?= )")
 _TESTS = "tests"
 #: Number of failures that are tracked, the newest ones.
@@ -96,9 +97,12 @@ def unfiltered(command: str) -> str:
 def succeeded_steps(command: str) -> Sequence[Step]:
     """Return the steps that succeeded if the command did: those after the last separator other than `&&`.
 
-    Those of `a || b` may have failed. Those that run on other files, after `git stash`, do not count.
+    Those of `a || b` may have failed, those of `a &` are still running. Those that run on other files, after
+    `git stash`, do not count.
     """
     steps: list[Step] = []
+    if command.rstrip().endswith("&"):
+        return steps
     for separator, step in _steps(command):
         if separator in ("||", "&") or _SWITCHES.match(step.text):
             return []
@@ -189,13 +193,14 @@ def repeated(failures: Iterable[str], command: str) -> list[str]:
 
 
 def using(failures: Iterable[str], paths: Collection[str]) -> list[str]:
-    """Return the failed commands that name one of the files."""
+    """Return the failed commands that ran one of the files."""
     return [known for known in failures if paths and _names(failed_steps(known), paths)]
 
 
 def _names(steps: Iterable[Step], paths: Collection[str]) -> bool:
-    words = set(chain.from_iterable(step.text.split() for step in steps))
-    return any(word == path or word.endswith(f"/{path}") for path in paths for word in words)
+    """Whether one of the steps ran one of the files. Other arguments may be data or the name of a task."""
+    scripts = filter(None, (next(filter(_FILE.search, step.text.split()), "") for step in steps))
+    return any(f"/{script}".endswith(f"/{path}") for script in scripts for path in paths)
 
 
 def _is_same(one: Sequence[Step], other: Sequence[Step]) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from compaction.shell import MAX_LENGTH
 from compaction.shell_effects import SEPARATOR
 
 RUNNERS = {
@@ -31,27 +32,44 @@ WRAPPERS = frozenset({"make test", "npm test", "tox", "gradle test"})
 
 _RUNNER = re.compile("|".join(f"(?P<r{n}>^(?:{pattern}))" for n, pattern in enumerate(RUNNERS.values())))
 _NAMES = tuple(RUNNERS)
-_WITHOUT_TESTS = re.compile(r"--(?:version|help|collect-only|fixtures)\b|\s-h\b")
+_WITHOUT_TESTS = re.compile(
+    r"--(?:version|help|collect-only|co|fixtures|setup-only|setup-plan|list|listTests|no-run|dry-run)\b"
+    r"|\s-(?:h|list)\b"
+)
 _ASSIGNED = re.compile(
     r"^(?:(?:env|time|timeout(?:\s+-\S+)*\s+\d+\w?|sudo|uv run|poetry run|npx|[A-Za-z_]\w*=\S*)\s+)+"
 )
 _PIPED = re.compile(r"\d?>&\d|\d?>\s*+\S+|\|.*", re.DOTALL)
+#: Assignments of variables that may decide whether tests succeed.
+_VARIABLE = re.compile(r"(?<!\S)(?!PYTHON|RUST_|CI=|TERM=|NODE_OPTIONS=|\w*COLOR)[A-Za-z_]\w*=\S*")
 
 #: Options that select tests, those that change what is compiled or which project is tested, and others that
 #: take the next word as their value.
-_SELECTING = r"--?run|-k|-t|--filter|--grep|-g|-m|--testNamePattern|--testPathPatterns?|--tests|--deselect"
-_CHANGING = r"--?tags|--features|-w|--workspace|--project|--package|--manifest-path|-c|--config|-C|--rootdir"
+_SELECTING = (
+    r"--?run|-k|-t|--filter|--grep|-g|-m|--testNamePattern|--testPath(?:Ignore)?Patterns?|--tests|--deselect"
+    r"|--ignore(?:-glob)?|--exclude|--?skip"
+)
+_CHANGING = (
+    r"--?tags|--features|-w|--workspace|--project|--package|--manifest-path|-c|--config|-C|--rootdir"
+    r"|--settings|--ds"
+)
 _VALUED = r"--tb|-n|-p|-o|-W|--timeout|--maxfail|--durations|--?count|--?timeout|-r|--reporter|-j|--color|-D"
 _OPTION = re.compile(rf"(?P<name>{_SELECTING}|{_CHANGING}|{_VALUED})(?:=(?P<value>.*))?")
 _IS_SELECTING, _IS_CHANGING = re.compile(_SELECTING), re.compile(_CHANGING)
+#: Options of Cargo that select tests.
+_PACKAGE = frozenset({"-p", "--package"})
+#: Options without a value: those that run fewer tests, and those with which more tests may fail.
+_FEWER = frozenset({"-short", "--lib", "--doc", "--bins", "--examples", "--onlyChanged", "--changed"})
+_STRICTER = frozenset({"-race", "--release"})
 _QUOTES = "'\""
 _WORD = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+")
 _WHOLE_TREE = frozenset({"", ".", "..."})
-#: Tasks that run all tests, whatever their runners are.
+#: Tasks that run all tests, in one language or in all of them.
 _EVERYTHING = re.compile(
-    r"(?:make|just|task|mise(?: run)?|npm(?: run)?|yarn(?: run)?|pnpm(?: run)?|bun run) "
-    r"(?:tests?|check|ci|tests?:(?:all|ci))|tox|nox"
+    r"(?P<python>tox|nox)|(?P<javascript>(?:(?:npm|yarn|pnpm)(?: run)?|bun run) tests?(?::all|:ci)?)"
+    r"|(?:make|just|task|mise(?: run)?) (?:check|tests?(?::all|:ci)?)"
 )
+_JAVASCRIPT = re.compile(r"jest|vitest|mocha|(?:npm|yarn|pnpm|bun) .*")
 
 
 class SelectedTests(NamedTuple):
@@ -59,27 +77,42 @@ class SelectedTests(NamedTuple):
 
     `runner` is the name of the runner, or the whole task for one that calls others. `targets` are paths and
     names of tests, `selection` are options that select some of them, `setup` are options that change what is
-    tested. `folder` is where the command runs, or "" for the folder of the session.
+    tested, and `demands` are options and variables without which tests may succeed that otherwise fail.
+    `folder` is where the command runs, or "" for the folder of the session.
     """
 
     runner: str
     targets: tuple[str, ...] = ()
     selection: frozenset[str] = frozenset()
     setup: frozenset[str] = frozenset()
+    demands: frozenset[str] = frozenset()
     folder: str = ""
 
     def covers(self, other: SelectedTests) -> bool:
         """Whether this command runs all tests of the other one in the same setup, judging by their words."""
-        is_same_runner = self.runner == other.runner
-        if not is_same_runner and not (_EVERYTHING.fullmatch(self.runner) and not other.setup):
+        if self.runner != other.runner and (self.setup or not _calls(self.runner, other.runner)):
             return False
-        if (is_same_runner and self.setup != other.setup) or not self.selection <= other.selection:
+        if self.setup != other.setup:
+            return False
+        if not (self.selection <= other.selection and other.demands <= self.demands):
             return False
         mine, others = _paths(self), _paths(other)
         if not mine and is_same_folder(self.folder, other.folder):
             return True
         mine, others = _placed(self, mine), _placed(other, others)
         return bool(mine and others) and all(any(path_covers(path, each) for path in mine) for each in others)
+
+
+def _calls(task: str, runner: str) -> bool:
+    """Whether a task runs all tests of another runner. `make test` does not run those of `make check`."""
+    found = _EVERYTHING.fullmatch(task)
+    if found is None:
+        return False
+    if found["python"]:
+        return runner in ("pytest", "unittest")
+    if found["javascript"]:
+        return _JAVASCRIPT.fullmatch(runner) is not None
+    return "check" not in runner or "check" in task
 
 
 def runner_of(command: str) -> str:
@@ -106,26 +139,36 @@ def without_runner(command: str) -> str:
 
 
 def selected_tests(segment: str, folder: str = "") -> SelectedTests | None:
-    """Return the tests that a simple command runs in a folder, or None if it runs none."""
-    bare = bare_test_command(segment)
+    """Return the tests that a simple command runs in a folder, or None if it runs none or is a script."""
+    bare = bare_test_command(segment) if len(segment) <= MAX_LENGTH else ""
     found = _RUNNER.match(bare)
     if not found:
         return None
     name = runner_of(bare)
     targets, selection, setup = list[str](), set[str](), set[str]()
+    assigned = _ASSIGNED.match(segment.strip())
+    demands = set(_VARIABLE.findall(assigned[0]) if assigned else ())
     words = iter(_WORD.findall(bare[found.end() :]))
     for word in words:
         option = _OPTION.fullmatch(word)
         if option:
             value = next(words, "") if option["value"] is None else option["value"]
-            kinds = {_IS_SELECTING: selection, _IS_CHANGING: setup}
-            for pattern, chosen in kinds.items():
-                if pattern.fullmatch(option["name"]):
-                    chosen.add(f"{option['name'].lstrip('-')}={value.strip(_QUOTES)}")
+            chosen = f"{option['name'].lstrip('-')}={value.strip(_QUOTES)}"
+            is_package = name == "cargo test" and option["name"] in _PACKAGE
+            if is_package or _IS_SELECTING.fullmatch(option["name"]):
+                selection.add(chosen)
+            elif _IS_CHANGING.fullmatch(option["name"]):
+                setup.add(chosen)
+        elif word in _FEWER:
+            selection.add(word)
+        elif word in _STRICTER:
+            demands.add(word)
         elif not word.startswith("-"):
             targets.append(word.strip(_QUOTES))
     runner = " ".join(found[0].split()) if name in WRAPPERS else name
-    return SelectedTests(runner, tuple(targets), frozenset(selection), frozenset(setup), folder)
+    return SelectedTests(
+        runner, tuple(targets), frozenset(selection), frozenset(setup), frozenset(demands), folder
+    )
 
 
 def _paths(command: SelectedTests) -> list[str]:

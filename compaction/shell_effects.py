@@ -67,11 +67,17 @@ def is_inspection(command: str) -> bool:
 
 
 def removed_paths(command: str) -> tuple[str, ...]:
-    """Return the paths that a command removes or moves away."""
-    found: list[str] = []
-    for segment in segments(command):
-        if match := _REMOVED.match(segment):
-            found += [word.strip("'\"") for word in match["paths"].split() if not word.startswith("-")]
-        elif match := _MOVED.match(segment):
-            found.append(match["old"].strip("'\""))
-    return tuple(path for path in found if len(path) > 2 and "*" not in path)
+    """Return the paths that a command deletes or moves away."""
+    moved = (found["old"].strip("'\"") for found in map(_MOVED.match, segments(command)) if found)
+    return (*deleted_paths(command), *filter(_is_path, moved))
+
+
+def deleted_paths(command: str) -> tuple[str, ...]:
+    """Return the paths that a command deletes."""
+    found = (match["paths"].split() for match in map(_REMOVED.match, segments(command)) if match)
+    words = (word.strip("'\"") for paths in found for word in paths if not word.startswith("-"))
+    return tuple(filter(_is_path, words))
+
+
+def _is_path(word: str) -> bool:
+    return len(word) > 2 and "*" not in word

@@ -19,7 +19,7 @@ from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap, Status
 from compaction.references import mentions
 from compaction.requests import is_client_command, is_interruption, is_output, is_summary, own_words
-from compaction.shell_effects import is_inspection, removed_paths
+from compaction.shell_effects import deleted_paths, is_inspection
 from compaction.text_names import argument_names, names_of, result_names
 from compaction.tokens import TokenCounter
 from compaction.tools import Action, Kind, action_of
@@ -211,7 +211,7 @@ class Contents:
         else:
             self._failures.discard(item.text)
             self._drop_failures(self._failures.settle(action.command))
-            if removed := removed_paths(action.command):
+            if removed := deleted_paths(action.command):
                 self._drop_failures(self._failures.without_files(removed))
         if action.label or item.status or not is_inspection(action.command):
             self.commands[item.text] = item

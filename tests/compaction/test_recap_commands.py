@@ -181,6 +181,20 @@ def test_a_command_that_succeeds_within_another_is_no_longer_open(command: str, 
         ("npm run test:unit", "npm run test:e2e", True),
         ("make lint", "make lint 2>&1 && make test 2>&1", False),
         ("make lint", "git stash && make lint && git stash pop", True),
+        ("make lint", "make lint &", True),
+        ("pytest tests", "pytest tests --co -q", True),
+        ("pytest tests", "pytest tests --ignore=tests/slow", True),
+        ("DB=postgres pytest tests", "PYTHONPATH=. pytest tests", True),
+        ("PYTHONPATH=. pytest tests", "DB=postgres pytest tests", False),
+        ("go test ./...", "go test -short ./...", True),
+        ("go test -race ./...", "go test ./...", True),
+        ("go test ./...", "go test -race ./...", False),
+        ("cargo test", "cargo test -p pool", True),
+        ("cargo test -p pool", "cargo test", False),
+        ("manage.py test --settings=a pool", "manage.py test --settings=b pool", True),
+        ("pytest tests", "npm test", True),
+        ("make check", "make test", True),
+        ("pytest tests", "make test -C docs", True),
     ],
 )
 def test_a_failed_command_is_open_until_a_run_of_the_same_command_succeeds(
@@ -234,6 +248,21 @@ def test_the_failure_of_a_script_that_was_removed_is_left_out() -> None:
     transcript.calls("Bash", FAILURE, is_error=True, command="python try_more.py")
     transcript.calls("Bash", "", is_error=False, command="rm try_it.py")
     assert [fact.text for fact in recap_of(transcript).facts] == ["`python try_more.py`", "`rm try_it.py`"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "command"),
+    [
+        ("npm run build", "rm -rf build"),
+        ("gcc pool.c -o pool.out", "rm -f pool.out"),
+        ("python migrate.py test.db", "rm test.db"),
+        ("pytest tests/test_pool.py", "git mv tests/test_pool.py tests/unit/test_pool.py"),
+    ],
+)
+def test_a_failure_remains_if_its_output_is_removed_or_its_script_moved(failed: str, command: str) -> None:
+    transcript = Transcript().user("Fix it.").calls("Bash", FAILURE, is_error=True, command=failed)
+    facts = recap_of(transcript.calls("Bash", "", is_error=False, command=command)).facts
+    assert (facts[0].text, facts[0].status) == (f"`{failed}`", Status.OPEN)
 
 
 def test_a_search_that_failed_long_ago_is_left_out() -> None:

@@ -17,7 +17,7 @@ from compaction.outcomes import is_error
 from compaction.recap.commands import key_line
 from compaction.requests import is_client_command, is_summary, own_words
 from compaction.runners import selected_tests
-from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
+from compaction.shell_effects import deleted_paths, is_quiet, removed_paths, segments, state_changes
 from compaction.shortening import shortened
 from compaction.tools import Kind, action_of
 
@@ -211,10 +211,10 @@ def _command_failure(state: UpdaterState, call: PendingCall, text: str) -> None:
 
 
 def _command_success(state: UpdaterState, command: str) -> None:
-    """Remove the failures that the success of a command settles, or whose files it removes."""
+    """Remove the failures that the success of a command settles, or whose scripts it deletes."""
     for failures in (state.errors, state.tried):
         if failures:
-            same = settled(failures, command) + using(failures, removed_paths(command))
+            same = settled(failures, command) + using(failures, deleted_paths(command))
             _taken(failures, [_short(command), *same])
 
 
