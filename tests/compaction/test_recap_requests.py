@@ -75,6 +75,21 @@ def test_a_command_with_arguments_is_a_request() -> None:
     assert requests == ["user t0: /review pull request 7", "user t1: /src/pool.py leaks. Fix it."]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/login returns 500",
+        "/config fails",
+        "/theme looks wrong",
+        "React hook error: Invalid hook call. Fix it.",
+        "<command-name>/new</command-name><command-message>new</command-message><command-args>a</command-args>",
+    ],
+)
+def test_a_request_that_resembles_a_command_or_a_note_of_a_client_is_kept(text: str) -> None:
+    talk = Transcript().user("Fix the pool.").calls("Read", "x = 1", path="a.py").user(text)
+    assert len(recap_of(talk).open_items) == 2
+
+
 def test_a_command_that_another_request_follows_at_once_is_not_a_request() -> None:
     talk = Transcript().user("/them").user("Fix the theme.").calls("Read", "x = 1", path="a.py").says("Done.")
     talk.user("/").user("/deploy").calls("Bash", "deployed", command="make deploy")

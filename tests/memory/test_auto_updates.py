@@ -63,6 +63,7 @@ class TestAutomaticItems:
         ("text", "task"),
         [
             ("<issue>\nThe pool leaks.\nOften.\n</issue>", "The pool leaks."),
+            ('<issue id="7">The pool leaks.</issue>', "The pool leaks."),
             (
                 "Solve this issue:\n<issue>\nThe pool leaks.\n</issue>\nUse uv.",
                 "Solve this issue: The pool leaks.",

@@ -20,7 +20,7 @@ _MIN_WORDS = 4
 
 _OPENING_TAG = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>")
 _CLOSING_TAG = re.compile(r"</([\w-]+)>")
-_TAG = re.compile(r"</?[\w-]+>")
+_TAG = re.compile(r"</?[\w-]+(?:\s[^<>]*)?>")
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 #: Maximum number of lines of a task: those that end with a colon, and the one after them.
 _MOST_LINES = 4
