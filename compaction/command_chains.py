@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from compaction.runners import SelectedTests, is_same_folder, selected_tests
 from compaction.shell import MAX_LENGTH, without_heredocs
+from compaction.text_cache import once_per_text
 
 #: Maximum number of characters of a command in a recap.
 LENGTH = 120
@@ -112,6 +113,7 @@ def succeeded_steps(command: str) -> Sequence[Step]:
     return steps
 
 
+@once_per_text(1 << 10)
 def failed_steps(command: str) -> Sequence[Step]:
     """Return the steps that must succeed before the failure of the command is settled.
 
@@ -119,7 +121,7 @@ def failed_steps(command: str) -> Sequence[Step]:
     """
     found = [step for _, step in _steps(command, is_filtered=True)]
     steps = [step for step in found[:-1] if not _PREPARES.match(step.text)] + found[-1:]
-    return list(dict.fromkeys(steps))
+    return tuple(dict.fromkeys(steps))
 
 
 @dataclass(slots=True)

@@ -68,13 +68,15 @@ def is_inspection(command: str) -> bool:
 
 def removed_paths(command: str) -> tuple[str, ...]:
     """Return the paths that a command deletes or moves away."""
-    moved = (found["old"].strip("'\"") for found in map(_MOVED.match, segments(command)) if found)
+    parts = segments(command) if "mv" in command else ()
+    moved = (found["old"].strip("'\"") for found in map(_MOVED.match, parts) if found)
     return (*deleted_paths(command), *filter(_is_path, moved))
 
 
 def deleted_paths(command: str) -> tuple[str, ...]:
     """Return the paths that a command deletes."""
-    found = (match["paths"].split() for match in map(_REMOVED.match, segments(command)) if match)
+    parts = segments(command) if "rm" in command else ()
+    found = (match["paths"].split() for match in map(_REMOVED.match, parts) if match)
     words = (word.strip("'\"") for paths in found for word in paths if not word.startswith("-"))
     return tuple(filter(_is_path, words))
 
