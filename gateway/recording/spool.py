@@ -43,7 +43,8 @@ class Spool:
     def _next(self) -> int:
         """Return a larger number than that of any call in the folder, even if the clock was set back."""
         if not self._last:
-            self._last = max((int(file.name.partition("-")[0]) for file in self._files()), default=0)
+            numbers = (file.name.partition("-")[0] for file in self._files())
+            self._last = max(map(int, filter(str.isdecimal, numbers)), default=0)
         self._last = max(self._last + 1, time.time_ns())
         return self._last
 

@@ -124,6 +124,7 @@ def test_calls_that_wait_survive_a_restart_and_a_clock_that_is_set_back(
         for number in range(4):
             await first.add(call(number))
         await first.stop()
+        (tmp_path / "copy.call").write_bytes(b"made by another program")
         store.is_up = True
         second = Recorder(Spool(tmp_path), store.write)
         second.start()
