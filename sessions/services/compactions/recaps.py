@@ -108,17 +108,17 @@ def _summarized(
     These are not only the newest: an earlier compaction kept the request that was the latest then.
     """
     covered = _spans_until(previous.compaction) if previous else []
-    rows = Message.objects.filter(
-        not_omitted(compaction.snapshot_position + 1),
-        session=compaction.session,
-        position__gte=first,
-        position__lte=max(edit.end for edit in edits),
-    )
+    rows = Message.objects.filter(not_omitted(compaction.snapshot_position + 1), session=compaction.session)
+    span = rows.filter(position__gte=first, position__lte=max(edit.end for edit in edits))
+    positions = [  # determined first, because the messages that earlier recaps replaced may be large
+        position
+        for position in span.values_list("position", flat=True)
+        if any(edit.position <= position <= edit.end for edit in edits)
+        and not any(start <= position <= end for start, end in covered)
+    ]
     return tuple(
         message_value(row, compaction.session.format)
-        for row in rows.select_related("blob").order_by("position")
-        if any(edit.position <= row.position <= edit.end for edit in edits)
-        and not any(start <= row.position <= end for start, end in covered)
+        for row in rows.filter(position__in=positions).select_related("blob").order_by("position")
     )
 
 
