@@ -48,7 +48,9 @@ def _with_one_text(message: JSON) -> JSON:
     if len(texts) < 2 or any(part.get("providerExecuted") for part in parts):
         return message
     said = {**texts[0], "text": "".join(words(part) for part in texts)}
-    content = [said if part is texts[0] else part for part in parts if part not in texts[1:]]
+    content = [
+        said if part is texts[0] else part for part in parts if part is texts[0] or part.get("type") != "text"
+    ]
     return {**message, "content": content}
 
 
