@@ -215,10 +215,14 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
     """Yield the steps of a command line with the separators before them, apart from changes of the folder."""
     text = without_heredocs(command[:MAX_LENGTH]).strip()
     is_cut = text.endswith("…") or len(command) > MAX_LENGTH
-    folder, separator, start = "", "", 0
+    folder, outer, separator, start = "", "", "", 0
     ends = [(found.start(), found.end(), found["separator"]) for found in _separators(text)]
     for end, following, next_separator in [*ends, (len(text), len(text), "")]:
-        line = subject(text[start:end].strip("() \t"))
+        part = text[start:end].strip()
+        opened = part.count("(") - part.count(")")
+        if opened > 0 and part.startswith("("):
+            outer = folder
+        line = subject(part.strip("() \t"))
         if line.startswith("cd "):
             folder = _within(folder, line[3:].strip("'\" "))
         elif line:
@@ -232,6 +236,8 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
             # The status of a pipe is that of its last program.
             tests = None if is_last or "|" in _QUOTED.sub("", line) else selected_tests(line, folder)
             yield separator, Step(line, folder, tests, is_last)
+        if opened < 0 and part.endswith(")"):  # the end of a subshell
+            folder = outer
         # What follows a change of the folder, or an empty line, depends on the command before.
         is_bound = not line or line.startswith("cd ")
         start, separator = following, _stronger(separator, next_separator) if is_bound else next_separator
@@ -246,8 +252,7 @@ def _separators(text: str) -> Iterator[re.Match[str]]:
 
 
 def _within(folder: str, path: str) -> str:
-    return (
-        path
-        if isabs(path) or path.startswith(("~", "$"))
-        else normpath(f"{folder}/{path}" if folder else path)
-    )
+    if isabs(path) or path.startswith(("~", "$")):
+        return path
+    joined = normpath(f"{folder}/{path}" if folder else path)
+    return "" if joined == "." else joined
