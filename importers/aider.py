@@ -87,7 +87,7 @@ class _Chat:
             self._note(line)
         elif self._is_typed(line):
             self._end_answer()
-            self._typed.append(line[len(_USER) :].removesuffix(_END))
+            self._typed.append(line[len(_USER) :])
         elif self._is_printed(line):
             self._end_answer()
             self._end_typed()
@@ -98,7 +98,7 @@ class _Chat:
             self._answer.append(line)
 
     def sessions(self, log: LogFile, names: set[str]) -> Iterator[ImportedSession]:
-        """Yield the chat, if the model answered or was asked something."""
+        """Yield the chat if it contains a question or an answer."""
         self._end_answer()
         self._end_typed()
         turns = self._turns.turns()
@@ -124,8 +124,10 @@ class _Chat:
         )
 
     def _is_typed(self, line: str) -> bool:
-        """Return whether the user typed the line. In an answer, it may be a heading."""
-        return line.startswith(_USER) and (line.endswith(_END) or not self._answer)
+        """Return whether the user typed the line. It may be a heading in an answer, or at its beginning."""
+        if not line.startswith(_USER) or line.endswith(_END):
+            return line.startswith(_USER)
+        return not self._answer and not (self._typed and self._typed[-1].endswith(_END))
 
     def _is_printed(self, line: str) -> bool:
         """Return whether aider printed the line. In an answer, it may be a quotation."""
@@ -150,7 +152,8 @@ class _Chat:
     def _end_typed(self) -> None:
         if not self._typed:
             return
-        text = "\n".join("" if line == "<blank>" else line for line in self._typed).strip()
+        lines = [line.removesuffix(_END) for line in self._typed]
+        text = "\n".join("" if line == "<blank>" else line for line in lines).strip()
         self._typed = []
         self._command = ""
         if text.split(" ", 1)[0] in _CLEARING:

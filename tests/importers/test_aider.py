@@ -52,6 +52,11 @@ def test_a_folder_contains_the_history(tmp_path: Path) -> None:
     assert len(sessions_of(source.read().data)) == 2
 
 
+def test_an_answer_may_begin_with_a_heading() -> None:
+    [session] = sessions_of(f"{START}#### Explain it  \n#### Be brief  \n\n#### Overview\n\nIt parses.\n")
+    assert contents(session) == ["Explain it\nBe brief", "#### Overview\n\nIt parses."]
+
+
 def test_commands() -> None:
     [session] = sessions_of(
         START + "#### /add a.py  \n> Added a.py to the chat.  \n\n#### /ask What is it?  \n\nA parser.\n\n"
