@@ -85,7 +85,7 @@ def _decompressed(packed: bytes, method: int) -> bytes:
 
 
 def _header(data: bytes, offset: int) -> tuple[int, int, int]:
-    """Return compression method, and lengths of the name and the extra field, of a local header."""
+    """Return the compression method in a local header, and the lengths of the name and the extra field."""
     magic, _, _, method, _, _, _, _, _, name_length, extra_length = _HEADER.unpack_from(data, offset)
     if magic != MAGIC:
         raise ValueError("the header of the file is damaged")
@@ -93,7 +93,7 @@ def _header(data: bytes, offset: int) -> tuple[int, int, int]:
 
 
 def _by_header(data: bytes) -> Iterator[Entry]:
-    """Yield the entries that precede each other without gaps, as a program writes them."""
+    """Yield the entries up to the first gap. Programs write them without gaps."""
     offset = 0
     while data.startswith(MAGIC, offset) and offset + _HEADER.size <= len(data):
         fields = _HEADER.unpack_from(data, offset)
