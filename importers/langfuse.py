@@ -48,7 +48,10 @@ class LangfuseImporter:
     label = "Langfuse traces or observations (JSON or JSONL)"
 
     def recognizes(self, log: LogFile) -> bool:
-        return _is_export(first_value(log))
+        try:
+            return _is_export(first_value(log))
+        except RecursionError:
+            return False
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         export = _Export()

@@ -31,6 +31,11 @@ _ROLES = {
 _CALLS = ("tool_use", "tool-call", "tool_call", "function_call")
 _RESULTS = ("tool_result", "tool-result", "tool_call_response", "function_call_output")
 _TEXTS = ("text", "input_text", "output_text", "refusal")
+
+#: Keys with the content of a message, and others of a message without a role. An object with different keys
+#: is a structured answer.
+_CONTENT_KEYS = {"content", "parts", "refusal", "tool_calls", "function_call", "additional_kwargs"}
+_MESSAGE_KEYS = _CONTENT_KEYS | {"id", "name", "response_metadata", "usage_metadata"}
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 
 
@@ -76,7 +81,9 @@ def answer_of_call(value: Any) -> dict[str, Any] | None:
     value = parsed(value)
     if isinstance(value, Mapping) and not _is_message(value):
         choices = list_of(value.get("choices"))
-        value = mapping_of(choices[0]).get("message") if choices else value.get("output") or value
+        output = value.get("output")
+        is_response = isinstance(output, list) or len(value) == 1
+        value = mapping_of(choices[0]).get("message") if choices else (is_response and output) or value
     is_messages = isinstance(value, list) and any(_is_message(each) for each in value)
     answers = Request()
     for message in value if is_messages else [value]:
@@ -103,7 +110,7 @@ def _add(request: Request, message: Any, role: str) -> None:
         return
     kind = message.get("role") or message.get("type")
     role = _ROLES.get(str(kind), "assistant" if kind in (*_CALLS, "reasoning") else role)
-    content = message.get("parts") or message.get("content")
+    content = message.get("parts") or message.get("content") or message.get("refusal")
     if role == "system":
         _add_system(request, content)
     elif role == "tool" and isinstance(
@@ -117,7 +124,8 @@ def _add(request: Request, message: Any, role: str) -> None:
         _append(request, "user" if kind in _RESULTS else "assistant", _blocks([message]))
     else:
         body = role if role == "assistant" else "user"
-        has_content = "content" in message or "parts" in message or message.get("tool_calls")
+        is_message = "role" in message or "type" in message or message.keys() <= _MESSAGE_KEYS
+        has_content = is_message and not _CONTENT_KEYS.isdisjoint(message)
         _append(request, body, [*_blocks(content if has_content else _text(message)), *_calls(message)])
 
 
@@ -148,7 +156,11 @@ def _add_system(request: Request, content: Any) -> None:
 
 def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls of a message, unless they are also in its content."""
-    calls = message.get("tool_calls") or mapping_of(message.get("additional_kwargs")).get("tool_calls")
+    more = mapping_of(message.get("additional_kwargs"))
+    calls = message.get("tool_calls") or more.get("tool_calls")
+    if function := mapping_of(message.get("function_call") or more.get("function_call")):
+        # The result has the name instead of an id.
+        calls = calls or [{"id": function.get("name"), **function}]
     in_content = any(mapping_of(part).get("type") in _CALLS for part in list_of(message.get("content")))
     return [] if in_content else [_call(mapping_of(call)) for call in list_of(calls)]
 

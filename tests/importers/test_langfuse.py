@@ -11,6 +11,7 @@ import pytest
 
 from compaction.messages import Usage
 from importers.base import ImportedSession, LogFile
+from importers.registry import recognize
 from tests.importers.logs import document, jsonl, read
 from tests.importers.pairing import bodies, misplaced
 
@@ -144,6 +145,39 @@ def test_messages_of_other_libraries() -> None:
             [{"type": "tool_result", "tool_use_id": "c1", "content": "3"}],
             [{"type": "text", "text": "Done."}],
         ]
+
+
+def test_calls_of_functions_by_name() -> None:
+    call = {"role": "assistant", "content": None, "function_call": {"name": "add", "arguments": '{"x": 1}'}}
+    messages = [{"role": "user", "content": "Add"}, call, {"role": "function", "name": "add", "content": "3"}]
+    [session] = sessions_of(document([generation(1, messages[:1], call), generation(2, messages, "Done.")]))
+    assert [body["content"] for body in bodies(session)] == [
+        [{"type": "text", "text": "Add"}],
+        [{"type": "tool_use", "id": "add", "name": "add", "input": {"x": 1}}],
+        [{"type": "tool_result", "tool_use_id": "add", "content": "3"}],
+        [{"type": "text", "text": "Done."}],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ({"role": "assistant", "content": None, "refusal": "I must not."}, "I must not."),
+        ({"content": "An answer without a role."}, "An answer without a role."),
+        ({"output": "A chain's answer."}, "A chain's answer."),
+        ({"title": "A", "content": "B"}, '{"title":"A","content":"B"}'),
+        ({"output": "A", "score": 1}, '{"output":"A","score":1}'),
+        ({"output": [{"type": "web_search_call", "id": "w"}]}, '{"type":"web_search_call","id":"w"}'),
+    ],
+)
+def test_an_answer_is_kept_whole(output: JSON, text: str) -> None:
+    [session] = sessions_of(document([generation(1, "Go", output)]))
+    assert bodies(session)[1]["content"] == [{"type": "text", "text": text}]
+
+
+def test_deeply_nested_values_are_not_recognized() -> None:
+    data = b'{"meta": 1, "data": [' * 500 + b"1" + b"]}" * 500
+    assert recognize(LogFile(name="log.json", data=data)) is None
 
 
 def test_thinking_of_anthropic_is_kept() -> None:
