@@ -95,6 +95,8 @@ document.addEventListener("htmx:beforeOnLoad", (event) => {
   text.textContent = "You were logged out. Submit what you are writing, or reload the page, to log in again.";
   retries.clear();
   if (isRejected) retries.set(document.body, () => location.reload());
+  isOutdated = false;
+  retryButton.hidden = false;
   notice.hidden = !isRejected;
 });
 

@@ -100,6 +100,14 @@ def test_a_page_whose_updates_fail_says_so_until_they_succeed(page_as, complaint
     page.unroute_all()
     update("requestfinished")
     expect(page.get_by_role("alert")).to_be_hidden()
+    page.route("**/live/**", lambda route: route.abort())
+    update("requestfailed")
+    update("requestfailed")
+    page.unroute_all()
+    page.context.clear_cookies(name="sessionid")
+    update("requestfinished")
+    expect(page.get_by_role("alert")).to_contain_text("You were logged out")
+    expect(page.get_by_role("button", name="Retry")).to_be_visible()
     complaints.clear()  # the browser reports the failed requests
 
 
