@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from rich.filesize import decimal
+
 from importers.base import Damage
 from importers.registry import known_formats
 from sessions.services.imports.logs import KnownLog
@@ -67,7 +69,6 @@ class Report:
 
     def text(self, seconds: float, *, dry_run: bool) -> str:
         """Return the report. In a dry run every session counts as new."""
-        megabytes = self.bytes / 1e6
         lines = [*self._table(), "", *self._secrets()]
         lines += _named("Damaged lines (the rest of these files was imported)", self._damages)
         lines += _named("Conflicting sessions, left unchanged", self._conflicts)
@@ -76,9 +77,8 @@ class Report:
             lines += _named("Files in unknown formats", self._unknown)
             lines += ["Known formats:", *(f"  {line}" for line in known_formats().splitlines())]
         done = "read (dry run, nothing stored)" if dry_run else "imported"
-        return "\n".join(
-            [*lines, f"{megabytes:.1f} MB {done} in {seconds:.1f} s, {megabytes / seconds:.1f} MB/s"]
-        )
+        size, rate = decimal(self.bytes), decimal(int(self.bytes / seconds))
+        return "\n".join([*lines, f"{size} {done} in {seconds:.1f} s, {rate}/s"])
 
     def _secrets(self) -> list[str]:
         if not self._redacted:
