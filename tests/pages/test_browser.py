@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -331,13 +330,10 @@ def test_a_date_filters_when_it_is_complete(at, page, project):
     make_session(project, name="one")
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    page.clock.install()
-    page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))  # typing may take longer than the delay
     for name, field, typed in (("sessions", "active_from", "09152026"), ("trends", "first", "09152025")):
         at(reverse(name, args=[project.slug]))
         page.locator(f"[name={field}]").focus()
         page.keyboard.type(typed)
-        page.clock.run_for(600)
         page.wait_for_url(f"**{field}={typed[4:]}-09-15**")
         assert len([url for url in requests if f"/{name}/?" in url]) == 1
     page.locator("[name=measure]").select_option("tokens")
