@@ -59,6 +59,26 @@ def gateway_port() -> int:
     return integer("CONTEXTAPP_GATEWAY_PORT", port() + 1, minimum=1, maximum=65535)
 
 
+def web_workers() -> int:
+    """Return the number of web processes."""
+    return integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)
+
+
+def web_threads() -> int:
+    """Return the number of threads of a web process."""
+    return integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
+
+
+def worker_processes() -> int:
+    """Return the number of processes of the worker."""
+    return integer("CONTEXTAPP_WORKERS", 2, minimum=1)
+
+
+def pool_size() -> int:
+    """Return the number of database connections of a web process. 0: one for each thread."""
+    return integer("CONTEXTAPP_DB_POOL", 8)
+
+
 def seconds(name: str, default: float) -> float:
     return _read(float, name, default, "a number of seconds greater than 0", lambda value: 0 < value < inf)
 

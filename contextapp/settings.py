@@ -115,7 +115,7 @@ DATABASES = {
         disable_server_side_cursors=True,  # PgBouncer may use another connection for the next statement
     )
 }
-if pool_size := env.integer("CONTEXTAPP_DB_POOL", 8):
+if pool_size := env.pool_size():
     pool = {"min_size": 1, "max_size": pool_size, "timeout": 10}
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
 # Only the hottest queries use prepared statements (see `sessions/store/postgres.py`).

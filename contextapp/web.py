@@ -241,7 +241,7 @@ def create() -> Application:
     Thread(target=preload, daemon=True).start()  # unless loaded before the process was forked
     limit = max(settings.CONTEXTAPP_MAX_BODY_BYTES, settings.CONTEXTAPP_MAX_IMPORT_BYTES) + (1 << 20)
     bodies = Bodies(limit=limit)
-    threads = env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1)
+    threads = env.web_threads()
     seconds = env.seconds("CONTEXTAPP_REQUEST_SECONDS", REQUEST_SECONDS)
     limit_statements(seconds)
     preparations.start()

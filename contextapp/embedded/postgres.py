@@ -91,11 +91,8 @@ def max_connections() -> int:
 
     Each web process and the gateway have a pool and up to four other connections, each worker process six.
     """
-    web = env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)
-    # Without a pool, each thread has a connection.
-    pool = env.integer("CONTEXTAPP_DB_POOL", 8) or env.integer("CONTEXTAPP_WEB_THREADS", 4, minimum=1) + 8
-    worker = env.integer("CONTEXTAPP_WORKERS", 2, minimum=1)
-    return (web + 1) * (pool + 4) + worker * 6 + 20
+    pool = env.pool_size() or env.web_threads() + 8
+    return (env.web_workers() + 1) * (pool + 4) + env.worker_processes() * 6 + 20
 
 
 def is_ready(data: Path) -> bool:

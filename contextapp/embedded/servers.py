@@ -28,7 +28,7 @@ RETURN_MEMORY = {
 
 
 def web(host: str, port: int) -> Program:
-    workers = env.integer("CONTEXTAPP_WEB_WORKERS", 2, minimum=1)
+    workers = env.web_workers()
     return Program(
         name="The web server",
         command=(*HTTP_SERVER, "web", f"--host={host}", f"--port={port}", f"--workers={workers}"),
@@ -52,7 +52,7 @@ def gateway(host: str, port: int) -> Program:
 
 
 def worker() -> Program:
-    processes = env.integer("CONTEXTAPP_WORKERS", 2, minimum=1)
+    processes = env.worker_processes()
     return Program(
         name="The worker",
         command=(*WORKER, f"--processes={processes}"),
