@@ -22,7 +22,17 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .calls import conversation_id
 from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
+from .values import (
+    mapping_of,
+    microusd_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+    usage_of,
+    usage_with_cache,
+)
 
 #: File name of the extensions' messages, without its suffix. It is the same for all tasks.
 HISTORY = "api_conversation_history"
@@ -132,7 +142,7 @@ class _Task:
     def _add_answer(self, message: Mapping[str, Any], answer: Answer) -> None:
         info, metrics = mapping_of(message.get("modelInfo")), mapping_of(message.get("metrics"))
         answer.model = str(info.get("id") or info.get("modelId") or "")
-        answer.usage = _usage(metrics) or _counted(mapping_of(metrics.get("tokens")))
+        answer.usage = usage_with_cache(metrics) or _counted(mapping_of(metrics.get("tokens")))
         answer.cost_microusd = microusd_of(metrics.get("cost")) or None
         self._model = answer.model or self._model
         calls = [block["id"] for block in answer.body["content"] if block["type"] == "tool_use"]
@@ -272,18 +282,6 @@ def _requested(request: Mapping[str, Any], *, is_apart: bool) -> Usage:
         cache_write_tokens=tokens_of(request, "cacheWrites"),
         output_tokens=tokens_of(request, "tokensOut"),
     )
-
-
-def _usage(metrics: Mapping[str, Any]) -> Usage | None:
-    total = tokens_of(metrics, "inputTokens")
-    read, write = tokens_of(metrics, "cacheReadTokens"), tokens_of(metrics, "cacheWriteTokens")
-    usage = Usage(
-        uncached_tokens=total if read + write > total else total - read - write,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=tokens_of(metrics, "outputTokens"),
-    )
-    return usage if usage.prompt_tokens else None
 
 
 def _counted(tokens: Mapping[str, Any]) -> Usage | None:

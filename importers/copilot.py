@@ -14,10 +14,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .copilot_events import answer_blocks, call_usage, inserted, is_event, milliseconds, skill_text
+from .copilot_events import answer_blocks, inserted, is_event, skill_text
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder, in_one_message
-from .values import list_of, mapping_of, request_of, time_of, title_of, tokens_of
+from .values import (
+    list_of,
+    mapping_of,
+    milliseconds_of,
+    request_of,
+    time_of,
+    title_of,
+    tokens_of,
+    usage_with_cache,
+)
 
 #: The origin of a session: keys of the context of its start, and of the metadata.
 _CONTEXT = {"cwd": "cwd", "branch": "git_branch", "repository": "repository"}
@@ -255,9 +264,9 @@ class _Reading:
         """Set the usage of the answers. Returns whether the log contains any."""
         for answer in conversation.answers:
             usage = self._usages.get(answer.response_id or "", {})
-            answer.usage = call_usage(usage)
+            answer.usage = usage_with_cache(usage)
             answer.first_token_ms, answer.duration_ms = (
-                milliseconds(usage.get(key)) for key in ("timeToFirstTokenMs", "duration")
+                milliseconds_of(usage.get(key)) for key in ("timeToFirstTokenMs", "duration")
             )
             conversation.window = tokens_of(usage, "maxPromptTokens") or conversation.window
         return any(answer.usage for answer in conversation.answers)

@@ -7,16 +7,11 @@ from typing import Any
 
 import orjson
 
-from compaction.messages import Usage
-
 from .base import ImportedMessage
-from .values import list_of, mapping_of, time_of, tokens_of
+from .values import list_of, mapping_of, time_of
 
 _ENVELOPE = {"type", "data", "id", "timestamp", "parentId"}
 _KINDS = ("session", "user", "system", "assistant", "tool", "subagent", "hook", "skill", "permission")
-
-#: Maximum plausible latency in milliseconds.
-_MAX_MS = 10**9
 
 
 def is_event(value: Mapping[str, Any]) -> bool:
@@ -78,22 +73,3 @@ def _arguments(arguments: Any) -> Any:
     except ValueError:
         parsed = None
     return parsed if isinstance(parsed, dict) else {"input": arguments}
-
-
-def call_usage(usage: Mapping[str, Any]) -> Usage | None:
-    """Return the usage, whose input contains the cached tokens."""
-    total = tokens_of(usage, "inputTokens")
-    read, write = tokens_of(usage, "cacheReadTokens"), tokens_of(usage, "cacheWriteTokens")
-    found = Usage(
-        uncached_tokens=total if read + write > total else total - read - write,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=tokens_of(usage, "outputTokens"),
-    )
-    return found if found.prompt_tokens else None
-
-
-def milliseconds(value: Any) -> int | None:
-    """Return the latency in milliseconds, None if it is missing or not plausible."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return round(value) if is_number and 0 <= value < _MAX_MS else None

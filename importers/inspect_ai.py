@@ -19,7 +19,7 @@ from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .inspect_messages import Attachments, bodies_of, system_of, tools_of, usage_of_call
 from .jsonlines import MALFORMED, document, document_damages, list_in
-from .values import list_of, mapping_of, time_of, title_of
+from .values import list_of, mapping_of, milliseconds_of, time_of, title_of
 
 #: Files in an archive, of which the first two describe the evaluation.
 _FACTS = ("header.json", "_journal/start.json")
@@ -197,7 +197,7 @@ class _Sample:
             usage=None if event.get("cache") == "read" else usage_of_call(mapping_of(output.get("usage"))),
             response_id=_response_id(event),
             at=time_of(event.get("completed") or event.get("timestamp")),
-            duration_ms=_milliseconds(output.get("time")),
+            duration_ms=milliseconds_of(output.get("time"), unit=1_000),
         )
         if key not in self._conversations:
             name = str(mapping_of(self._spans.get(key)).get("name") or "")
@@ -261,8 +261,3 @@ def _response_id(event: Mapping[str, Any]) -> str | None:
     response = mapping_of(mapping_of(event.get("call")).get("response"))
     found = event["output"].get("response_id") or response.get("id")
     return str(found) if found else None
-
-
-def _milliseconds(seconds: Any) -> int | None:
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return round(seconds * 1_000) if is_number and 0 <= seconds < 10**6 else None

@@ -10,10 +10,9 @@ import orjson
 
 from compaction.messages import Usage
 
-from .values import mapping_of, tokens_of
+from .values import arguments_of, embedded_file, mapping_of, tokens_of
 
 _ATTACHMENT = re.compile(r"attachment://([0-9a-f]+)")
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 
 
 class Attachments:
@@ -96,10 +95,8 @@ def _is_results(body: Mapping[str, Any]) -> bool:
 
 
 def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = call.get("arguments")
-    if not isinstance(arguments, Mapping):
-        arguments = {"input": arguments} if arguments else {}
-    return {"type": "tool_use", "id": str(call["id"]), "name": str(call["function"]), "input": arguments}
+    name, arguments = str(call["function"]), arguments_of(call.get("arguments"))
+    return {"type": "tool_use", "id": str(call["id"]), "name": name, "input": arguments}
 
 
 def _tool_result(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,8 +154,8 @@ def _reasoning(part: Mapping[str, Any], *, is_anthropic: bool) -> dict[str, Any]
 
 def _file(kind: str, location: str) -> dict[str, Any]:
     """Return an image or document: a data URL, a URL, or the name of a file that is not in the log."""
-    if match := _DATA_URL.match(location):
-        mime, data = match[1], location[match.end() :]
+    if embedded := embedded_file(location):
+        mime, data = embedded
         if kind == "image" or mime == "application/pdf":
             return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}
         return {"type": "text", "text": f"[Attached {mime}]"}

@@ -7,14 +7,13 @@ Anthropic's format can represent all of their content.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from .values import list_of, mapping_of
+from .values import arguments_of, embedded_file, list_of, mapping_of
 
 _ROLES = {
     "user": "user",
@@ -36,7 +35,6 @@ _TEXTS = ("text", "input_text", "output_text", "refusal")
 #: is a structured answer.
 _CONTENT_KEYS = {"content", "parts", "refusal", "tool_calls", "function_call", "additional_kwargs"}
 _MESSAGE_KEYS = _CONTENT_KEYS | {"id", "name", "response_metadata", "usage_metadata"}
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 
 
 @dataclass(slots=True)
@@ -113,9 +111,7 @@ def _add(request: Request, message: Any, role: str) -> None:
     content = message.get("parts") or message.get("content") or message.get("refusal")
     if role == "system":
         _add_system(request, content)
-    elif role == "tool" and isinstance(
-        content, Mapping
-    ):  # LangChain's callback adds the tools to the messages
+    elif role == "tool" and isinstance(content, Mapping):  # LangChain's callback adds tools to the messages
         request.tools += [tool] if (tool := _tool(content)) else []
     elif role == "tool" and not _has_results(content):
         call = message.get("tool_call_id") or message.get("name") or ""
@@ -209,11 +205,9 @@ def _call(part: Mapping[str, Any]) -> dict[str, Any]:
     function = mapping_of(part.get("function")) or part
     keys = ("arguments", "input", "args")
     arguments = parsed(next((function[key] for key in keys if function.get(key) is not None), None))
-    if not isinstance(arguments, Mapping):
-        arguments = {"input": arguments} if arguments else {}
     id = next((part[key] for key in ("call_id", "toolCallId", "id") if part.get(key)), "")
     name = function.get("name") or function.get("toolName") or ""
-    return {"type": "tool_use", "id": str(id), "name": str(name), "input": dict(arguments)}
+    return {"type": "tool_use", "id": str(id), "name": str(name), "input": arguments_of(arguments)}
 
 
 def _result(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,9 +230,10 @@ def _file(part: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": kind, "source": dict(source)}
     url = part.get("image_url") or part.get("image") or part.get("url") or part.get("data")
     url = str(mapping_of(url).get("url") or url or "")
-    if match := _DATA_URL.match(url):
-        data = {"type": "base64", "media_type": match[1], "data": url[match.end() :]}
-        return {"type": "image" if match[1].startswith("image/") else "document", "source": data}
+    if embedded := embedded_file(url):
+        mime, data = embedded
+        source = {"type": "base64", "media_type": mime, "data": data}
+        return {"type": "image" if mime.startswith("image/") else "document", "source": source}
     if url.startswith(("http://", "https://")):
         return {"type": kind, "source": {"type": "url", "url": url}}
     return {"type": "text", "text": f"[{kind}: {url[:200]}]"}

@@ -23,6 +23,11 @@ _TAG = re.compile(r"</?[\w-]+>")
 _ANNOUNCES = re.compile(r"\bfollowing\b[^.]*:$", re.IGNORECASE)
 _HEADING = re.compile(r"^#+ ")
 
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
+
+#: Upper limit of a plausible latency.
+_MAX_MS = 10**9
+
 #: Maximum plausible cost of a call in micro-dollars.
 MAX_MICROUSD = 10**12
 
@@ -111,6 +116,41 @@ def usage_of(*, prompt: int, cached: int, output: int) -> Usage | None:
     return Usage(
         uncached_tokens=prompt - read, cache_read_tokens=read, cache_write_tokens=0, output_tokens=output
     )
+
+
+def usage_with_cache(usage: Mapping[str, Any]) -> Usage | None:
+    """Return the usage in disjoint parts, None without a prompt. `inputTokens` includes the cached tokens.
+
+    If these are more, the input does not include them.
+    """
+    total = tokens_of(usage, "inputTokens")
+    read, write = tokens_of(usage, "cacheReadTokens"), tokens_of(usage, "cacheWriteTokens")
+    found = Usage(
+        uncached_tokens=total if read + write > total else total - read - write,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        output_tokens=tokens_of(usage, "outputTokens"),
+    )
+    return found if found.prompt_tokens else None
+
+
+def milliseconds_of(value: Any, *, unit: int = 1) -> int | None:
+    """Return a latency in units of `unit` milliseconds as milliseconds, None if it is not plausible."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return round(value * unit) if is_number and 0 <= value * unit < _MAX_MS else None
+
+
+def arguments_of(value: Any) -> dict[str, Any]:
+    """Return the arguments of a tool call as an object. Others become its field `input`."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {"input": value} if value else {}
+
+
+def embedded_file(url: str) -> tuple[str, str] | None:
+    """Return the media type and the Base64 data of a data URL, or None for another one."""
+    match = _DATA_URL.match(url)
+    return (match[1], url[match.end() :]) if match else None
 
 
 def count_of(value: Any, most: int) -> int | None:
