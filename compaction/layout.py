@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from compaction.messages import Message, Role, leading_system
+from compaction.messages import Message, leading_system
 from compaction.provider_summary import is_compaction
-from compaction.requests import is_client_command, is_inserted
+from compaction.requests import is_client_command, is_inserted, is_of_user
 from compaction.settings import StrategySettings
 from compaction.view import View
 
@@ -51,17 +51,13 @@ def head_end(messages: Sequence[Message]) -> int:
     """Return the index after the head of pushed messages."""
     end = leading_system(messages)
     ends: list[int] = []
-    while len(ends) < _MOST_INSERTED and end < len(messages) and _is_of_user(messages[end]):
+    while len(ends) < _MOST_INSERTED and end < len(messages) and is_of_user(messages[end]):
         is_task = not (is_inserted(messages[end]) or is_client_command(messages[end].text))
         end = leading_system(messages, end + 1)
         if is_task:
             return end
         ends.append(end)
     return ends[0] if ends else end
-
-
-def _is_of_user(message: Message) -> bool:
-    return message.role is Role.USER and not message.tool_results
 
 
 def split(view: View, settings: StrategySettings, *, budget_tokens: int) -> Layout:

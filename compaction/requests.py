@@ -142,7 +142,7 @@ def latest_request(entries: Sequence[Entry]) -> int:
     """
     latest = -1
     for entry in reversed(entries):
-        if not _is_of_user(entry):
+        if not _is_pushed_by_user(entry):
             continue
         if not is_inserted(entry.message):
             return entry.first
@@ -159,15 +159,19 @@ def shown_requests(entries: Sequence[Entry]) -> tuple[Message, ...]:
     )
 
 
+def is_of_user(message: Message) -> bool:
+    """Whether a message is the user's, not results of tools. An agent may have inserted it."""
+    return message.role is Role.USER and not message.tool_results
+
+
 def is_inserted(message: Message) -> bool:
     """Whether a user's message contains nothing of the user."""
     return all(isinstance(part, Text) and not own_words(part.text) for part in message.parts)
 
 
 def _is_request(entry: Entry) -> bool:
-    return _is_of_user(entry) and not is_inserted(entry.message)
+    return _is_pushed_by_user(entry) and not is_inserted(entry.message)
 
 
-def _is_of_user(entry: Entry) -> bool:
-    message = entry.message
-    return message.role is Role.USER and not message.tool_results and not entry.is_generated
+def _is_pushed_by_user(entry: Entry) -> bool:
+    return not entry.is_generated and is_of_user(entry.message)
