@@ -270,7 +270,7 @@ def test_a_failure_remains_if_its_output_is_removed_or_its_script_moved(failed: 
 
 def test_a_search_that_failed_long_ago_is_left_out() -> None:
     transcript = Transcript().user("Fix it.")
-    transcript.calls("Bash", "ls: ../shared: No such file", is_error=True, command="ls ../shared")
+    transcript.calls("Bash", "ls: ../lib: No such file", is_error=True, command="ls ../lib")
     assert len(recap_of(transcript).facts) == 1
     for number in range(30):
         transcript.calls("Read", "x = 1", path=f"src/m{number}.py")
