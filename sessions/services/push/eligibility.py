@@ -6,20 +6,25 @@ of the statement itself (`statements.py`).
 
 from __future__ import annotations
 
+from sessions.services.push.compute import turn_compute
+from sessions.services.push.session_state import calibrated
 from sessions.services.push.values import NewTurn, Push, SessionState
 from sessions.store.blobs import is_external
 
 
-def push_is_eligible(state: SessionState, push: Push) -> bool:
-    """Return whether the push need not be compared with stored messages, and nothing is stored before it."""
+def turn_eligible(state: SessionState, push: Push) -> NewTurn | None:
+    """Return the turn that the push adds, or None if one statement cannot store it.
+
+    It can if the push need not be compared with stored messages, nothing is stored before it, and the turn
+    changes no preamble, restores no tools and reports no compaction.
+    """
     if state.has_reports or (state.has_recorded and not push.is_placed) or is_stale(state, push):
-        return False
-    return not (is_external() and any(message.is_large for message in push.messages))
-
-
-def turn_is_eligible(turn: NewTurn, push: Push) -> bool:
-    """Return whether the turn changes no preamble, restores no tools and reports no compaction."""
-    return not (turn.changes_preamble or turn.needs_shed_tools or push.has_provider_compaction)
+        return None
+    if is_external() and any(message.is_large for message in push.messages):
+        return None
+    turn = turn_compute(calibrated(state, push), push)
+    is_plain = not (turn.changes_preamble or turn.needs_shed_tools or push.has_provider_compaction)
+    return turn if is_plain else None
 
 
 def is_stale(state: SessionState, push: Push) -> bool:

@@ -102,12 +102,6 @@ def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
     )
 
 
-def state_after_compaction(turn: NewTurn, push: Push, *, version: str, fired_tokens: int) -> SessionState:
-    """Return the session's state after a push that applied a prepared compaction."""
-    state = state_after(turn, push, version=version)
-    return replace(state, fired_tokens=fired_tokens, fired_turn=turn.index + 1)
-
-
 def row_read(target: Target, push: Push) -> Any:
     """Return the session's row, and the turn stored with the idempotency key; None if the key is invalid."""
     return _row(READ, target, push)

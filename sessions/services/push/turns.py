@@ -32,7 +32,7 @@ from sessions.services.push.compacted import (
     turn_compacted_ready,
 )
 from sessions.services.push.compute import turn_compute
-from sessions.services.push.eligibility import is_stale, push_is_eligible, turn_is_eligible
+from sessions.services.push.eligibility import is_stale, turn_eligible
 from sessions.services.push.parameters import preamble_parameters, write_parameters
 from sessions.services.push.recorded import recorded_answer, recorded_find, report_take
 from sessions.services.push.session_state import (
@@ -41,7 +41,6 @@ from sessions.services.push.session_state import (
     row_lock,
     row_read,
     state_after,
-    state_after_compaction,
     state_cached,
     state_forget,
     state_from_row,
@@ -113,22 +112,17 @@ def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
     Returns None and stores nothing if the session has changed or the push needs further statements.
     """
     state = state_cached(target.session_id) or state_read(target, push)
-    if state is None or not push_is_eligible(state, push):
+    turn = turn_eligible(state, push) if state is not None else None
+    if turn is None:
         return None
-    turn = turn_compute(calibrated(state, push), push)
-    if not turn_is_eligible(turn, push):
-        return None
-    trigger, compacted = trigger_evaluate(turn), None
-    if trigger is not None:
-        boundary = plan_boundary(turn, push, trigger)
-        if boundary is None:
-            return None
+    trigger = trigger_evaluate(turn)
+    boundary = plan_boundary(turn, push, trigger)
+    if boundary is not None:
         preparations.wait(turn.session.id, boundary)
-        compacted = turn_compacted_ready(turn, boundary)
-        if compacted is None:
-            return None
-    write = _write_of(turn, push, target, compacted)
-    return _remember(turn, push, write, _execute(write))
+    elif trigger is not None:
+        return None
+    write = _write_unlocked(turn, push, target, boundary)
+    return _remember(turn, push, write, _execute(write)) if write is not None else None
 
 
 async def turn_push_direct(connections: LoopConnections, target: Target, push: Push) -> bytes | None:
@@ -138,21 +132,17 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     turn may have been stored.
     """
     state = state_cached(target.session_id)
-    if state is None or not push_is_eligible(state, push) or reads_calibration(state, push):
+    if state is None or reads_calibration(state, push) or (turn := turn_eligible(state, push)) is None:
         return None
-    turn = turn_compute(state, push)
-    if not turn_is_eligible(turn, push):
-        return None
-    trigger, compacted = trigger_possible(turn), None
-    if trigger is not None:
-        boundary = plan_boundary(turn, push, trigger)
-        if boundary is None:
-            return None
+    trigger = trigger_possible(turn)
+    boundary = plan_boundary(turn, push, trigger)
+    if boundary is not None:
         await preparations.finish(turn.session.id, boundary)
-        compacted = turn_compacted_ready(turn, boundary)
-        if compacted is None:
-            return None
-    write = _write_of(turn, push, target, compacted)
+    elif trigger is not None:
+        return None
+    write = _write_unlocked(turn, push, target, boundary)
+    if write is None:
+        return None
     try:
         row = await connections.fetch_row(write.statement, write.statement.encode(write.parameters))
     except NotConnected:
@@ -171,6 +161,14 @@ class _Write:
     compacted: CompactedTurn | None
 
 
+def _write_unlocked(turn: NewTurn, push: Push, target: Target, boundary: int | None) -> _Write | None:
+    """Return the statement for a turn, or None if it triggers a compaction that is not ready."""
+    compacted = turn_compacted_ready(turn, boundary) if boundary is not None else None
+    if boundary is not None and compacted is None:
+        return None
+    return _write_of(turn, push, target, compacted)
+
+
 def _write_of(
     turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None, *, is_locked: bool = False
 ) -> _Write:
@@ -178,18 +176,18 @@ def _write_of(
 
     If the session is locked, the caller has checked the ids of the call and reports the turn to webhooks.
     """
-    if compacted is None:
-        answer = answer_json(turn, push, shown=turn.shown)
-        parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_locked)
+    stored = turn if compacted is None else compacted.turn
+    compactions = [] if compacted is None else [compacted.compaction]
+    answer = answer_json(stored, push, shown=stored.shown, compactions=compactions)
+    parameters = write_parameters(stored, push, target, answer=answer, is_new_call=is_locked)
+    if compacted is not None:
+        statement = WRITE_COMPACTED
+        parameters |= compacted.parameters
+    elif turn.spike is not None and not is_locked:
+        statement = WRITE_SPIKE
+    else:
         statement = WRITE_LARGE if parameters["blob_ids"] else WRITE
-        if turn.spike is not None and not is_locked:
-            statement = WRITE_SPIKE
-        return _Write(statement=statement, parameters=parameters, answer=answer, compacted=None)
-    turn = compacted.turn
-    answer = answer_json(turn, push, shown=turn.shown, compactions=[compacted.compaction])
-    parameters = write_parameters(turn, push, target, answer=answer, is_new_call=is_locked)
-    parameters |= compacted.parameters
-    return _Write(statement=WRITE_COMPACTED, parameters=parameters, answer=answer, compacted=compacted)
+    return _Write(statement=statement, parameters=parameters, answer=answer, compacted=compacted)
 
 
 def _execute(write: _Write) -> str | None:
@@ -210,10 +208,9 @@ def _remember(turn: NewTurn, push: Push, write: _Write, version: str | None) -> 
         if turn.plan_turn == turn.index:
             preparations.request(session_id, turn.index)
     else:
+        state = state_after(compacted.turn, push, version=version)
         fired_tokens = compacted.parameters["fired_tokens"]
-        state_remember(
-            state_after_compaction(compacted.turn, push, version=version, fired_tokens=fired_tokens)
-        )
+        state_remember(replace(state, fired_tokens=fired_tokens, fired_turn=turn.index + 1))
         preparations.forget(session_id)
         compaction_count(compacted.compaction)
     return write.answer

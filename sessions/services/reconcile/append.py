@@ -19,11 +19,9 @@ from sessions.models import ClientHistory
 from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.prompts import messages_now
 from sessions.services.compactions.preparation import preparations
-from sessions.services.push.compute import turn_compute
-from sessions.services.push.eligibility import push_is_eligible, turn_is_eligible
+from sessions.services.push.eligibility import turn_eligible
 from sessions.services.push.parameters import write_parameters
 from sessions.services.push.session_state import (
-    calibrated,
     state_after,
     state_cached,
     state_forget,
@@ -119,14 +117,14 @@ def history_append(target: Target, request: Request) -> Appended | None:
 def _turn(target: Target, push: Push, known: _Known) -> NewTurn | None:
     """Return the turn, or None if one statement cannot store it."""
     state = state_cached(target.session_id) or state_read(target, push)
-    if state is None or state.version != known.prompt.version or not push_is_eligible(state, push):
+    if state is None or state.version != known.prompt.version:
         return None
     if not is_current(known.history, state.message_count):
         return None
-    turn = turn_compute(calibrated(state, push), push)
-    if turn.spike is not None or not turn_is_eligible(turn, push):
+    turn = turn_eligible(state, push)
+    if turn is None or turn.spike is not None or trigger_possible(turn) is not None:
         return None
-    return turn if trigger_possible(turn) is None else None
+    return turn
 
 
 def _appended(
