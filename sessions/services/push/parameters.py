@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.types.numeric import Int4
 from uuid_utils.compat import uuid7
 
 from compaction.messages import Message
-from sessions.services.ingestion import IngestedMessage, NewPreamble
+from sessions.services.ingestion import IngestedMessage
 from sessions.services.push.values import NewTurn, Push, Target
 from sessions.store import bodies
 from sessions.store.blobs import is_external
@@ -78,18 +77,6 @@ def write_parameters(
         "cache_write": usage.cache_write_tokens if usage is not None else None,
         "output": usage.output_tokens if usage is not None else None,
         **_message_parameters(turn.values, push.messages),
-    }
-
-
-def preamble_parameters(turn: NewTurn, preamble: NewPreamble) -> dict[str, Any]:
-    """Return the parameters of `WRITE_PREAMBLE`."""
-    return {
-        **preamble.columns,
-        "session": turn.session.id,
-        "version": Int4(turn.preamble_version),
-        "from_turn": Int4(turn.index),
-        "system_tokens": Int4(preamble.system_tokens),
-        "tools_tokens": Int4(preamble.tools_tokens),
     }
 
 

@@ -1,4 +1,4 @@
-"""Read stored system prompts and tools, and complete those of a push that replaces only one of them."""
+"""Store and read system prompts and tools, and complete those of a push that replaces only one of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from uuid import UUID
 
 from sessions.models import Preamble
 from sessions.services.ingestion import NewPreamble
+from sessions.services.push.values import NewTurn
 from sessions.store import bodies
+
+
+def preamble_store(turn: NewTurn, preamble: NewPreamble) -> None:
+    """Store the system prompt and tools that apply from this turn on."""
+    Preamble.objects.create(
+        session_id=turn.session.id,
+        version=turn.preamble_version,
+        from_turn=turn.index,
+        **preamble.columns,
+    )
 
 
 def preamble_complete(preamble: NewPreamble, *, session_id: UUID, kept: str) -> NewPreamble:

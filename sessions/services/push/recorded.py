@@ -29,11 +29,9 @@ from sessions.services.calls.store import call_complete
 from sessions.services.ingestion import IngestedMessage, NewPreamble
 from sessions.services.push.answer import answer_json
 from sessions.services.push.compute import push_cost, turn_compute
-from sessions.services.push.parameters import preamble_parameters
-from sessions.services.push.statements import WRITE_PREAMBLE
+from sessions.services.push.preambles import preamble_store
 from sessions.services.push.values import NewTurn, Push, SessionState
 from sessions.store import bodies
-from sessions.store.postgres import execute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +163,7 @@ def recorded_answer(state: SessionState, push: Push, recorded: Recorded) -> byte
     position = max(state.push_position, recorded.end)
     AgentSession.objects.filter(pk=state.id).update(push_position=position)
     if preamble is not None and turn.changes_preamble:
-        _preamble_store(turn, preamble)
+        _preamble_add(turn, preamble)
     answer = answer_json(turn, push, shown=turn.shown)
     if push.idempotency_key is not None:
         Turn.objects.filter(session=state.id, index=turn.index).update(
@@ -174,9 +172,9 @@ def recorded_answer(state: SessionState, push: Push, recorded: Recorded) -> byte
     return answer
 
 
-def _preamble_store(turn: NewTurn, preamble: NewPreamble) -> None:
+def _preamble_add(turn: NewTurn, preamble: NewPreamble) -> None:
     """Store the system prompt and tools, which the other source did not report."""
-    execute(WRITE_PREAMBLE, preamble_parameters(turn, preamble))
+    preamble_store(turn, preamble)
     AgentSession.objects.filter(pk=turn.session.id).update(
         preamble_version=turn.preamble_version,
         preamble_hash=preamble.hash,

@@ -270,14 +270,3 @@ WRITE_HISTORY = Prepared(
         "edits_revision": "int4",
     },
 )
-
-WRITE_PREAMBLE: LiteralString = """
-INSERT INTO agent_sessions_preamble (
-    session_id, version, from_turn, system, tools, system_tokens, tools_tokens)
-VALUES (
-    %(session)s, %(version)s, %(from_turn)s, %(system)b, %(tools)b, %(system_tokens)s, %(tools_tokens)s)
-"""
-
-WRITE_ANSWER: LiteralString = (
-    "UPDATE agent_sessions_turn SET answer = %b WHERE session_id = %s AND index = %s"
-)

@@ -17,7 +17,7 @@ from typing import Any
 from django.db import connection, transaction
 from msgspec.structs import replace
 
-from sessions.models import AgentSession, TurnSource
+from sessions.models import AgentSession, Turn, TurnSource
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.commits import after_commit
 from sessions.services.compactions.lifecycle import compaction_supersede
@@ -33,7 +33,8 @@ from sessions.services.push.compacted import (
 )
 from sessions.services.push.compute import turn_compute
 from sessions.services.push.eligibility import is_stale, turn_eligible
-from sessions.services.push.parameters import preamble_parameters, write_parameters
+from sessions.services.push.parameters import write_parameters
+from sessions.services.push.preambles import preamble_store
 from sessions.services.push.recorded import recorded_answer, recorded_find, report_take
 from sessions.services.push.session_state import (
     calibrated,
@@ -49,19 +50,12 @@ from sessions.services.push.session_state import (
     state_remember,
 )
 from sessions.services.push.spikes import spike_count, spike_report
-from sessions.services.push.statements import (
-    WRITE,
-    WRITE_ANSWER,
-    WRITE_COMPACTED,
-    WRITE_LARGE,
-    WRITE_PREAMBLE,
-    WRITE_SPIKE,
-)
+from sessions.services.push.statements import WRITE, WRITE_COMPACTED, WRITE_LARGE, WRITE_SPIKE
 from sessions.services.push.triggers import Triggered, trigger_evaluate, trigger_possible, triggers_run
 from sessions.services.push.values import NewTurn, Push, Replayed, Target
 from sessions.store.blobs import is_external
 from sessions.store.loop_connections import LoopConnections, NotConnected
-from sessions.store.postgres import execute, row_fetch
+from sessions.store.postgres import row_fetch
 from sessions.store.prepared import Prepared
 
 
@@ -261,7 +255,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
             triggered = triggers_run(turn, push)
         answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
         if push.idempotency_key is not None:
-            execute(WRITE_ANSWER, [answer, turn.session.id, turn.index])
+            Turn.objects.filter(session=turn.session.id, index=turn.index).update(answer=answer)
         return answer
 
 
@@ -278,4 +272,4 @@ def _write_locked(turn: NewTurn, push: Push, target: Target, compacted: Compacte
     if turn.plan_turn == turn.index:
         after_commit(preparations.request, turn.session.id, turn.index)
     if push.preamble is not None and turn.changes_preamble:
-        execute(WRITE_PREAMBLE, preamble_parameters(turn, push.preamble))
+        preamble_store(turn, push.preamble)
