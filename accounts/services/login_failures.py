@@ -6,7 +6,6 @@ if it succeeds. Parallel guesses therefore never exceed the limits.
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
@@ -60,9 +59,8 @@ def _wait_for_address(address: str, now: datetime) -> timedelta:
 
 def _lock(address: str) -> None:
     """Serialize the attempts from an address until the transaction ends."""
-    number = int.from_bytes(hashlib.sha256(f"login {address}".encode()).digest()[:8], signed=True)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"login {address}"])
 
 
 def _key(name: str) -> str:

@@ -27,6 +27,5 @@ def facts_lock(*, project_id: UUID, agent: str) -> None:
 
     Acquire it before locking rows, so that a check for duplicates stays true until the write.
     """
-    key = hashlib.blake2b(project_id.bytes + agent.encode(), digest_size=8).digest()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(key, "big", signed=True)])
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{project_id} {agent}"])
