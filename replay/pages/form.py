@@ -44,7 +44,7 @@ class ReplayForm(forms.Form):
 
     def __init__(self, data: Any = None, *, project: Project) -> None:
         super().__init__(data)
-        self.custom = PolicyForm(data, stored=project.default_policy or {"preset": "balanced"})
+        self.custom = PolicyForm(data, stored=project.default_policy)
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

@@ -133,4 +133,4 @@ def _weighted_cost(row: ResultRow) -> float:
 
 
 def _policy(project: Project) -> Policy:
-    return Policy.from_json(project.default_policy or {"preset": "balanced"})
+    return Policy.from_json(project.default_policy)

@@ -9,8 +9,6 @@ from typing import Any
 from compaction.policy import Policy
 from sessions.pages.terms import preset_meaning
 
-_DEFAULT = "balanced"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySummary:
@@ -23,7 +21,7 @@ class PolicySummary:
 
 def policy_summary(stored: Mapping[str, Any]) -> PolicySummary:
     """Return the summary of a policy as sessions and projects store it."""
-    preset = str(stored.get("preset", _DEFAULT))
+    preset = str(stored.get("preset", Policy().name))
     names = [field.name for field in fields(Policy) if field.name in stored and field.name != "name"]
     overrides = [f"{name} {_text(stored[name])}" for name in names]
     return PolicySummary(preset=preset, meaning=preset_meaning(preset), overrides=overrides)

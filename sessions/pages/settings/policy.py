@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +26,7 @@ _PREVIEW_SESSIONS = 20
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_policy(request: HttpRequest, slug: str) -> HttpResponse:
     viewer, data = sent_by_owner(request, slug)
-    form = PolicyForm(data, stored=_stored(viewer))
+    form = PolicyForm(data, stored=viewer.project.default_policy)
     if not form.is_valid():
         return _page(request, viewer, form)
     policy = {**_hidden_settings(viewer, form), **form.policy}
@@ -52,13 +51,9 @@ def policy_preview(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "settings/_policy_preview.html", context)
 
 
-def _stored(viewer: Viewer) -> Mapping[str, Any]:
-    return viewer.project.default_policy or {"preset": "balanced"}
-
-
 def _hidden_settings(viewer: Viewer, form: PolicyForm) -> dict[str, Any]:
     """Return the stored settings that the form does not contain. They are kept unless the preset changes."""
-    stored = _stored(viewer)
+    stored = viewer.project.default_policy
     if stored.get("preset") != form.policy["preset"]:
         return {}
     return {name: value for name, value in stored.items() if not form.includes(name)}

@@ -91,6 +91,7 @@ class PolicyForm(PlainForm):
 
     preset = forms.ChoiceField(
         choices=[(name, f"{name}: {preset_meaning(name)}") for name in PRESETS],
+        initial=Policy().name,
         help_text="Leave a field blank to use the preset's value.",
     )
     engine = forms.ChoiceField(
