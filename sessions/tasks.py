@@ -7,8 +7,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from celery import shared_task
+from django.core.management import call_command
 
-from accounts.services import logins
 from sessions.services import dispatch
 from sessions.services.compactions import background, recap_upgrades, reference_scans, triggers
 from sessions.services.imports import execution, jobs
@@ -62,7 +62,7 @@ def retention_run() -> None:
     deleted = retention.retention_run()
     jobs.import_jobs_expire()
     deliveries.deliveries_expire()
-    logins.logins_expire()
+    call_command("clearsessions")  # expired logins, which Django only ignores
     points.points_expire()
     if deleted:
         retention_run.delay()  # the next batch, after more urgent tasks

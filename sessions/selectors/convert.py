@@ -11,10 +11,9 @@ from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Usage
 from sessions.models import Edit, Message
-from sessions.selectors.edit_texts import edit_texts
 from sessions.store import bodies
 from sessions.store.blobs import body_read
-from sessions.store.edit_texts import Base, text_pack, text_unpack
+from sessions.store.edit_texts import Base, edit_texts, text_pack, text_unpack
 from sessions.store.flags import MessageFlag
 from sessions.store.text import storable
 

@@ -1,4 +1,4 @@
-"""Compression of the texts of edits.
+"""The texts of edits, which are stored compressed.
 
 A recap repeats most of the previous one, so its text is compressed with that text as the dictionary, which
 takes half the space. To read it, at most `LONGEST` texts are read.
@@ -6,11 +6,14 @@ takes half the space. To read it, at most `LONGEST` texts are read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
+from psycopg.types.numeric import Int8
+
 from sessions.store import bodies
+from sessions.store.postgres import rows_fetch
 
 LONGEST = 4
 
@@ -20,6 +23,8 @@ CASE WHEN e.id IS NOT NULL THEN
     ARRAY(SELECT b.text FROM agent_sessions_edit b WHERE b.id = ANY(e.bases) ORDER BY b.id) || e.text
 END
 """
+
+_BY_KEY: LiteralString = f"SELECT e.id, {TEXTS} FROM agent_sessions_edit e WHERE e.id = ANY(%s::bigint[])"  # noqa: S608  a constant is inserted
 
 Packed = bytes | memoryview
 
@@ -51,3 +56,10 @@ def text_unpack(texts: Sequence[Packed]) -> bytes:
     for packed in texts[1:]:
         data = bodies.unpack_after(packed, data)
     return data
+
+
+def edit_texts(keys: Iterable[int]) -> dict[int, str]:
+    """Return the texts of edits by primary key."""
+    wanted = list(map(Int8, keys))
+    rows = rows_fetch(_BY_KEY, [wanted]) if wanted else ()
+    return {key: text_unpack(texts).decode() for key, texts in rows}

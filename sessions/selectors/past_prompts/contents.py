@@ -9,8 +9,8 @@ from compaction.messages import Message as MessageValue
 from compaction.view import Entry
 from sessions.models import AgentSession, Message
 from sessions.selectors.convert import message_value
-from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.past_prompts.outline import Outline, RecordedEdit
+from sessions.store.edit_texts import edit_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,13 @@ from compaction.messages import Role
 from compaction.view import Entry, apply, in_force
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
 from sessions.selectors.client_context import affects, client_start
-from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.message_changes import REMOVED_BY_CLIENT, MessageChange
 from sessions.selectors.omissions import omissions
 from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
 from sessions.selectors.prompts import components_of
 from sessions.selectors.reference_rates import CLIENT
+from sessions.store.edit_texts import edit_texts
 
 #: Number of messages from which a session counts as long.
 LONG = 10_000

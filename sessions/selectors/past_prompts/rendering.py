@@ -11,10 +11,10 @@ from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import apply
 from sessions.models import AgentSession, Preamble
-from sessions.selectors.edit_texts import edit_texts
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.stored_rows import Span, messages_load, spans_of
 from sessions.store import bodies
+from sessions.store.edit_texts import edit_texts
 from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
 
 
