@@ -1,9 +1,10 @@
 """The errors of the compaction core.
 
     CompactionError
-    ├── PolicyError         an invalid policy or budget; names the field
+    ├── FieldError          an invalid value; names the field
+    │   ├── PolicyError         an invalid policy or budget
+    │   └── WorkingMemoryError  a working memory over its limit, or with an unknown or invalid field
     ├── FormatError         an unknown message format
-    ├── WorkingMemoryError  a working memory over its limit, or with an unknown or invalid field
     └── SummaryError        a model's summary or memory extraction failed; reports the usage
         ├── SummaryUnavailable  overload, rate limit, timeout, dropped connection: may succeed later
         ├── SummaryRejected     the provider rejected the request: key, model, size, credit
@@ -25,24 +26,24 @@ class CompactionError(Exception):
     """The base class of all errors of the core."""
 
 
-class PolicyError(CompactionError, ValueError):
-    """Invalid policy or budget. `field` names the setting; nested names are separated by dots."""
+class FieldError(CompactionError, ValueError):
+    """An invalid value. `field` names it, with dots between nested names; `reason` says why."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
-        self.field = field
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field, self.reason = field, reason
+
+
+class PolicyError(FieldError):
+    """Invalid policy or budget."""
+
+
+class WorkingMemoryError(FieldError):
+    """A working memory over its limit, or with an unknown or invalid field."""
 
 
 class FormatError(CompactionError, LookupError):
     """Unknown message format."""
-
-
-class WorkingMemoryError(CompactionError, ValueError):
-    """A working memory over its limit, or with an unknown or invalid field. `field` names it."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}")
-        self.field = field
 
 
 class SummaryError(CompactionError):

@@ -107,8 +107,7 @@ class PolicyField(JsonObject):
         try:
             Policy.from_json(value)
         except PolicyError as error:
-            text = str(error).removeprefix(f"{error.field}: ")
-            raise serializers.ValidationError({error.field: [text]}, code=RULE) from None
+            raise serializers.ValidationError({error.field: [error.reason]}, code=RULE) from None
         return value
 
 

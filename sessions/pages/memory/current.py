@@ -26,7 +26,6 @@ from sessions.pages.access import (
     with_session,
     writer_of,
 )
-from sessions.pages.memory.errors import reason_of
 from sessions.pages.memory.revision import memory_at_turn
 from sessions.pages.memory.rows import field_rows, size_chart
 from sessions.pages.session.live import live_context
@@ -132,7 +131,7 @@ def session_memory_change(request: HttpRequest, slug: str, id: UUID) -> HttpResp
     try:
         changed = memory_operate(session=session, operations=[Operation.from_json(data)], writer=writer)
     except (WorkingMemoryError, MemoryTooLarge) as error:
-        problem = f"The change was not saved: {reason_of(error)}."
+        problem = f"The change was not saved: {_reason_of(error)}."
         written = data["with"] if data["op"] == Op.REPLACE else data["item"]
         if data["op"] in (Op.ADD, Op.REPLACE):
             draft = {"field": data["field"], "item": written, "reason": reason}
@@ -181,7 +180,7 @@ def session_memory_add_shared(request: HttpRequest, slug: str, id: UUID) -> Http
     try:
         added = facts_import(session=session, facts=facts, author=Author.PERSON, user_id=request.user.pk)
     except (WorkingMemoryError, MemoryTooLarge, ProtectedItem) as error:
-        messages.error(request, f"The fact was not added: {reason_of(error)}.")
+        messages.error(request, f"The fact was not added: {_reason_of(error)}.")
     else:
         if added:
             messages.success(request, "Fact added to the memory of this session.")
@@ -198,3 +197,8 @@ def _writer(request: HttpRequest, slug: str, id: UUID) -> tuple[Viewer, AgentSes
 def _text(request: HttpRequest, name: str) -> str:
     """Return a text field of the form with normalized line endings; browsers send CRLF."""
     return request.POST.get(name, "")[:_MAX_TEXT_LENGTH].replace("\r\n", "\n").replace("\0", "")
+
+
+def _reason_of(error: ValueError) -> str:
+    """Return the message of an error, without the name of an API field."""
+    return error.reason if isinstance(error, WorkingMemoryError) else str(error)

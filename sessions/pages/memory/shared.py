@@ -17,7 +17,6 @@ from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
 from sessions.pages.access import actor_of, page_or_fragment, viewer_of, wants_fragment, writer_of
 from sessions.pages.links import Link
-from sessions.pages.memory.errors import reason_of
 from sessions.selectors.facts import MAX_PENDING, facts_count_by_state, facts_of, facts_review
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.summarizers import reader_missing
@@ -108,7 +107,7 @@ def _decide(fact: SharedFact, form: FactForm, request: HttpRequest) -> str:
             actor=actor_of(request),
         )
     except WorkingMemoryError as error:
-        return f"the {error.field} {reason_of(error)}."
+        return f"the {error.field} {error.reason}."
     return ""
 
 

@@ -157,7 +157,7 @@ class PolicyForm(PlainForm):
             Policy.from_json(entered)
         except PolicyError as error:
             if error.field in self.fields:
-                self.add_error(error.field, f"{capfirst(str(error).removeprefix(f'{error.field}: '))}.")
+                self.add_error(error.field, f"{capfirst(error.reason)}.")
             else:
                 self.add_error(None, str(error))
         self.policy = entered
