@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any
 
+from compaction.breakdown import PROMPT_ORDER
 from compaction.calibration import Calibration
 
 #: Maximum number of points. More points than pixels would only slow down the chart.
@@ -120,6 +121,12 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
         "spikes": [{"turn": p.turn, "tokens": p.output_spike} for p in points if p.output_spike is not None],
         "own_compactions": [asdict(compaction) for compaction in own],
     }
+
+
+def component_columns(turns: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:
+    """Return the tokens of turns by component, as one column for each component that occurs in any turn."""
+    shown = [name for name in PROMPT_ORDER if any(turn.get(name) for turn in turns)]
+    return {name: [turn.get(name, 0) for turn in turns] for name in shown}
 
 
 def idle_gaps(points: Sequence[PromptSize], minimum: timedelta) -> list[dict[str, int]]:

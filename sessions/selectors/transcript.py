@@ -12,6 +12,8 @@ from sessions.selectors.stored_rows import CALLS_BEFORE
 
 #: Turns per page.
 SHOWN = 10
+#: Messages per page of the raw data.
+RAW_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,25 @@ def turns_page(
 def message_get(*, session: AgentSession, position: int) -> Message | None:
     """Return the message at a position, or None."""
     return session.messages.filter(position=position).select_related("blob").first()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPage:
+    """A page of messages without bodies, newest first. `before` is the cursor of the next page."""
+
+    rows: Sequence[Message]
+    before: int | None
+
+
+def raw_messages(*, session: AgentSession, before: int | None) -> RawPage:
+    """Return a page of messages before a position. One query by the primary key."""
+    rows = session.messages.only("position", "turn_index", "role", "tokens", "tool_name", "source_id")
+    rows = rows.order_by("-position")
+    if before is not None:
+        rows = rows.filter(position__lt=before)
+    found = list(rows[: RAW_SHOWN + 1])
+    page = found[:RAW_SHOWN]
+    return RawPage(rows=page, before=page[-1].position if len(found) > RAW_SHOWN else None)
 
 
 def calls_before(*, session: AgentSession, positions: Sequence[int]) -> Sequence[Message]:

@@ -10,8 +10,7 @@ import pytest
 from compaction.messages import Usage
 from importers.base import ClientCompaction
 from sessions.charts.cache import cost_share, misses
-from sessions.charts.components import component_columns
-from sessions.charts.prompt_sizes import PromptSize, idle_gaps
+from sessions.charts.prompt_sizes import PromptSize, component_columns, idle_gaps
 from sessions.models import TurnStretch
 from sessions.pages.tags.figures import tokens
 from sessions.selectors import chart_samples, turn_stretches

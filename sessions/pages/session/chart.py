@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 
-from sessions.charts.components import component_columns
-from sessions.charts.prompt_sizes import OwnCompaction, columns, downsample
+from sessions.charts.prompt_sizes import OwnCompaction, columns, component_columns, downsample
 from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.session.shared_responses import SharedResponses

@@ -19,7 +19,7 @@ from sessions.pages.turns import turn_view
 from sessions.selectors import convert
 from sessions.selectors.past_prompts.diff import outline_diff
 from sessions.selectors.past_prompts.outline import Outline
-from sessions.selectors.tool_runs import tool_runs_of_turn
+from sessions.selectors.tools.runs import tool_runs_of_turn
 from sessions.selectors.transcript import turns_page
 
 
