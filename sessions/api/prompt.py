@@ -25,6 +25,7 @@ from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.prompt_state import PromptState, prompt_state
 from sessions.selectors.prompts import messages_now, prompt_at, unfit_reason
 from sessions.selectors.provider_engine import prompt_provider_params
+from sessions.selectors.token_budgets import prompt_size_json
 from sessions.services.prompts.served import prompt_record
 from sessions.store.bodies import content_hash, json_bytes
 from sessions.store.prompt_bytes import PromptMessages, RequestParts, request_fields
@@ -151,10 +152,9 @@ def prompt_json(
     fields |= {
         "format": format,
         "turn": turn,
-        "tokens": state.shown.total,
-        "raw_tokens": state.context.total,
-        "budget": state.budget,
-        "occupancy": round(state.provider_tokens / state.budget, 4),
+        **prompt_size_json(
+            shown=state.shown, context=state.context, budget=state.budget, calibration=state.calibration
+        ),
         "fits": fits,
         "reason": reason,
         "open_calls": get_dialect(format).open_calls(shown) if isinstance(shown, list) else [],

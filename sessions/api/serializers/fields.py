@@ -149,7 +149,7 @@ class Latency(serializers.Serializer):
 
 
 class PromptSize(serializers.Serializer):
-    tokens = serializers.IntegerField(help_text="Estimated tokens of the current prompt.")
+    tokens = serializers.IntegerField(help_text="Estimated tokens of the prompt.")
     raw_tokens = serializers.IntegerField(
         help_text="Estimated tokens that the prompt would have without compaction."
     )
@@ -158,6 +158,19 @@ class PromptSize(serializers.Serializer):
         help_text="Share of the budget in use: `tokens` as the provider counts them (see the session's "
         "`calibration`), divided by `budget`."
     )
+
+
+class PromptBody(PromptSize):
+    """What a request to the provider contains, and whether it fits the budget."""
+
+    format = FormatField(help_text="Format of the messages.")
+    system = serializers.JSONField(required=False, help_text="System prompt (format `anthropic`).")
+    messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
+    tools = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="Tool definitions to send."
+    )
+    fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
+    reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")
 
 
 class CalibrationSize(serializers.Serializer):

@@ -12,7 +12,7 @@ from sessions.api.serializers.fields import (
     FormatField,
     PlainText,
     PolicyField,
-    PromptSize,
+    PromptBody,
     Strict,
 )
 
@@ -87,16 +87,8 @@ class TrimStats(serializers.Serializer):
     )
 
 
-class CompactedPrompt(PromptSize):
-    format = FormatField(help_text="Format of the messages.")
-    system = serializers.JSONField(required=False, help_text="System prompt (format `anthropic`).")
-    messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
-    tools = serializers.ListField(
-        child=serializers.DictField(), required=False, help_text="Tool definitions to send."
-    )
+class CompactedPrompt(PromptBody):
     calibration = CalibrationSize(help_text="How the model's provider is assumed to count.")
-    fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
-    reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")
     window = TrimStats(allow_null=True, help_text="What the message window removed. Null without one.")
     record = serializers.DictField(
         help_text="Statistics of the compaction, as in a session's compactions; `state` is `done`, "

@@ -8,12 +8,12 @@ from sessions.api.serializers.fields import (
     COMPACTION_COUNT,
     MAX_TOKENS,
     CallId,
-    FormatField,
     Latency,
     LatencyReported,
     NextCursor,
     PlainText,
     Positions,
+    PromptBody,
     PromptSize,
     Strict,
     TokensBilled,
@@ -178,14 +178,8 @@ class SummaryRequest(serializers.Serializer):
     )
 
 
-class Prompt(serializers.Serializer):
-    format = FormatField(help_text="Format of the messages.")
+class Prompt(PromptBody):
     turn = serializers.IntegerField(help_text="Last turn in the prompt; -1 before the first push.")
-    system = serializers.JSONField(required=False, help_text="System prompt (format `anthropic`).")
-    messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
-    tools = serializers.ListField(
-        child=serializers.DictField(), required=False, help_text="Tool definitions to send."
-    )
     context_management = serializers.JSONField(
         required=False,
         help_text="With the policy's `engine: provider`: the value to send as `context_management`.",
@@ -201,17 +195,6 @@ class Prompt(serializers.Serializer):
         "the prompt). Send it in a separate request, with the same model, system prompt and tools but "
         "without `context_management`, and post the response to `compactions/`.",
     )
-    tokens = serializers.IntegerField(help_text="Estimated tokens of the prompt.")
-    raw_tokens = serializers.IntegerField(
-        help_text="Estimated tokens that the prompt would have without compaction."
-    )
-    budget = serializers.IntegerField(help_text="Maximum input tokens of the prompt.")
-    occupancy = serializers.FloatField(
-        help_text="Share of the budget in use: `tokens` as the provider counts them (see the session's "
-        "`calibration`), divided by `budget`."
-    )
-    fits = serializers.BooleanField(help_text="Whether the prompt fits the budget.")
-    reason = serializers.CharField(allow_null=True, help_text="Why the prompt does not fit the budget.")
     open_calls = serializers.ListField(
         child=serializers.CharField(),
         help_text="Ids of the tool calls that end the prompt. Append their results before the call.",
