@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from django.db import DataError
 from django.http import HttpResponse
@@ -16,7 +15,7 @@ from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.api.schema import operation
 from sessions.api.serializers import usage as serializers
-from sessions.selectors.days import Span
+from sessions.selectors.days import Span, is_zone
 from sessions.selectors.usage import GROUPS, UsageTotals, usage_sums
 
 _MAX_DAYS = 366
@@ -91,7 +90,7 @@ def _totals_json(totals: UsageTotals) -> Mapping[str, Any]:
 
 def _span(call: ApiCall) -> Span:
     name = call.query.get("time_zone") or "UTC"
-    if name not in _zones():
+    if not is_zone(name):
         raise _invalid_zone()
     zone = ZoneInfo(name)
     last = _day(call, "to") or datetime.now(UTC).astimezone(zone).date()
@@ -124,8 +123,3 @@ def _groups(call: ApiCall) -> list[str]:
 
 def _invalid_zone() -> InvalidRequest:
     return InvalidField("time_zone", "`time_zone` must be an IANA time zone such as Europe/Berlin.")
-
-
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from calendar import monthrange
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
 
 BUCKETS = ("day", "week", "month")
 
@@ -29,6 +30,16 @@ class Span:
             for day in (self.first, self.last + timedelta(days=1))
         )
         return start, end
+
+
+def is_zone(name: str) -> bool:
+    """Return whether this is the name of a time zone."""
+    return name in _zones()
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
 
 
 def span_before(span: Span) -> Span:

@@ -13,8 +13,8 @@ from django import forms
 from django.http import HttpRequest
 
 from sessions.pages.text import visible
-from sessions.pages.zones import is_zone, zone_of
-from sessions.selectors.days import BUCKETS, Span, span_before
+from sessions.pages.zones import zone_of
+from sessions.selectors.days import BUCKETS, Span, is_zone, span_before
 from sessions.selectors.trends.groups import GROUPS
 from sessions.selectors.trends.sums import TrendQuery
 
