@@ -31,7 +31,6 @@ from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import row_or_404, session_or_404
 from sessions.api.paging import id_cursor, limit_param, page_json, paging
 from sessions.api.schema import operation
-from sessions.api.serializers.validation import validated
 from sessions.models import AgentSession
 
 
@@ -60,7 +59,7 @@ class Replays(Endpoint):
         """Simulates stored sessions with other policies and budgets. Workers run the replay in the
         background; poll `replays/{id}/` for its progress. `ratios` defaults to 1.00, 0.50 and 0.20 if
         `budgets` is not given either."""
-        data = validated(shapes.ReplayCreate, call.body)
+        data = call.validated(shapes.ReplayCreate)
         reject_secret(data.get("policies", ()), "policies", call.principal.redaction)
         key = ApiKey.objects.select_related("project").get(pk=call.principal.key_id)
         try:
@@ -107,7 +106,7 @@ class ReplayView(Endpoint):
     def patch(self, call: ApiCall, replay_id: str) -> HttpResponse:
         """Confirms, cancels or resumes a replay."""
         run = _replay_or_404(call, replay_id)
-        wanted = validated(shapes.ReplayChange, call.body)["state"]
+        wanted = call.validated(shapes.ReplayChange)["state"]
         try:
             _change(run, wanted)(run=run, actor=call.actor)
         except runs.WrongState as error:
