@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 
 from django.db.models import Sum
 
@@ -14,6 +15,12 @@ from sessions.selectors.stored_rows import Span, messages_load
 def turns_messages(session: AgentSession, first: int, end: int) -> Iterator[MessageValue]:
     """Yield the messages of the turns from `first` up to, not including, `end`, in order."""
     return (row.value(session.format) for row in messages_load(session.pk, [_span(session, first, end)]))
+
+
+def messages_by_turn(session: AgentSession, first: int, end: int) -> Iterator[tuple[int, list[MessageValue]]]:
+    """Yield the turns from `first` up to, not including, `end`, each with its messages."""
+    for turn, messages in groupby(turns_messages(session, first, end), key=lambda message: message.turn):
+        yield turn, list(messages)
 
 
 def turns_tokens(session: AgentSession, first: int, end: int) -> Mapping[int, int]:

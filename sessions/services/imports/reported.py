@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
-from compaction.messages import USAGE_COUNTS, Usage
+from compaction.messages import USAGE_COUNTS
 from sessions.models import AgentSession, Turn, TurnSource
+from sessions.selectors.convert import usage_of
 from sessions.services.calls.match import SAME_CALL, CallIdentity, family_of, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.calls.store import turn_uncount
@@ -95,7 +95,7 @@ def _prepared(turn: Turn) -> PreparedTurn:
     return PreparedTurn(
         messages=(),
         model=turn.model,
-        usage=_usage(turn),
+        usage=usage_of(turn),
         cost_microusd=turn.cost_microusd,
         response_id=turn.response_id,
         request_id=turn.request_id,
@@ -103,13 +103,6 @@ def _prepared(turn: Turn) -> PreparedTurn:
         first_token_ms=turn.first_token_ms,
         duration_ms=turn.duration_ms,
     )
-
-
-def _usage(turn: Turn) -> Usage | None:
-    if turn.prompt_reported is None:
-        return None
-    counts: dict[str, Any] = {name: getattr(turn, name) or 0 for name in USAGE_COUNTS}
-    return Usage(**counts, prompt=turn.prompt_reported)
 
 
 def _matched(

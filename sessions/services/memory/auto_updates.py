@@ -7,10 +7,9 @@ work for a turn does not grow with the session. Nothing is computed while the se
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import groupby
 from uuid import UUID
 
 from django.db import transaction
@@ -20,10 +19,9 @@ from django.utils import timezone
 from compaction.adapters.tiktoken_counter import counter
 from compaction.memory.origins import Author, Notes, Via
 from compaction.memory.updates import Update, UpdaterState, update_notes
-from compaction.messages import Message as MessageValue
 from sessions.models import AgentSession
 from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.turn_messages import turns_messages
+from sessions.selectors.turn_messages import messages_by_turn
 from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.memory.revisions import MemoryTooLarge, Writer, revision_create
 from sessions.services.memory.update_state import update_state_load, update_state_store, update_state_turn
@@ -89,7 +87,9 @@ def _read(session: AgentSession) -> _Step:
     first, state = update_state_load(session)
     latest = memory_latest(session_id=session.pk)
     notes, updates = memory_notes(latest), []
-    for turn, messages in _turns(session, first):
+    # Another worker may have read turns that followed when the session was loaded.
+    end = max(first, min(first + TURNS_AT_ONCE, session.turn_count))
+    for turn, messages in messages_by_turn(session, first, end):
         updated = update_notes(notes, state, messages, counter=counter())
         notes, state = updated.notes, updated.state
         if updated.reason:
@@ -97,18 +97,10 @@ def _read(session: AgentSession) -> _Step:
     return _Step(
         base_revision=latest.number if latest is not None else 0,
         first=first,
-        # Another worker may have read turns that followed when the session was loaded.
-        end=max(first, min(first + TURNS_AT_ONCE, session.turn_count)),
+        end=end,
         updates=updates,
         state=state,
     )
-
-
-def _turns(session: AgentSession, first: int) -> Iterator[tuple[int, list[MessageValue]]]:
-    """Yield the next turns with their messages."""
-    messages = turns_messages(session, first, min(first + TURNS_AT_ONCE, session.turn_count))
-    for turn, group in groupby(messages, key=lambda message: message.turn):
-        yield turn, list(group)
 
 
 @transaction.atomic

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from compaction.adapters.tiktoken_counter import counter
 from compaction.memory.origins import Notes, Via
 from compaction.memory.updates import UpdaterState, update_notes
 from sessions.models import AgentSession, MemoryExtractionState, MemoryRevision, MemoryUpdateState
 from sessions.selectors.memory import memory_notes
-from sessions.selectors.turn_messages import turns_messages
+from sessions.selectors.turn_messages import messages_by_turn
 from sessions.store import bodies
 
 #: Maximum number of revisions that are checked for removed items.
@@ -55,8 +53,8 @@ def update_states_fork(*, parent: AgentSession, child: AgentSession) -> None:
 def _state_of_fork(session: AgentSession, end: int) -> UpdaterState:
     """Return the state after the turns before `end`, which the parent of a fork has read."""
     notes, state = Notes(), UpdaterState()
-    for _, messages in groupby(turns_messages(session, 0, end), key=lambda message: message.turn):
-        updated = update_notes(notes, state, list(messages), counter=counter())
+    for _, messages in messages_by_turn(session, 0, end):
+        updated = update_notes(notes, state, messages, counter=counter())
         notes, state = updated.notes, updated.state
     rows = MemoryRevision.objects.filter(session=session).order_by("-number")[:_MAX_REVISIONS]
     recorded = {
