@@ -15,15 +15,13 @@ from importlib import import_module
 
 from compaction.policy import Policy
 from compaction.triggers.base import PLAN_TURNS, Trigger
+from compaction.triggers.requested import REQUESTED
 from compaction.triggers.state import TriggerState
 
 __all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
 
-#: In order of precedence.
-_MODULES = (
-    *("user", "hard", "soft", "turns", "idle", "upgrade", "edit"),
-    *("thinking", "restore", "client", "provider"),
-)
+#: The triggers with a condition, in order of precedence.
+_MODULES = ("hard", "soft", "turns", "idle")
 
 
 def _load(module: str) -> Trigger:
@@ -31,7 +29,7 @@ def _load(module: str) -> Trigger:
     return trigger
 
 
-TRIGGERS: dict[str, Trigger] = {trigger.name: trigger for trigger in map(_load, _MODULES)}
+TRIGGERS: dict[str, Trigger] = {trigger.name: trigger for trigger in (*map(_load, _MODULES), *REQUESTED)}
 
 
 def evaluate(state: TriggerState, policy: Policy) -> Trigger | None:

@@ -12,7 +12,7 @@ from compaction.pipeline import Plan, plan_of_edits
 from compaction.recap import Recap as RecapValue
 from compaction.record import Change, PlanState, StepRecord, record_of
 from compaction.strategies import shed
-from compaction.triggers import Trigger, restore
+from compaction.triggers import Trigger, requested
 from sessions.models import AgentSession, Compaction
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
@@ -51,8 +51,8 @@ def tools_restore(session_id: UUID) -> Compaction | None:
     """
     loaded = view_load(AgentSession.objects.get(pk=session_id))
     edits = [edit for edit in restore_edits(loaded.view) if edit.text == TOOLS]
-    room = plan_request(loaded, trigger=restore.TRIGGER.name).budget_tokens
+    room = plan_request(loaded, trigger=requested.RESTORE.name).budget_tokens
     if loaded.view.with_edits(edits).tokens > room:
         return None
     reason = "the agent changed its tools, and the new ones fit"
-    return edits_apply(loaded, edits, trigger=restore.TRIGGER, step=shed.NAME, reason=reason)
+    return edits_apply(loaded, edits, trigger=requested.RESTORE, step=shed.NAME, reason=reason)

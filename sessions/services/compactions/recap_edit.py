@@ -7,7 +7,7 @@ from django.db.models import Max
 
 from accounts.actors import SYSTEM, Actor
 from compaction.recap.parse import recap_parse
-from compaction.triggers import edit
+from compaction.triggers import requested
 from redaction import redact
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.recaps import recap_newest, recap_value
@@ -18,7 +18,7 @@ from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan, recap_shown
 from sessions.services.sessions.audit import session_audit
 
-TRIGGER = edit.TRIGGER.name
+TRIGGER = requested.EDIT.name
 
 
 class NotEditable(Exception):

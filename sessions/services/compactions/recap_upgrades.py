@@ -20,7 +20,7 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.eviction import SHOWS_RECAP
 from compaction.policy import Policy
 from compaction.recap.spans import Summary
-from compaction.triggers import upgrade
+from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction, Recap
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.services.compactions.apply import compaction_apply
@@ -30,7 +30,7 @@ from sessions.services.compactions.planning import Loaded, edits_in_force
 from sessions.services.compactions.recaps import RecapOrigin, ShownRecap, recap_plan
 from sessions.services.compactions.summaries import SummaryAttempt
 
-TRIGGER = upgrade.TRIGGER.name
+TRIGGER = requested.UPGRADE.name
 
 #: Recaps of older compactions are not replaced.
 _MAX_AGE = timedelta(days=1)

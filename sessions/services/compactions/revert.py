@@ -8,7 +8,7 @@ from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from compaction.pipeline import Plan, plan_of_edits
-from compaction.triggers import thinking
+from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.convert import edit_values
 from sessions.selectors.recaps import recap_newest, recap_value
@@ -98,7 +98,7 @@ def compaction_reapply(*, session: AgentSession, number: int, actor: Actor = SYS
     if reverted is None or reverted.state != Compaction.State.REVERTED:
         raise NotReappliable(f"compaction {number} is not reverted")
     later = locked.compactions.filter(number__gt=number, state=Compaction.State.DONE)
-    if later.exclude(trigger=thinking.TRIGGER.name).exists():
+    if later.exclude(trigger=requested.THINKING.name).exists():
         raise NotReappliable("a later compaction is applied; compact the session again instead")
     require_none_in_progress(locked)
     reason = f"applies compaction {number} again"

@@ -14,16 +14,16 @@ from compaction.capabilities import capabilities_of
 from compaction.edits import Edit as EditValue
 from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
-from compaction.triggers import client, provider, thinking
+from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import edit_values
 from sessions.services.compactions.given_edits import edits_apply
 from sessions.services.compactions.planning import Loaded, plan_request, view_load
 
-TRIGGER = thinking.TRIGGER
+TRIGGER = requested.THINKING
 
 #: The thinking stays valid if the provider or the client has changed the prompt.
-_OTHERS = (provider.TRIGGER.name, client.TRIGGER.name)
+_OTHERS = (requested.PROVIDER.name, requested.CLIENT.name)
 
 
 def prompt_changes_after(session_id: UUID, turn: int) -> bool:

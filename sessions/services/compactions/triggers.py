@@ -13,7 +13,7 @@ from django.utils import timezone
 from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
-from compaction.triggers import TriggerState, evaluate, idle, user
+from compaction.triggers import TriggerState, evaluate, idle, requested
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
@@ -69,7 +69,7 @@ def compaction_request(
     if missing := summarizer_missing(session.project):
         return session_compact(
             session=session,
-            trigger=user.TRIGGER.name,
+            trigger=requested.USER.name,
             reason=reason,
             instructions=instructions,
             policy=policy,
@@ -80,7 +80,7 @@ def compaction_request(
         require_none_in_progress(locked)
         return compaction_open(
             session=locked,
-            trigger=user.TRIGGER.name,
+            trigger=requested.USER.name,
             state=Compaction.State.PENDING,
             policy=policy,
             reason=reason,

@@ -11,13 +11,13 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 from psycopg.types.numeric import Int4
 
-from compaction.triggers import client, provider
+from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction, ServedPrompt
 from sessions.selectors.prompt_state import PromptState
 from sessions.store.postgres import execute
 
 #: The client and the provider apply their compactions to the prompt of the turn that reports them.
-_OF_OTHERS = (client.TRIGGER.name, provider.TRIGGER.name)
+_OF_OTHERS = (requested.CLIENT.name, requested.PROVIDER.name)
 
 
 def replace_served(known: LiteralString) -> LiteralString:

@@ -13,7 +13,7 @@ from compaction.breakdown import TokenBreakdown
 from compaction.capabilities import capabilities_of
 from compaction.messages import Thinking
 from compaction.provider_engine import is_compacted_by_provider
-from compaction.triggers import Trigger, TriggerState, evaluate, restore, soft, thinking
+from compaction.triggers import Trigger, TriggerState, evaluate, requested, soft
 from sessions.models import AgentSession, Compaction, TurnSource
 from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.selectors.token_budgets import policy_of
@@ -40,7 +40,7 @@ class Triggered:
 def trigger_evaluate(turn: NewTurn) -> Trigger | None:
     """Return the trigger that the turn fires. Reads the working memory only for background triggers."""
     trigger = trigger_possible(turn)
-    if trigger is thinking.TRIGGER:
+    if trigger is requested.THINKING:
         if _has_outdated_thinking(turn):
             return trigger
         trigger = _of_state(turn)
@@ -54,7 +54,7 @@ def trigger_possible(turn: NewTurn) -> Trigger | None:
     """Return the trigger that the turn may fire. Stored data, which is not read, may rule it out."""
     trigger = _of_state(turn)
     if (trigger is None or trigger.is_background) and _may_have_outdated_thinking(turn):
-        return thinking.TRIGGER
+        return requested.THINKING
     return trigger
 
 
@@ -104,7 +104,7 @@ def triggers_run(turn: NewTurn, push: Push) -> Triggered:
     made = [each for each in (_restored_by_preamble(turn), _cleared_by_preamble(turn, push)) if each]
     trigger = trigger_evaluate(turn)
     if turn.needs_shed_tools and not made and (trigger is None or trigger.is_background):
-        trigger = restore.TRIGGER
+        trigger = requested.RESTORE
     triggered = _compaction_trigger(turn, trigger) if trigger else Triggered(shown=turn.shown)
     if not made:
         return triggered
@@ -140,7 +140,7 @@ def _compaction_trigger(turn: NewTurn, trigger: Trigger) -> Triggered:
     if trigger.is_background:
         session = AgentSession.objects.get(pk=turn.session.id)
         return Triggered(compactions=(compaction_queue_or_skip(session, trigger.name),), shown=turn.shown)
-    if trigger is thinking.TRIGGER:
+    if trigger is requested.THINKING:
         first, reason = turn.first_position, "the prompt changed while the model was answering"
         if turn.is_repaired:
             first, reason = 0, "the provider rejected thinking in the prompt"
