@@ -1,4 +1,4 @@
-"""The inputs of strategies while a compaction is planned: limits, settings, and facts about the tools.
+"""The inputs of strategies while a compaction is planned: the request, and facts about its messages.
 
 A `Context` belongs to one plan and never changes. Values that several strategies need are computed once, on
 first use: the call that produced an output, the call's action, the size of a part, the pinned messages.
@@ -6,32 +6,24 @@ first use: the call that produced an output, the call's action, the size of a pa
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from compaction.capabilities import Capabilities
-from compaction.components import SHEDDABLE
 from compaction.deadline import check_deadline
-from compaction.descriptors import describe, describe_failure, short_arguments
+from compaction.descriptors import clip, describe, describe_failure, short_arguments
 from compaction.edits import Edit, Op
 from compaction.invariants.pairs import open_start
-from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
-from compaction.recap import Recap
-from compaction.recap.spans import Summary
+from compaction.plan_request import PlanRequest
 from compaction.references import references
 from compaction.requests import latest_request
-from compaction.settings import StrategySettings, ToolRule
+from compaction.settings import ToolRule
 from compaction.text_names import message_references
-from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
+from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, part_tokens, text_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View
-
-MakeHandle = Callable[[int, int], str]
 
 _OTHER = Action(kind=Kind.OTHER)
 
@@ -39,13 +31,8 @@ _OTHER = Action(kind=Kind.OTHER)
 _TOKENS_PER_NAME, _NAMES_MIN = 125, 10
 
 
-def default_handle(position: int, part: int) -> str:
-    """Return a predictable handle, for use without a store. Handles of a store cannot be guessed."""
-    return "h_" + hashlib.sha256(f"{position}.{part}".encode()).hexdigest()[:10]
-
-
 class Output(NamedTuple):
-    """One tool output as pushed, with the call that produced it. Steps shorten it only if `in_middle`."""
+    """One tool output as pushed, with the call that produced it."""
 
     position: int
     part: int
@@ -55,6 +42,11 @@ class Output(NamedTuple):
     action: Action
     rule: ToolRule
     in_middle: bool
+
+    @property
+    def is_editable(self) -> bool:
+        """Whether steps for the middle may shorten it."""
+        return self.in_middle and not self.rule.exempt
 
     @property
     def is_read(self) -> bool:
@@ -71,28 +63,20 @@ class Output(NamedTuple):
         return is_error(self.result, shows_file=only_files, command=self.action.command)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Context:
-    """The context of one plan. Token figures are raw estimates, like those of messages.
+class Context(PlanRequest):
+    """The request of one plan, and facts about its view. Token figures are raw estimates of messages."""
 
-    `start` is the view before the plan. A compaction reduces the prompt to `goal` tokens; from `ceiling`
-    tokens on, a prompt is compacted immediately. `previous` is the recap that `start` shows. `memory_text` is
-    the working memory, whose names a recap does not repeat. `sheddable` are the components that may be shed.
-    """
+    @classmethod
+    def of(cls, request: PlanRequest) -> Context:
+        """Return the context of a plan, with the values that the request has already computed."""
+        context = cls.__new__(cls)
+        vars(context).update(vars(request))
+        return context
 
-    start: View
-    layout: Layout
-    settings: StrategySettings
-    counter: TokenCounter
-    budget: int
-    goal: int
-    ceiling: int
-    capabilities: Capabilities
-    make_handle: MakeHandle = default_handle
-    previous: Recap | None = None
-    summary: Summary | None = None
-    memory_text: str = ""
-    sheddable: tuple[str, ...] = SHEDDABLE
+    @property
+    def start(self) -> View:
+        """The view before the plan."""
+        return self.view
 
     @cached_property
     def head_last(self) -> int:
@@ -201,7 +185,7 @@ class Context:
             result=result,
             call=call,
             action=action,
-            rule=self.settings.tool_rule(call.name if call else ""),
+            rule=self.policy.tool_rule(call.name if call else ""),
             in_middle=self.in_middle(message.position),
         )
 
@@ -226,9 +210,13 @@ class Context:
             elsewhere=self.fixed_names,
         )
 
+    def clip(self, text: str, handle: str, *, cap: int) -> str:
+        """Return a text without its middle, at most about `cap` tokens long."""
+        return clip(text, cap=cap, head_share=self.policy.clip_head, handle=handle, counter=self.counter)
+
     def _names_listed(self, size: int) -> int:
         """Return how many names to list for content of `size` tokens. Longer content gets more."""
-        return min(self.settings.descriptor_names, max(_NAMES_MIN, size // _TOKENS_PER_NAME))
+        return min(self.policy.descriptor_names, max(_NAMES_MIN, size // _TOKENS_PER_NAME))
 
     @cached_property
     def fixed_names(self) -> frozenset[str]:
@@ -266,10 +254,12 @@ class Context:
         return max(0, message.tokens - MESSAGE_OVERHEAD - others)
 
     def replace(
-        self, strategy: str, position: int, part: int, text: str, *, handle: str, reason: str
+        self, strategy: str, position: int, part: int, text_of: Callable[[str], str], *, reason: str
     ) -> Edit | None:
-        """Return the edit that replaces a part with `text`, or None if that would not be shorter."""
+        """Return the edit that replaces a part with `text_of(handle)`, or None if that is not shorter."""
         check_deadline()
+        handle = self.make_handle(position, part)
+        text = text_of(handle)
         before = self.size(position, part)
         after = text_tokens(self.original(position).parts[part], text, self.counter)
         if after >= before:

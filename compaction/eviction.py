@@ -122,7 +122,7 @@ def oldest_of_tail(view: View, context: Context, *, size: int) -> list[Entry]:
         unprotected = [entry for entry in group if entry.first not in context.protected]
         taken += unprotected
         size -= sum(entry.message.tokens for entry in unprotected)
-    return taken if size <= context.budget else []
+    return taken if size <= context.budget_tokens else []
 
 
 def newest(view: View, context: Context, *, room: int, limit: int) -> list[Entry]:
@@ -148,10 +148,10 @@ def is_worthwhile(view: View, context: Context, *, gain: int, kept: Collection[i
 
     `kept` are the positions of the messages that remain. If the view exceeds the budget, any gain is enough.
     """
-    if view.tokens > context.budget:
+    if view.tokens > context.budget_tokens:
         return True
     descriptors = sum(e.tokens_after for e in view.edits if e.handle and e.position not in kept)
-    return gain >= max(descriptors, GAIN_SHARE * min(context.budget, context.start.tokens))
+    return gain >= max(descriptors, GAIN_SHARE * min(context.budget_tokens, context.start.tokens))
 
 
 def _all_groups(view: View) -> list[list[Entry]]:

@@ -24,7 +24,6 @@ from compaction.eviction import is_worthwhile, restore_edits, shed_edit
 from compaction.memory_edits import memory_edits
 from compaction.messages import Role
 from compaction.plan_request import PlanRequest
-from compaction.policy import Policy
 from compaction.recap import Recap
 from compaction.recap.spans import Evicted
 from compaction.record import Change, PlanState, Record, StepRecord, record_of
@@ -95,10 +94,10 @@ def plan(request: PlanRequest) -> Plan:
     # Restore components that were shed for lack of room, unless they still do not fit. The steps then also
     # make room for the current working memory.
     restored = StepResult.of(before, (*restore_edits(before), *memory_edits(request)) if is_due else ())
-    context = (replace(request, view=restored.view) if restored.edits else request).context()
+    context = Context.of(replace(request, view=restored.view) if restored.edits else request)
     progress = _Progress(total=restored)
     if is_due:
-        progress = _run_steps(progress, context, request.policy)
+        progress = _run_steps(progress, context)
     gained = _has_gained(progress.total.view, restored.view, before)
     total = progress.total if gained else StepResult(view=before)
     change = Change(
@@ -136,7 +135,7 @@ def plan_of_edits(
     """Return the plan that applies these edits, and removes the thinking that they invalidate."""
     view = request.view.with_edits(edits)
     if request.capabilities.bound_thinking:
-        cleared = clear_thinking.edits_from(clear_thinking.first_change(edits), view, request.context())
+        cleared = clear_thinking.edits_from(clear_thinking.first_change(edits), view, Context.of(request))
         edits, view = (*edits, *cleared), request.view.with_edits((*edits, *cleared))
     change = Change(
         after=view,
@@ -149,13 +148,13 @@ def plan_of_edits(
     return Plan(edits=change.edits, view=view, record=record_of(request, change), recap=recap)
 
 
-def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progress:
+def _run_steps(progress: _Progress, context: Context) -> _Progress:
     """Run the policy's steps in order until the view reaches the goal."""
     # If edits invalidate the thinking after them, thinking is cleared once, after all other steps.
     clear_last = context.capabilities.bound_thinking
     declined = False
     for name, strategy in STRATEGIES.items():
-        if name not in policy.steps or (clear_last and name == clear_thinking.NAME):
+        if name not in context.policy.steps or (clear_last and name == clear_thinking.NAME):
             continue
         check_deadline()
         view = progress.total.view
@@ -165,7 +164,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
         declined |= result.is_declined
         if not result.edits or result.view.tokens >= view.tokens:
             progress = progress.rejected(result)
-        elif view.tokens > context.budget or not _evicts(result):
+        elif view.tokens > context.budget_tokens or not _evicts(result):
             progress = progress.recorded(name, result)
         elif declined or not _is_worthwhile(view, result.view, context):
             declined = True  # a later step would keep even less of these messages
@@ -176,7 +175,7 @@ def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progre
         if cleared.edits:
             progress = progress.recorded(clear_thinking.NAME, cleared)
     view = progress.total.view
-    if view.tokens > context.budget:  # the policy may lack the steps that shed the memory
+    if view.tokens > context.budget_tokens:  # the policy may lack the steps that shed the memory
         progress = progress.applied(StepResult.of(view, shed_edit(MEMORY, MEMORY, view, context)))
     return progress
 

@@ -6,8 +6,9 @@ incomplete file looks complete. Errors are not clipped, either.
 
 from __future__ import annotations
 
+from functools import partial
+
 from compaction.context import Context, Output
-from compaction.descriptors import clip
 from compaction.edits import Edit
 from compaction.strategies.base import StepResult, Strategy
 from compaction.view import View
@@ -21,21 +22,14 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _clip_edit(output: Output, context: Context) -> Edit | None:
-    cap = output.rule.clip_tokens or context.settings.clip_tokens
-    if output.rule.exempt or output.shows_file or not output.in_middle:
+    cap = output.rule.clip_tokens or context.policy.clip_tokens
+    if not output.is_editable or output.shows_file:
         return None
     if context.size(output.position, output.part) <= cap or output.is_error:
         return None
-    handle = context.make_handle(output.position, output.part)
-    text = clip(
-        output.result.text,
-        cap=cap,
-        head_share=context.settings.clip_head,
-        handle=handle,
-        counter=context.counter,
-    )
+    reason = f"over {cap} tokens"
     return context.replace(
-        NAME, output.position, output.part, text, handle=handle, reason=f"over {cap} tokens"
+        NAME, output.position, output.part, partial(context.clip, output.result.text, cap=cap), reason=reason
     )
 
 

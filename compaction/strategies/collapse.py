@@ -5,6 +5,8 @@ Oldest outputs first, and only as many as the goal requires.
 
 from __future__ import annotations
 
+from functools import partial
+
 from compaction.context import Context, Output
 from compaction.edits import Edit
 from compaction.strategies.base import FULL, StepResult, Strategy
@@ -19,18 +21,15 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _collapse_edit(output: Output, context: Context) -> Edit | None:
-    minimum = context.settings.collapse_tokens
-    if output.rule.exempt or output.rule.never_collapse or not output.in_middle:
+    minimum = context.policy.collapse_tokens
+    if not output.is_editable or output.rule.never_collapse:
         return None
     if context.original(output.position).tokens < minimum:
         return None
     if context.size(output.position, output.part) < minimum:
         return None
-    handle = context.make_handle(output.position, output.part)
-    text = context.describe(output, handle)
-    return context.replace(
-        NAME, output.position, output.part, text, handle=handle, reason="large output in the middle"
-    )
+    describe = partial(context.describe, output)
+    return context.replace(NAME, output.position, output.part, describe, reason="large output in the middle")
 
 
 STRATEGY = Strategy(

@@ -6,6 +6,8 @@ content, and removing the second read would leave the stale one.
 
 from __future__ import annotations
 
+from functools import partial
+
 from compaction.context import Context, Output
 from compaction.descriptors import pointer
 from compaction.edits import Edit
@@ -25,15 +27,13 @@ def run(view: View, context: Context) -> StepResult:
         if len(output.result.text) < _MIN_CHARACTERS or output.result.media_tokens:
             continue
         later = newest.setdefault(output.result.text, output)
-        if later is output or output.rule.exempt or not output.in_middle:
+        if later is output or not output.is_editable:
             continue
-        handle = context.make_handle(output.position, output.part)
         edit = context.replace(
             NAME,
             output.position,
             output.part,
-            pointer(handle, turn=later.turn, position=later.position),
-            handle=handle,
+            partial(pointer, turn=later.turn, position=later.position),
             reason=f"identical to the output in message {later.position}",
         )
         if edit:

@@ -34,7 +34,7 @@ def _of_tail(view: View, context: Context, room: int) -> list[Entry]:
     """Return the messages of the tail to evict if the prompt does not fit without the middle."""
     middle = sum(entry.message.tokens for entry in context.middle(view))
     left = view.tokens - middle
-    return oldest_of_tail(view, context, size=left + room) if left > context.budget else []
+    return oldest_of_tail(view, context, size=left + room) if left > context.budget_tokens else []
 
 
 STRATEGY = Strategy(

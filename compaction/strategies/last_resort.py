@@ -20,18 +20,18 @@ NAME = "last_resort"
 
 
 def run(view: View, context: Context) -> StepResult:
-    if view.tokens <= context.budget:
+    if view.tokens <= context.budget_tokens:
         return StepResult(view=view)
     head = [entry for entry in view.entries if entry.last <= context.head_last]
     leading = list(takewhile(lambda entry: entry.message.role is Role.SYSTEM, head))
     result = StepResult(view=view)
     for kept in (head, leading):
         result = StepResult.of(view, _evict_all_but(kept, view, context))
-        if result.view.tokens <= context.budget:
+        if result.view.tokens <= context.budget_tokens:
             return result
     for name in removable_components(result.view, context):
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
-        if result.view.tokens <= context.budget:
+        if result.view.tokens <= context.budget_tokens:
             break
     return result
 
@@ -41,7 +41,7 @@ def _evict_all_but(kept: list[Entry], view: View, context: Context) -> tuple[Edi
     stays = {entry.first for entry in kept} | context.protected
     fixed = sum(entry.message.tokens for entry in view.entries if entry.first in stays)
     room = -view.components.total - fixed - MARKER_TOKENS
-    fitting = newest(view, context, room=context.budget + room, limit=context.goal + room)
+    fitting = newest(view, context, room=context.budget_tokens + room, limit=context.goal + room)
     stays |= {entry.first for entry in fitting}
     entries = [entry for entry in view.entries if entry.first not in stays]
     if not entries:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from compaction.context import Context, Output
-from compaction.descriptors import clip
 from compaction.edits import Edit
 from compaction.messages import Text, ToolCall
 from compaction.strategies.base import FULL, StepResult, Strategy
@@ -33,7 +32,7 @@ def run(view: View, context: Context) -> StepResult:
     fixed = view.tokens - sum(entry.message.tokens for entry in evictable)
     if fixed <= context.ceiling:
         return StepResult(view=view)
-    giant = context.budget * context.settings.offload_share
+    giant = context.budget_tokens * context.policy.offload_share
     edits: list[Edit] = []
     for size, edit in _candidates(view, context):
         if fixed <= (context.goal if size >= giant else context.ceiling):
@@ -60,7 +59,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
         size = context.size(position, part)
         if isinstance(value, Text):
             shorten, reason = (
-                partial(_clipped, value.text, context),
+                partial(context.clip, value.text, cap=context.policy.clip_tokens),
                 "long text in the tail that leaves no room",
             )
         else:
@@ -70,8 +69,7 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
     for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
         if size < _LEAST_TOKENS:
             return
-        handle = context.make_handle(position, part)
-        edit = context.replace(NAME, position, part, shorten(handle), handle=handle, reason=reason)
+        edit = context.replace(NAME, position, part, shorten, reason=reason)
         if edit:
             yield size, edit
 
@@ -79,9 +77,9 @@ def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
 def _described(output: Output, context: Context, handle: str) -> str:
     """Return the descriptor of an output. A failure remains verbatim, unless it is a giant."""
     text = context.describe(output, handle)
-    giant = context.budget * context.settings.offload_share
+    giant = context.budget_tokens * context.policy.offload_share
     if output.is_error and context.counter.count(text) >= giant:
-        return _clipped(text, context, handle)
+        return context.clip(text, handle, cap=context.policy.clip_tokens)
     return text
 
 
@@ -91,7 +89,7 @@ def _in_tail(position: int, context: Context) -> bool:
 
 def _giants(view: View, context: Context) -> Iterator[tuple[int, int, Text | ToolCall]]:
     """Yield position, part and content of each text and client's call in the tail that is a giant."""
-    giant = context.budget * context.settings.offload_share
+    giant = context.budget_tokens * context.policy.offload_share
     for entry in view.entries:
         if entry.rule != VERBATIM or not _in_tail(entry.first, context) or entry.message.tokens < giant:
             continue
@@ -100,17 +98,6 @@ def _giants(view: View, context: Context) -> Iterator[tuple[int, int, Text | Too
                 continue
             if isinstance(value, Text | ToolCall) and context.size(entry.first, part) >= giant:
                 yield entry.first, part, value
-
-
-def _clipped(text: str, context: Context, handle: str) -> str:
-    settings = context.settings
-    return clip(
-        text,
-        cap=settings.clip_tokens,
-        head_share=settings.clip_head,
-        handle=handle,
-        counter=context.counter,
-    )
 
 
 STRATEGY = Strategy(

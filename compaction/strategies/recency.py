@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from functools import partial
 
 from compaction.context import Context
 from compaction.edits import Edit
@@ -32,22 +33,21 @@ def _place(edit: Edit) -> tuple[int, int]:
 
 
 def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
-    minimum = context.settings.recency_collapse_tokens
+    minimum = context.policy.recency_collapse_tokens
     for output in context.outputs(view):
         position = output.position
-        if position >= older or not output.in_middle:
+        if position >= older or not output.is_editable or output.rule.never_collapse:
             continue
-        if output.rule.exempt or output.rule.never_collapse or context.size(position, output.part) < minimum:
+        if context.size(position, output.part) < minimum:
             continue
-        handle = context.make_handle(position, output.part)
-        text = context.describe(output, handle)
-        edit = context.replace(NAME, position, output.part, text, handle=handle, reason="old output")
+        describe = partial(context.describe, output)
+        edit = context.replace(NAME, position, output.part, describe, reason="old output")
         if edit:
             yield edit
 
 
 def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
-    minimum = context.settings.recency_collapse_tokens
+    minimum = context.policy.recency_collapse_tokens
     for entry in context.middle(view):
         if entry.first >= older or entry.is_generated:
             continue
@@ -61,10 +61,9 @@ def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
             size = context.size(message.position, part)
             if size < minimum:
                 continue
-            handle = context.make_handle(message.position, part)
-            text = context.shorten(call, handle, size=size)
+            shorten = partial(context.shorten, call, size=size)
             reason = "long arguments of an old call"
-            edit = context.replace(NAME, message.position, part, text, handle=handle, reason=reason)
+            edit = context.replace(NAME, message.position, part, shorten, reason=reason)
             if edit:
                 yield edit
 

@@ -16,15 +16,15 @@ NAME = "shed"
 
 
 def run(view: View, context: Context) -> StepResult:
-    if view.tokens <= context.budget:
+    if view.tokens <= context.budget_tokens:
         return StepResult(view=view)
     history = result = StepResult.of(view, _history(view, context))
     for name in removable_components(context.start, context):
-        if result.view.tokens <= context.budget:
+        if result.view.tokens <= context.budget_tokens:
             break
         result = StepResult.of(view, (*result.edits, *shed_edit(NAME, name, view, context)))
     # If that is not enough, memory and tools are left to the last resort.
-    return result if result.view.tokens <= context.budget else history
+    return result if result.view.tokens <= context.budget_tokens else history
 
 
 def _history(view: View, context: Context) -> tuple[Edit, ...]:

@@ -6,6 +6,8 @@ read stale. The handle restores the original output.
 
 from __future__ import annotations
 
+from functools import partial
+
 from compaction.context import Context, Output
 from compaction.descriptors import superseded
 from compaction.edits import Edit
@@ -34,16 +36,14 @@ def run(view: View, context: Context) -> StepResult:
         again = read.get((action.path, "")), read.get((action.path, action.span))
         later = _latest(changed.get(action.path), *again)
         read.setdefault((action.path, action.span), output)
-        if later is None or output.rule.exempt or not output.in_middle:
+        if later is None or not output.is_editable:
             continue
-        handle = context.make_handle(output.position, output.part)
         verb = _VERBS.get(later.action.kind, "read again")
         edit = context.replace(
             NAME,
             output.position,
             output.part,
-            superseded(action, handle, turn=later.turn, verb=verb),
-            handle=handle,
+            partial(superseded, action, turn=later.turn, verb=verb),
             reason=f"{action.path} was {verb} at turn {later.turn}",
         )
         if edit:

@@ -30,10 +30,9 @@ NAME = "shout"
 def run(view, context):
     edits = []
     for output in context.outputs(view):
-        if context.in_middle(output.position):
-            handle = context.make_handle(output.position, output.part)
+        if output.is_editable:
             edits.append(context.replace(
-                NAME, output.position, output.part, "LOUD", handle=handle, reason="too quiet"))
+                NAME, output.position, output.part, lambda handle: "LOUD", reason="too quiet"))
     return StepResult.shortened(view, edits, goal=context.goal)
 
 STRATEGY = Strategy(

@@ -22,9 +22,8 @@ pytestmark = pytest.mark.django_db
 
 def shout(view: View, context: Context) -> StepResult:
     """Replace the oldest output of the middle."""
-    output = next(output for output in context.outputs(view) if context.in_middle(output.position))
-    handle = context.make_handle(output.position, output.part)
-    edit = context.replace("shout", output.position, output.part, "LOUD", handle=handle, reason="too quiet")
+    output = next(output for output in context.outputs(view) if output.is_editable)
+    edit = context.replace("shout", output.position, output.part, lambda _: "LOUD", reason="too quiet")
     return StepResult.of(view, (edit,) if edit else ())
 
 
