@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compaction.dialects.anthropic.parsing import NAME, is_request_field, is_safe_id
-from compaction.dialects.blocks import as_text, digested_id, note_of, text_of
-from compaction.dialects.openai_responses.media import chat_media
+from compaction.dialects.blocks import digested_id, note_of, text_of
+from compaction.dialects.media import anthropic_media
 from compaction.jsontext import loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.provider_summary import is_signed
@@ -55,7 +55,7 @@ def _block(part: Part, native: bool) -> dict[str, JSON] | None:
             return dict(block)
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            return _foreign_media(block) or {"type": "text", "text": note_of(part.source, kind)}
+            return anthropic_media(block) or {"type": "text", "text": note_of(part.source, kind)}
         case Thinking():
             return None  # Anthropic rejects thinking without its own signature
 
@@ -71,7 +71,7 @@ def _result_block(part: ToolResult, source: Mapping[str, Any] | None) -> dict[st
     if part.media_tokens and isinstance(content, list):
         media = [item for item in content if isinstance(item, Mapping) and text_of(item) is None]
         if source is None:
-            media = [made for item in media if (made := _foreign_media(item)) is not None]
+            media = [made for item in media if (made := anthropic_media(item)) is not None]
         text = [{"type": "text", "text": part.text}] if part.text.strip() else []
         block["content"] = text + media
     if part.is_error is not None:
@@ -151,24 +151,3 @@ def _custom_tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
 
 def _safe_id(call_id: str) -> str:
     return call_id if is_safe_id(call_id) else digested_id(call_id)
-
-
-def _foreign_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return the block for an image or file of another dialect; None for other parts."""
-    return _from_openai_media(chat_media(block) or block)
-
-
-def _from_openai_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return the block for OpenAI's image or file part; None for other parts."""
-    kind = block.get("type")
-    value = block.get("image_url" if kind == "image_url" else "file")
-    url = value if isinstance(value, str) else ""
-    if isinstance(value, Mapping):
-        url = as_text(value.get("url") or value.get("file_data"))
-    if kind == "image_url" and url.startswith(("http://", "https://")):
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    head, comma, data = url.partition(";base64,")
-    if not comma or not head.startswith("data:") or not data:
-        return None
-    source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
-    return {"type": "image" if kind == "image_url" else "document", "source": source}

@@ -7,14 +7,13 @@ from typing import Any
 
 from compaction.dialects.blocks import (
     REASONING_FIELDS,
-    as_text,
     digested_id,
     error_text,
     joined_text,
     note_of,
 )
+from compaction.dialects.media import chat_media
 from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
-from compaction.dialects.openai_responses.media import chat_media
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -86,7 +85,7 @@ def _content(part: Part, native: bool) -> dict[str, JSON] | None:
             return {**(source or {}), "type": "text", "text": text} if text else None
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            media = dict(block) if native else _foreign_media(block)
+            media = dict(block) if native else chat_media(block)
             return media or {"type": "text", "text": note_of(part.source, kind)}
         case ToolCall(server=True, name=name, arguments=arguments):
             return {"type": "text", "text": f"[{name} {arguments}]"}
@@ -121,7 +120,7 @@ def _media(part: ToolResult) -> list[dict[str, JSON]]:
     content = source.get("content", source.get("output"))
     if not part.media_tokens or not isinstance(content, list):
         return []
-    media = [block for item in content if isinstance(item, Mapping) and (block := _foreign_media(item))]
+    media = [block for item in content if isinstance(item, Mapping) and (block := chat_media(item))]
     return [{"type": "text", "text": f"[media in the result of {part.call_id}]"}, *media] if media else []
 
 
@@ -190,27 +189,3 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
     if tool.get("description"):
         function["description"] = tool["description"]
     return {"type": "function", "function": {**function, "parameters": tool["input_schema"]}}
-
-
-def _foreign_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return the part for an image or document of another dialect; None for other blocks."""
-    return _from_anthropic_media(block) or chat_media(block)
-
-
-def _from_anthropic_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return the part for Anthropic's image or document; None for other blocks."""
-    source = block.get("source")
-    if not isinstance(source, Mapping):
-        return None
-    data = f"data:{source.get('media_type')};base64,{source.get('data')}"
-    match block.get("type"), source.get("type"):
-        case "image", "base64":
-            return {"type": "image_url", "image_url": {"url": data}}
-        case "image", "url":
-            return {"type": "image_url", "image_url": {"url": source.get("url")}}
-        case "document", "base64":
-            name = as_text(block.get("title")) or "document.pdf"
-            return {"type": "file", "file": {"filename": name, "file_data": data}}
-        case "document", "text":
-            return {"type": "text", "text": as_text(source.get("data"))}
-    return None

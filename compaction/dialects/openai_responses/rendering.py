@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compaction.dialects.blocks import as_text, digested_id, error_text, joined_text, note_of, text_of
+from compaction.dialects.media import media_part
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CUSTOM_CALL,
@@ -25,7 +26,6 @@ from compaction.dialects.openai_responses.kinds import (
     kind_of,
     text_kind,
 )
-from compaction.dialects.openai_responses.media import media_part
 from compaction.dialects.openai_responses.parsing import has_valid_id
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult

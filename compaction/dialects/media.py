@@ -1,4 +1,4 @@
-"""Translate images and files between the dialects' content parts."""
+"""Translate images and files between the dialects' content parts, by way of those of the Responses API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compaction.messages import JSON
 
 
 def media_part(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return the part for an image or file of another dialect; None for other blocks."""
+    """Return an image or file of another dialect as a part of the Responses API; None for other blocks."""
     match block.get("type"):
         case "image_url":
             return _image(block.get("image_url"))
@@ -53,11 +53,29 @@ def _from_source(block: Mapping[str, Any]) -> dict[str, JSON] | None:
 
 
 def chat_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return an image or file of this dialect as a content part of Chat Completions."""
-    if block.get("type") == "input_image" and block.get("image_url"):
-        detail = {"detail": block["detail"]} if block.get("detail") else {}
-        return {"type": "image_url", "image_url": {"url": as_text(block["image_url"]), **detail}}
-    if block.get("type") == "input_file" and (block.get("file_data") or block.get("file_id")):
-        names = ("filename", "file_data", "file_id")
-        return {"type": "file", "file": {name: block[name] for name in names if block.get(name)}}
+    """Return an image or file of any dialect as a part of Chat Completions; None for other blocks."""
+    made = media_part(block)
+    part = made or block
+    match part.get("type"):
+        case "input_image" if part.get("image_url"):
+            detail = {"detail": part["detail"]} if part.get("detail") else {}
+            return {"type": "image_url", "image_url": {"url": as_text(part["image_url"]), **detail}}
+        case "input_file" if part.get("file_data") or part.get("file_id"):
+            names = ("filename", "file_data", "file_id")
+            return {"type": "file", "file": {name: part[name] for name in names if part.get(name)}}
+        case "input_text" if made is not None:  # a document that consists of text
+            return {"type": "text", "text": part["text"]}
     return None
+
+
+def anthropic_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return an image or file of OpenAI as a block of Anthropic's Messages API; None for other parts."""
+    part = chat_media(block) or {}
+    url = as_text(part.get("image_url", {}).get("url") or part.get("file", {}).get("file_data"))
+    if "image_url" in part and url.startswith(("http://", "https://")):
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    head, comma, data = url.partition(";base64,")
+    if not comma or not head.startswith("data:") or not data:
+        return None
+    source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+    return {"type": "image" if "image_url" in part else "document", "source": source}
