@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,6 +104,13 @@ def united(messages: Sequence[Message], format: str) -> list[Message]:
         else:
             out.append(message)
     return out
+
+
+def tool_definitions(tools: JSON, convert: Callable[[Mapping[str, Any]], JSON]) -> list[JSON]:
+    """Return the tool definitions of a request, without those that `convert` returns None for."""
+    given = tools if isinstance(tools, list) else []
+    converted = (convert(tool) for tool in given if isinstance(tool, Mapping))
+    return [definition for definition in converted if definition is not None]
 
 
 def error_text(result: ToolResult) -> str:

@@ -21,7 +21,7 @@ from compaction.dialects.anthropic import (
     thinking,
 )
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import united
+from compaction.dialects.blocks import tool_definitions, united
 from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
@@ -62,7 +62,7 @@ class Anthropic(Dialect):
         sound = self._repair(united(messages, RESPONSES), capabilities)
         lead = leading_system(sound)
         system_field = rendering.system_field(sound[:lead], system) or None
-        definitions = rendering.tools_field(tools)
+        definitions = tool_definitions(tools, rendering.tool_json)
         items = roles.frame(rendering.conversation(sound[lead:]), capabilities)
         items = content.without_trailing_whitespace(items)
         items = limits.within_breakpoints(items, system_field, definitions)

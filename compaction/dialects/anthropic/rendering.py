@@ -119,12 +119,8 @@ def system_field(messages: Sequence[Message], given: JSON) -> JSON:
     return [*(first if isinstance(first, list) else []), *blocks]
 
 
-def tools_field(tools: JSON) -> list[JSON]:
-    """Render tool definitions; those in this dialect are returned unchanged."""
-    return [_tool(tool) for tool in tools if isinstance(tool, Mapping)] if isinstance(tools, list) else []
-
-
-def _tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
+def tool_json(tool: Mapping[str, Any]) -> dict[str, JSON]:
+    """Render a tool definition; one in this dialect is returned unchanged."""
     function = tool.get("function")
     if tool.get("type") == "custom" and "input_schema" not in tool:
         return _custom_tool(tool)

@@ -10,7 +10,7 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import united
+from compaction.dialects.blocks import tool_definitions, united
 from compaction.dialects.openai import content, parsing, recognition, rendering
 from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
 from compaction.dialects.stored import StoredPrompt
@@ -49,7 +49,9 @@ class OpenAI(Dialect):
         items = rendering.system_message(system) + rendering.conversation(sound)
         if not capabilities.reasoning_field:
             items = rendering.without_reasoning(items)
-        return Prompt(format=self.name, messages=items, tools=rendering.tools_field(tools) or None)
+        return Prompt(
+            format=self.name, messages=items, tools=tool_definitions(tools, rendering.tool_json) or None
+        )
 
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
         function = {"name": name, "description": description, "parameters": schema}

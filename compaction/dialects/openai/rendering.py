@@ -169,15 +169,8 @@ def system_message(given: JSON) -> list[dict[str, JSON]]:
     return [{"role": "system", "content": text}] if text.strip() else []
 
 
-def tools_field(tools: JSON) -> list[JSON]:
-    """Render tool definitions; those in this dialect are returned unchanged, server tools are left out."""
-    if not isinstance(tools, list):
-        return []
-    definitions = (_tool(tool) for tool in tools if isinstance(tool, Mapping))
-    return [definition for definition in definitions if definition is not None]
-
-
-def _tool(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
+def tool_json(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Render a tool definition; one in this dialect is returned unchanged, None for a server tool."""
     if "function" in tool or (tool.get("type") == "custom" and "custom" in tool):
         return dict(tool)
     if tool.get("type") in ("function", "custom") and isinstance(tool.get("name"), str):

@@ -11,6 +11,7 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
+from compaction.dialects.blocks import tool_definitions
 from compaction.dialects.openai_responses import content, kinds, parsing, reasoning, recognition, rendering
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
@@ -49,7 +50,7 @@ class OpenAIResponses(Dialect):
     ) -> Prompt:
         sound = pair_repair.repair(messages, pairing=self.pairing, open_end=capabilities.prefill)
         items = rendering.conversation(reasoning.repair(sound))
-        definitions = rendering.tools_field(tools) or None
+        definitions = tool_definitions(tools, rendering.tool_json) or None
         return Prompt(
             format=self.name, messages=items, system=rendering.instructions(system), tools=definitions
         )

@@ -245,16 +245,8 @@ def instructions(given: JSON) -> str | None:
     return (given if isinstance(given, str) else joined_text(given)[0]) or None
 
 
-def tools_field(tools: JSON) -> list[JSON]:
-    """Render tool definitions; those in this dialect are returned unchanged."""
-    if not isinstance(tools, list):
-        return []
-    definitions = (_tool(tool) for tool in tools if isinstance(tool, Mapping))
-    return [definition for definition in definitions if definition is not None]
-
-
-def _tool(tool: Mapping[str, Any]) -> Item | None:
-    """Return the definition; None for a server tool of another provider."""
+def tool_json(tool: Mapping[str, Any]) -> Item | None:
+    """Render a tool definition; one in this dialect is unchanged, None for a server tool of another."""
     if tool.get("type") in ("function", "custom"):
         nested = tool.get("function", tool.get("custom"))
         return {"type": tool["type"], **nested} if isinstance(nested, Mapping) else dict(tool)
