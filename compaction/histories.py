@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ from compaction.identity import REASONING, beginning_hashes, canonical
 from compaction.messages import JSON, Message
 from compaction.prefixes import common_length
 from compaction.provider_summary import COMPACTION, begins_with_summary
+from compaction.requests import CONTINUED
 
 
 class Change(StrEnum):
@@ -62,9 +63,7 @@ _KEPT_MIN = 2
 
 #: Beginnings of the message with which clients replace compacted messages. It is near the start.
 _SUMMARIES = (
-    "This session is being continued from a previous conversation",
-    "Another language model started to solve this problem and produced a summary",
-    "The conversation history before this point was compacted into the following summary",
+    *CONTINUED,
     "Here is a summary of the conversation so far",
     "<state_snapshot>",
     "<summary>",
@@ -98,7 +97,8 @@ def compare(
     if common == len(stored):
         return Comparison(change=Change.EXTENDED, common=common, new=common)
     first = len(sent) - len(messages)
-    if is_compacted or _has_summary(messages[max(common - first, 0) :][:_SUMMARY_WITHIN]):
+    following = messages[max(common - first, 0) :]
+    if is_compacted or any(map(is_summary, following[:_SUMMARY_WITHIN])):
         return Comparison(change=Change.COMPACTED, common=common, new=common)
     spoken = [each for each in stored if each != REASONING]
     if len(spoken) < len(stored) and common_length(spoken, sent) == len(spoken):
@@ -106,11 +106,10 @@ def compare(
     asked = sent[: len(sent) - answers]
     if _is_edited(stored, asked, common):
         return Comparison(change=Change.EDITED, common=common, new=len(stored))
-    if kept := _answer_kept(stored, asked, common, messages[max(common - first, 0) :]):
-        return Comparison(change=Change.REPLACED, common=common, new=common + len(stored) - kept, kept=kept)
-    if kept := _kept(stored, asked, common):
-        return Comparison(change=Change.TRIMMED, common=common, new=common + len(stored) - kept, kept=kept)
-    if any(map(is_provider_summary, messages[max(common - first, 0) :][:_SUMMARY_WITHIN])):
+    if dropped := _dropped(stored, asked, common, following):
+        change, kept = dropped
+        return Comparison(change=change, common=common, new=common + len(stored) - kept, kept=kept)
+    if any(map(is_provider_summary, following[:_SUMMARY_WITHIN])):
         return Comparison(change=Change.COMPACTED, common=common, new=common)
     if common <= leading_system(messages) and len(sent) - common <= _SIDE_MESSAGES < len(stored):
         return Comparison(change=Change.SIDE, common=common, new=common)
@@ -136,10 +135,6 @@ def is_provider_summary(message: JSON) -> bool:
     )
 
 
-def _has_summary(messages: Sequence[JSON]) -> bool:
-    return any(is_summary(message) for message in messages)
-
-
 def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> bool:
     """Return whether the client changed a few messages in place: the last one and most others are equal."""
     if len(sent) < len(stored) or sent[len(stored) - 1] != stored[-1]:
@@ -148,30 +143,28 @@ def _is_edited(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> b
     return equal * 2 >= len(stored) - common
 
 
-def _kept(stored: Sequence[bytes], sent: Sequence[bytes], common: int) -> int:
-    """Return the index of the stored message at which the sent ones continue, or 0 if they do not."""
-    if common >= len(sent):
-        return 0
-    for start in range(common + 1, len(stored) - _KEPT_MIN + 1):
-        kept = list(stored[start:])
-        if stored[start] == sent[common] and kept == list(sent[common : common + len(kept)]):
-            return start
-    return 0
-
-
-def _answer_kept(
-    stored: Sequence[bytes], sent: Sequence[bytes], common: int, messages: Sequence[JSON]
-) -> int:
-    """Return the index of the stored answer at which the sent messages continue, or 0 if they do not.
+def _dropped(
+    stored: Sequence[bytes], sent: Sequence[bytes], common: int, following: Sequence[JSON]
+) -> tuple[Change, int] | None:
+    """Return how the client dropped stored messages, and the first that it kept after them, or None.
 
     Some clients add messages to a request that they do not keep, such as the time. These are the last ones
-    before its answer. `messages` are those sent after the common ones.
+    before its answer. `following` are the messages sent after the common ones.
     """
-    for start in range(common + 1, min(common + ONCE_MAX, len(stored) - 1) + 1):
-        kept = list(stored[start:])
-        if kept == list(sent[common : common + len(kept)]) and all(map(is_answer, messages[: len(kept)])):
-            return start
-    return 0
+    for start in _kept(stored, sent, common, common + ONCE_MAX):
+        if all(map(is_answer, following[: len(stored) - start])):
+            return Change.REPLACED, start
+    for start in _kept(stored, sent, common, len(stored) - _KEPT_MIN):
+        return Change.TRIMMED, start
+    return None
+
+
+def _kept(stored: Sequence[bytes], sent: Sequence[bytes], common: int, last: int) -> Iterator[int]:
+    """Yield each index up to `last` from which on the stored messages continue the common ones as sent."""
+    for start in range(common + 1, min(last + 1, len(stored)) if common < len(sent) else 0):
+        end = common + len(stored) - start
+        if stored[start] == sent[common] and list(stored[start:]) == list(sent[common:end]):
+            yield start
 
 
 def discards_answer(

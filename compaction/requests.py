@@ -76,7 +76,7 @@ _NOTE = re.compile(
 _COMMAND = re.compile(r"\s*/[a-z][a-z:_-]*\s*$|\s*/\s*$")
 _INTERRUPTIONS = ("[Request interrupted", "<turn_aborted>")
 #: Beginnings of summaries with which agents continue a conversation that they compacted.
-_CONTINUED = (
+CONTINUED = (
     "This session is being continued from a previous conversation",
     "Another language model started to solve this problem and produced a summary",
     "The conversation history before this point was compacted into the following summary",
@@ -132,7 +132,7 @@ def is_interruption(text: str) -> bool:
 
 def is_summary(text: str) -> bool:
     """Whether a user's text is the agent's summary of messages that it compacted."""
-    return text.lstrip().startswith(_CONTINUED)
+    return text.lstrip().startswith(CONTINUED)
 
 
 def latest_request(entries: Sequence[Entry]) -> int:
