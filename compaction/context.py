@@ -7,6 +7,7 @@ first use: the call that produced an output, the call's action, the size of a pa
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -68,10 +69,8 @@ class Context(PlanRequest):
 
     @classmethod
     def of(cls, request: PlanRequest) -> Context:
-        """Return the context of a plan, with the values that the request has already computed."""
-        context = cls.__new__(cls)
-        vars(context).update(vars(request))
-        return context
+        """Return the context of a plan."""
+        return cls(**{each.name: getattr(request, each.name) for each in fields(request)})
 
     @property
     def start(self) -> View:
