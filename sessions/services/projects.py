@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 
 from accounts.actors import SYSTEM
 from accounts.models import ApiKey, Project
 from accounts.services.api_keys import api_key_revoke
 from accounts.services.audit import audit_record
 from sessions.models import AgentSession, ImportJob
+from sessions.services.blobs import project_contents_remove
 from sessions.services.imports.jobs import WrongState, import_job_cancel
 from sessions.services.sessions.lifecycle import session_delete
 
-#: Maximum number of attempts while requests that began before add rows.
+#: Maximum number of attempts while requests and workers that began before still use the project.
 _ATTEMPTS = 10
 
 
@@ -31,16 +33,19 @@ def project_delete(*, project: Project) -> None:
             import_job_cancel(job=job)
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            _delete(project)
-            return
-        except IntegrityError:  # a request that was running has just added a row
+            _delete(project.pk, project.slug)
+            break
+        except (IntegrityError, OperationalError):  # a running request has just added a row, or a deadlock
             if attempt == _ATTEMPTS:
                 raise
+    project_contents_remove(project.pk)
 
 
-def _delete(project: Project) -> None:
-    for session in AgentSession.objects.filter(project=project).only("pk").iterator():
+def _delete(id: UUID, slug: str) -> None:
+    for session in AgentSession.objects.filter(project=id).only("pk").iterator():
         session_delete(session=session)
+    # The gateway records calls that began before their key was revoked, but none without a key.
+    ApiKey.objects.filter(project=id).delete()
     with transaction.atomic():
-        project.delete()
-        audit_record(action="project.deleted", project=None, actor=SYSTEM, target=project.slug)
+        Project.objects.filter(pk=id).delete()
+        audit_record(action="project.deleted", project=None, actor=SYSTEM, target=slug)

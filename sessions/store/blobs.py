@@ -71,6 +71,16 @@ def blob_name(project_id: UUID, sha256: bytes | memoryview) -> str:
     return f"{project_id}/{bytes(sha256).hex()}"
 
 
+def project_blobs(project_id: UUID) -> Iterable[str]:
+    """Return the names of all blobs of a project, and that of its folder last."""
+    folder = str(project_id)
+    try:
+        _, files = storages["blobs"].listdir(folder)
+    except FileNotFoundError:
+        return []
+    return [*(f"{folder}/{file}" for file in files), folder]
+
+
 def blob_put(project_id: UUID, sha256: bytes, packed: bytes) -> None:
     """Write a blob. Raises `StorageUnavailable`."""
     try:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from io import StringIO
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.core.management import call_command
 from django.db import transaction
+from django.db.models.signals import pre_delete
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -19,7 +22,7 @@ from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.selectors.health_facts import health_facts
 from sessions.services.search.indexing import search_index_run
-from sessions.services.sessions.lifecycle import session_delete
+from sessions.services.sessions.lifecycle import NewSession, session_create, session_delete
 from sessions.services.sessions.profiles import profiles_refresh
 from sessions.services.sessions.retention import retention_run
 from sessions.services.spending.rollups import rollups_fill
@@ -59,6 +62,23 @@ def test_workers_go_on(api: Api) -> None:
     push(api, [request()])
     works = [partial(work, everywhere=True) for work in (tools_count, search_index_run, profiles_refresh)]
     assert during_deletion(*works) == [0, 0, 0]
+
+
+def test_a_session_that_is_added_while_its_project_is_deleted_is_deleted_too(
+    api: Api, project: Project, other_project: Project
+) -> None:
+    """It is committed after the last sessions were deleted, and before the project is."""
+    adds = partial(session_create, project_id=project.pk, new=NewSession(external_id="late"))
+
+    def add(**_: object) -> None:
+        pre_delete.disconnect(add, sender=Project)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(in_thread, adds).result()
+
+    pre_delete.connect(add, sender=Project)
+    call_command("delete_project", project.slug, "--yes", stdout=StringIO())
+    assert list(Project.objects.all()) == [other_project]
+    assert not AgentSession.objects.exists()
 
 
 def test_retention_keeps_a_session_that_becomes_active_while_it_runs(api: Api) -> None:

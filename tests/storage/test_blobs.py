@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -11,6 +12,7 @@ from uuid import UUID
 
 import pytest
 from django.core.files.storage import storages
+from django.core.management import call_command
 from django.db import connection, transaction
 from storages.backends.s3 import S3Storage
 
@@ -222,6 +224,15 @@ class TestADeletion:
         session_of(api, "s1", request(GIANT))
         files(folder)[0].unlink()
         assert api.delete("sessions/s1/").status_code == 204
+
+    def test_of_a_project_leaves_no_files(self, api: Api, project: Project, folder: Path) -> None:
+        session_of(api, "s1", request(GIANT))
+        with transaction.atomic():
+            contents_put(project.pk, {hashlib.sha256(b"{}").digest(): b"{}"})
+            transaction.set_rollback(True)
+        assert len(files(folder)) == 2
+        call_command("delete_project", project.slug, "--yes", stdout=StringIO())
+        assert list(folder.iterdir()) == []
 
 
 def test_a_rolled_back_push_leaves_a_file_for_the_retry(project: Project, folder: Path) -> None:
