@@ -126,9 +126,9 @@ def test_images_have_the_type_that_they_claim():
 
 @pytest.mark.django_db
 class TestPages:
-    def session(self, project, output="\x1b[32mgreen\x1b[0m", name="Bash", **arguments):
+    def session(self, project, output="\x1b[32mgreen\x1b[0m", name="Bash", pixel=PIXEL, **arguments):
         call = {"type": "tool_use", "id": "c1", "name": name, "input": arguments or {"command": "ls"}}
-        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": pixel}}
         result = {"type": "tool_result", "tool_use_id": "c1", "content": output}
         turns = [
             turn(0, [message("user", [{"type": "text", "text": "**Go**"}, image], "u0")]),
@@ -158,6 +158,11 @@ class TestPages:
         assert response["X-Content-Type-Options"] == "nosniff"
         assert response.content == base64.b64decode(PIXEL)
         assert member_client.get(address.replace("images/0/", "images/1/")).status_code == 404
+
+    def test_a_damaged_image_is_not_found(self, member_client, project):
+        session = self.session(project, pixel=PIXEL[:-3])
+        address = reverse("session_image", args=[project.slug, session.pk, 0, 1, 0])
+        assert member_client.get(address).status_code == 404
 
     def test_the_raw_text_is_unchanged(self, member_client, project):
         session = self.session(project)

@@ -71,7 +71,10 @@ def session_image(
     images = images_of(value.source)
     if index >= len(images):
         raise Http404("Image not found")
-    return private(HttpResponse(images[index].data, content_type=images[index].media_type))
+    try:
+        return private(HttpResponse(images[index].data, content_type=images[index].media_type))
+    except ValueError:
+        raise Http404("The content of the image is damaged") from None
 
 
 def _part_or_404(session: AgentSession, position: int, part: int) -> tuple[Message, Part]:
