@@ -11,7 +11,7 @@ from smtplib import SMTPException
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import send_mail
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from accounts.actors import Actor
@@ -107,9 +107,17 @@ def invitation_accept(*, token: str, user: User) -> Membership:
 
 @transaction.atomic
 def invitation_accept_as_new(*, token: str, username: str, password: str) -> Membership:
-    """Create an account and make it a member. Raises `InvitationError` if the invitation is not open."""
+    """Create an account and make it a member.
+
+    Raises `InvitationError` if the invitation is not open, or another request has just used the username.
+    """
     invitation = invitation_find(token)
-    user = User.objects.create_user(username, email=invitation.email if invitation else "", password=password)
+    email = invitation.email if invitation else ""
+    try:
+        with transaction.atomic():
+            user = User.objects.create_user(username, email=email, password=password)
+    except IntegrityError:
+        raise InvitationError("A user with that username already exists.") from None
     return invitation_accept(token=token, user=user)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Invitation, Membership
+from tests.api.test_concurrent_retries import in_thread, waiting
+from tests.background.world import eventually
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +47,21 @@ def test_a_new_user_joins_by_the_link_once(project, owner_client):
     assert Client().get(link).status_code == 404
     assert Client().post(link, {**ACCOUNT, "username": "eve"}).status_code == 404
     assert not User.objects.filter(username="eve").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_form_that_is_sent_twice_creates_one_account(project, owner_client):
+    link = invite(owner_client, project)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            user = User.objects.create_user("nora")
+            second = pool.submit(in_thread, partial(Client().post, link, ACCOUNT))
+            eventually(waiting)
+        response = second.result()
+    assert response.status_code == 422
+    assert "already exists" in response.content.decode()
+    assert list(User.objects.filter(username="nora")) == [user]
 
 
 def test_an_existing_account_joins_only_when_its_user_accepts(
