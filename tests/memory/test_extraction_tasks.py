@@ -350,12 +350,13 @@ class TestCosts:
         assert row.cost_microusd
 
     def test_a_model_without_a_price_is_unpriced(
-        self, provider: FakeProvider, project: Project, push: Push, work: Any
+        self, provider: FakeProvider, project: Project, push: Push, work: Any, viewer_client: Client
     ) -> None:
         Project.objects.update(memory_model="a-model-of-our-own")
         push(assistant(LONG))
         work()
         assert MemoryExtraction.objects.get().cost_microusd is None
+        assert viewer_client.get(reverse("trends", args=[project.slug])).status_code == 200
 
 
 @pytest.mark.usefixtures("model_on")

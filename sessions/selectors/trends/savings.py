@@ -155,7 +155,7 @@ def _sql(query: TrendQuery, key: str, join: str) -> str:
                {filter_conditions(query, model="s.model")}
          GROUP BY 1
          UNION ALL
-        SELECT {key}, 0, 0, 0, 0, 0, 0, sum(r.cost_microusd)::bigint
+        SELECT {key}, 0, 0, 0, 0, 0, 0, coalesce(sum(r.cost_microusd), 0)::bigint
           FROM {MemoryExtraction._meta.db_table} r
           JOIN {AgentSession._meta.db_table} s ON s.id = r.session_id {join}
          WHERE s.project_id = ANY(%(projects)s) AND r.at >= %(start)s AND r.at < %(end)s
