@@ -145,9 +145,13 @@ class CallSchema(AutoSchema):
         )
         if isinstance(field, MultipleChoiceField | ListField) and not field.allow_empty:
             schema = {**schema, "minItems": 1}
-        if isinstance(field, PlainText):
-            schema = {**schema, "pattern": _PLAIN if field.allow_blank else _NOT_BLANK}
         return schema
+
+    def _insert_field_validators(self, field: Any, schema: Any) -> None:
+        super()._insert_field_validators(field, schema)  # type: ignore[no-untyped-call]
+        # After the superclass, which would add an alternative for blank strings that the pattern matches too.
+        if isinstance(field, PlainText):
+            schema["pattern"] = _PLAIN if field.allow_blank else _NOT_BLANK
 
     def get_override_parameters(self) -> list[Any]:
         names = re.findall(r"{(\w+)}", self.path)

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator
 from playwright.sync_api import Page, expect
 
 from accounts.models import Project
@@ -88,6 +89,13 @@ def test_every_example_matches_its_schema(schema: Any) -> None:
         for place in _misfits(example["value"], content["schema"], schema)
     }
     assert wrong == set()
+
+
+@pytest.mark.slow
+def test_an_empty_string_is_valid_where_the_api_accepts_it(schema: Any) -> None:
+    shapes = schema["components"]["schemas"]
+    titles = [shapes[name]["properties"]["title"] for name in ("SessionCreate", "SessionChange")]
+    assert [Draft202012Validator(title).is_valid("") for title in titles] == [True, True]
 
 
 def _misfits(value: Any, shape: Any, schema: Any, place: str = "") -> Iterator[str]:
