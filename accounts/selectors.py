@@ -10,12 +10,12 @@ from uuid import UUID
 
 from cryptography.fernet import InvalidToken
 from django.contrib.auth.models import AnonymousUser, User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.encryption import cipher
 from accounts.keys import key_split, secret_matches
-from accounts.models import PROVIDER_SECRETS, ApiKey, AuditEvent, Project
+from accounts.models import PROVIDER_SECRETS, ApiKey, AuditEvent, Project, Scope
 
 #: The SQL condition that the API key `k` is valid.
 KEY_IS_VALID: LiteralString = "k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())"
@@ -73,6 +73,13 @@ def api_key_find(text: str) -> ApiKey | None:
     if key.expires_at is not None and key.expires_at <= timezone.now():
         return None
     return key
+
+
+def api_keys_valid(scope: Scope) -> list[ApiKey]:
+    """Return all API keys with a scope, of all projects, that are not revoked or expired."""
+    is_current = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    keys = ApiKey.objects.filter(is_current, revoked_at=None, scopes__contains=[scope])
+    return list(keys.prefetch_related("project"))
 
 
 def provider_secrets(project: Project) -> dict[str, str]:

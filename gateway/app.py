@@ -14,7 +14,7 @@ from django.conf import settings
 from uuid_utils.compat import uuid7
 
 from gateway import upstream
-from gateway.callers import COMPACT, Caller, Callers
+from gateway.callers import COMPACT, Caller, Callers, SettingsUnknown
 from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, call_forwarded
 from gateway.credentials import Credentials, credentials_of
@@ -65,9 +65,11 @@ class Gateway:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                await self._callers.start()
                 self._recorder.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
+                self._callers.stop()
                 self._summaries.stop()
                 await self._finish()
                 await self._recorder.stop()
@@ -169,7 +171,11 @@ class Gateway:
         if not credentials.key:
             text = "No contextapp API key. Send it as `X-Contextapp-Key: ctx_…`, or in the URL."
             raise Refused(401, "authentication_error", text)
-        caller = await self._callers.find(credentials.key)
+        try:
+            caller = await self._callers.find(credentials.key)
+        except SettingsUnknown:
+            text = "The database does not respond, and the settings of the API key's project are unknown."
+            raise Refused(503, "api_error", text) from None
         if caller is None:
             text = "The contextapp API key is unknown, expired or revoked, or lacks the scope `push`."
             raise Refused(401, "authentication_error", text)
@@ -192,7 +198,7 @@ class Gateway:
             if secret is None:
                 label = route.provider.label
                 text = f"The project has no {label} API key. Set one on the Connect page, or send your own."
-                raise Refused(401 if caller.is_verified else 503, "authentication_error", text)
+                raise Refused(401, "authentication_error", text)
             sent += route.provider.credential_headers(secret)
         address = caller.upstreams.get(name, self._upstreams[name])
         if address is None:

@@ -22,7 +22,6 @@ from gateway.callers import Caller
 from gateway.calls import Call
 from gateway.providers import PROVIDERS
 from gateway.providers.base import Identity, text
-from gateway.recording.record import KeyInvalid, key_find
 from gateway.recording.sessions import Place, caller_id, session_find_for_call
 from redaction import Redaction
 from sessions.models import ClientHistory
@@ -104,7 +103,7 @@ class Compactor:
             return await self._served(call, caller, fields)
         except NotServable:
             raise
-        except (BadJson, InvalidHistory, KeyInvalid):
+        except (BadJson, InvalidHistory):
             raise NotServable(Reason.UNREADABLE) from None
         except Exception as error:  # the agent's call must not fail; the message may contain its contents
             log.error("Call %s cannot be compacted (%s).", call.id, type(error).__name__)
@@ -211,7 +210,7 @@ class Compactor:
     ) -> Known | None:
         """Return the edits of the call's session, or None if the session is not recorded yet."""
         try:
-            key = caller.row or key_find(call)
+            key = caller.row
             partition = caller_id(call, key)
             read = partial(_edits, call, sent, redaction_of(key.project))
             known_as = self._found.get((partition, name)) if name else None
@@ -263,7 +262,7 @@ def _put(cache: OrderedDict[K, V], key: K, value: V) -> None:
 def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> SessionParams | None:
     """Return the parameters of the provider's engine for the call's session, or None."""
     try:
-        key = caller.row or key_find(call)
+        key = caller.row
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         session = session_find_for_call(Place.of(call, key, identity, body=call.body, fields=fields))
         params = session_provider_params(session) if session is not None else None

@@ -9,6 +9,7 @@ import threading
 import pytest
 from django.db import OperationalError
 
+from accounts.models import ApiKey
 from gateway import compact
 from gateway.callers import Caller
 from gateway.calls import Call, KeyProof
@@ -23,7 +24,7 @@ BODY = b'{"messages": [{"role": "user", "content": "Hi."}]}'
 def test_requests_that_are_forwarded_do_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     is_released = threading.Event()
 
-    def hang(_: Call) -> None:
+    def hang(*_: object) -> None:
         is_released.wait(30)
         raise OperationalError("the connection is closed")
 
@@ -35,10 +36,10 @@ def test_requests_that_are_forwarded_do_not_stay_in_memory(monkeypatch: pytest.M
                 key=KEY, headers={}, body=BODY,
             )  # fmt: skip
             with pytest.raises(NotServable, match="timeout"):
-                await compactor.serve(call, Caller(key=KEY))
+                await compactor.serve(call, Caller(key=KEY, row=ApiKey()))
         del call
 
-    monkeypatch.setattr(compact, "key_find", hang)
+    monkeypatch.setattr(compact, "caller_id", hang)
     try:
         asynchronous.run(asyncio.wait_for(work(), 20))
         gc.collect()

@@ -292,6 +292,8 @@ def test_agents_notice_nothing_while_the_store_is_down(
     reply = streamed(text("Hello."))
     provider.otherwise = lambda _: reply
     sent = {"x-contextapp-key": api_key, "x-api-key": "sk", "x-session-id": "s"}
+    monkeypatch.setattr(callers, "_CACHE_SECONDS", 0)
+    gateway.call("/anthropic/v1/models", None, sent, method="GET")  # the gateway knows the key
     with monkeypatch.context() as patched:
         patched.setattr(callers, "api_key_find", down)
         patched.setattr("gateway.recording.record.key_find", down)
