@@ -116,7 +116,8 @@ DATABASES = {
     )
 }
 if pool_size := env.pool_size():
-    pool = {"min_size": 1, "max_size": pool_size, "timeout": 10}
+    # By default, the pause between two attempts to reconnect grows to two minutes.
+    pool = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 5}
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
 # Only the hottest queries use prepared statements (see `sessions/store/postgres.py`).
 DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
