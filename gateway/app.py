@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import httpx2
 from django.conf import settings
@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from gateway import upstream
 from gateway.callers import COMPACT, Caller, Callers, SettingsUnknown
 from gateway.calls import Call, kept_headers
-from gateway.compact import Compactor, call_forwarded
+from gateway.compact import Compactor, call_forwarded, is_of_same_session
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
 from gateway.exchange import REPORT, Copy, Cut, Forward, exchange
@@ -31,6 +31,9 @@ from sessions.services.reconcile.served import NotServable, Reason
 from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
+
+#: Seconds that a request waits in compact mode until the previous calls of its session are recorded.
+_RECORDING_PATIENCE = 1.0
 
 
 class Gateway:
@@ -228,6 +231,7 @@ class Gateway:
         try:
             if credentials.is_subscription and not caller.compacts_subscriptions:
                 raise NotServable(Reason.SUBSCRIPTION)
+            await self._recorder.wait_for(partial(is_of_same_session, call), seconds=_RECORDING_PATIENCE)
             result = await self._compactor.serve(call, caller)
         except NotServable as error:
             extra = [(REPORT, f"passthrough; reason={error.reason}".encode())]

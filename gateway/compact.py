@@ -246,6 +246,14 @@ def call_forwarded(call: Call, served: Served) -> Call:
     )
 
 
+def is_of_same_session(one: Call, other: Call) -> bool:
+    """Return whether the headers of two calls name the same session. True if both name none."""
+    if (one.key, one.provider) != (other.key, other.provider):
+        return False
+    first, second = (PROVIDERS[one.provider].identity(call.headers, {}) for call in (one, other))
+    return (first.session, first.agent) == (second.session, second.agent)
+
+
 def _key_of(key: _Key, known: Known) -> _Key:
     """Return the key under which the edits of an unnamed session are kept."""
     return key._replace(name=known.edits.session_id.hex)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,13 @@ class Recorder:
         await _in_thread(self._writing, self._end)  # after the call in progress
         self._writing.shutdown()
         self._disk.shutdown()
+
+    async def wait_for(self, is_wanted: Callable[[Call], bool], *, seconds: float) -> None:
+        """Wait until the calls in memory that are wanted are recorded or on disk, at most some seconds."""
+        last = next(filter(is_wanted, reversed(self._queue)), None)
+        deadline = time.monotonic() + seconds
+        while any(each is last for each in self._queue) and time.monotonic() < deadline:
+            await asyncio.sleep(0.005)
 
     async def settle(self) -> None:
         """Return when every call is recorded."""
