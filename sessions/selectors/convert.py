@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from compaction import dialects
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
+from compaction.messages import USAGE_COUNTS, Usage
 from compaction.messages import Message as MessageValue
-from compaction.messages import Usage
 from sessions.models import Edit, Message
 from sessions.store import bodies
 from sessions.store.blobs import body_read
@@ -141,17 +141,11 @@ def usage_of(turn: ReportedUsage) -> Usage | None:
     )
 
 
-def usage_fields(usage: Usage | None) -> Mapping[str, int]:
+def usage_fields(usage: Usage | None) -> Mapping[str, int | None]:
     """Return the columns of a turn that store its usage."""
     if usage is None:
-        return {}
-    return {
-        "prompt_reported": usage.prompt_tokens,
-        "uncached_tokens": usage.uncached_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "output_tokens": usage.output_tokens,
-    }
+        return dict.fromkeys(("prompt_reported", *USAGE_COUNTS))
+    return {"prompt_reported": usage.prompt_tokens, **usage.counts}
 
 
 def usage_json(row: Any) -> dict[str, int] | None:

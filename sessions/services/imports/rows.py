@@ -23,8 +23,6 @@ from sessions.store.blobs import is_external
 from sessions.store.counts import counts_pack
 from sessions.store.postgres import rows_copy
 
-_USAGE = ("prompt_reported", "uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedTurn:
@@ -104,7 +102,6 @@ def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:
         "billed": placed.billed,
         "output_spike": placed.output_spike,
         "client_compaction": client_compaction,
-        **dict.fromkeys(_USAGE),
         **usage_fields(turn.usage),
     }
 
