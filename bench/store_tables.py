@@ -17,7 +17,7 @@ from compaction.messages import Usage
 from sessions.models import TurnSource
 from sessions.models.fields import PackedJSONField
 from sessions.store import bodies
-from sessions.store.counts import counts_pack
+from sessions.store.counts import breakdown_pack
 
 Row = Mapping[str, Any]
 
@@ -44,7 +44,7 @@ def turn_row(
         "prompt_estimate": sum(raw.values()),
         "prompt_served": sum(shown.values()),
         "prompt_reported": usage.prompt_tokens,
-        "component_tokens": counts_pack(TokenBreakdown(tokens=shown).counts),
+        "component_tokens": breakdown_pack(TokenBreakdown(tokens=shown)),
         "uncached_tokens": usage.uncached_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,

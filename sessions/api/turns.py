@@ -11,7 +11,6 @@ from uuid import UUID
 from django.http import HttpResponse
 from msgspec.structs import replace
 
-from compaction.breakdown import TokenBreakdown
 from sessions.api.auth import Principal
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence, unknown_field
@@ -31,7 +30,7 @@ from sessions.services.push.preambles import preamble_complete
 from sessions.services.push.session_state import route_refresh
 from sessions.services.push.turns import KeyReused, SessionGone, StaleTurn, turn_push
 from sessions.services.push.values import Push, Replayed, Target
-from sessions.store.counts import counts_unpack
+from sessions.store.counts import breakdown_unpack
 from sessions.store.rawjson import raw_elements
 
 _FIELDS = CALL_FIELDS | {"messages", "system", "tools", "expected_turn"}
@@ -205,7 +204,7 @@ def turn_json(row: Any, messages: list[Any]) -> dict[str, Any]:
         "prompt_estimate": row.prompt_estimate,
         "prompt_reported": row.prompt_reported,
         "prompt_served": row.prompt_served,
-        "components": TokenBreakdown.from_counts(counts_unpack(row.component_tokens)).tokens,
+        "components": breakdown_unpack(row.component_tokens).tokens,
         "usage": usage_json(row),
         "output_reported": row.output_reported,
         "cost_microusd": row.cost_microusd,

@@ -13,10 +13,9 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import ApiKey, Project
-from compaction.breakdown import TokenBreakdown
 from sessions.models.fields import JSONField
 from sessions.models.session import AgentSession
-from sessions.store.counts import counts_unpack
+from sessions.store.counts import breakdown_unpack
 
 
 class TurnSource(models.TextChoices):
@@ -119,7 +118,7 @@ class Turn(models.Model):
     @property
     def components(self) -> Mapping[str, int]:
         """Tokens of the served prompt by component, without empty components."""
-        return TokenBreakdown.from_counts(counts_unpack(self.component_tokens)).tokens
+        return breakdown_unpack(self.component_tokens).tokens
 
 
 class Blob(models.Model):

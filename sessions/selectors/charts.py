@@ -8,13 +8,12 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row
 from psycopg.types.numeric import Int4
 
-from compaction.breakdown import TokenBreakdown
 from compaction.meter import Slope
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import limit_of, policy_of, session_calibration
-from sessions.store.counts import counts_unpack
+from sessions.store.counts import breakdown_unpack
 from sessions.store.postgres import rows_fetch
 
 
@@ -83,7 +82,7 @@ def prompt_slope(
 def chart_components(*, session: AgentSession, turns: Sequence[int]) -> list[Mapping[str, int]]:
     """Return the tokens by component of the prompts served at these turns, in order."""
     rows = rows_fetch(_COMPONENTS, {"session": session.pk, "turns": list(map(Int4, turns))})
-    return [TokenBreakdown.from_counts(counts_unpack(size)).tokens for (size,) in rows]
+    return [breakdown_unpack(size).tokens for (size,) in rows]
 
 
 _COMPONENTS: LiteralString = """

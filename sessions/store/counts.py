@@ -6,13 +6,15 @@ An array in Postgres has a header of 24 bytes, as much as the counts of six comp
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+
+from compaction.breakdown import TokenBreakdown
 
 
-def counts_pack(counts: Sequence[int]) -> bytes:
+def breakdown_pack(breakdown: TokenBreakdown) -> bytes:
+    counts = breakdown.counts
     return struct.pack(f"<{len(counts)}I", *counts)
 
 
-def counts_unpack(data: bytes | memoryview) -> tuple[int, ...]:
-    """Return the counts that `counts_pack` packed."""
-    return struct.unpack(f"<{len(data) // 4}I", data)
+def breakdown_unpack(data: bytes | memoryview) -> TokenBreakdown:
+    """Return the breakdown that `breakdown_pack` packed."""
+    return TokenBreakdown.from_counts(struct.unpack(f"<{len(data) // 4}I", data))

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int4
 
-from compaction.breakdown import TokenBreakdown
-from sessions.store.counts import counts_unpack
+from sessions.store.counts import breakdown_unpack
 from sessions.store.postgres import rows_fetch
 
 _TURNS: LiteralString = """
@@ -42,7 +41,7 @@ class CountedTurn(NamedTuple):
     @property
     def components(self) -> Mapping[str, int]:
         """Tokens of the served prompt by component, without empty components."""
-        return TokenBreakdown.from_counts(counts_unpack(self.component_tokens)).tokens
+        return breakdown_unpack(self.component_tokens).tokens
 
 
 def counted_turns(session_id: UUID, *, first: int, last: int) -> dict[int, CountedTurn]:

@@ -20,7 +20,7 @@ from sessions.services.imports.tally import Tally
 from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
 from sessions.store.blobs import is_external
-from sessions.store.counts import counts_pack
+from sessions.store.counts import breakdown_pack
 from sessions.store.postgres import rows_copy
 
 
@@ -91,7 +91,7 @@ def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:
         "message_count": len(turn.messages),
         "preamble_version": session.preamble_version,
         "prompt_estimate": placed.prompt.total,
-        "component_tokens": counts_pack(placed.prompt.counts),
+        "component_tokens": breakdown_pack(placed.prompt),
         "output_reported": turn.output_reported,
         "cost_microusd": turn.cost_microusd,
         "source": TurnSource.LOG if turn.messages else TurnSource.TELEMETRY,

@@ -13,7 +13,7 @@ from sessions.services.push.values import NewTurn, Push, Target
 from sessions.store import bodies
 from sessions.store.blobs import is_external
 from sessions.store.continuation_columns import continuation_columns
-from sessions.store.counts import counts_pack
+from sessions.store.counts import breakdown_pack
 
 
 def read_parameters(target: Target, push: Push) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def write_parameters(
         "reported": reported,
         "served": turn.served.total,
         "size": reported if reported is not None else turn.served.total,
-        "components": counts_pack(turn.served.counts),
+        "components": breakdown_pack(turn.served),
         "context": turn.context.tokens,
         "shown": turn.shown.tokens,
         **continuation_columns(turn.continuation),
