@@ -9,6 +9,7 @@ from uuid_utils.compat import uuid7
 
 from accounts.models import Project
 from sessions.models.claimable import Claimable
+from sessions.models.fields import PackedJSONField
 from sessions.models.session import AgentSession
 
 
@@ -88,14 +89,14 @@ class ReplayTarget(models.Model):
 class ReplayResult(models.Model):
     """The result of one session under one setting.
 
-    `figures` are its sums (`compaction.replay.Totals`); `body` is the compressed JSON of
-    `compaction.replay.Result` with the values of each call.
+    `figures` are its sums (`compaction.replay.Totals`); `body` is the JSON of `compaction.replay.Result`
+    with the values of each call.
     """
 
     target = models.ForeignKey(ReplayTarget, on_delete=models.CASCADE, related_name="results", db_index=False)
     setting = models.PositiveSmallIntegerField()
     figures = models.JSONField(default=dict)
-    body = models.BinaryField()
+    body = PackedJSONField()
     summary_microusd = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -15,7 +15,6 @@ from compaction.replay.setting import Setting
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
 from replay.selectors.run_settings import settings_of
 from sessions.models import AgentSession
-from sessions.store import bodies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +120,7 @@ def result_rows(
     for row in (results if prices else results.defer("body")).iterator(chunk_size=500):
         total = totals_of(row.figures)
         if prices is not None:
-            total = _repriced(total, _result(row.body), prices, row.summary_microusd)
+            total = _repriced(total, Result.from_json(row.body), prices, row.summary_microusd)
         sums.setdefault(row.setting, []).append(total)
         summaries[row.setting] = summaries.get(row.setting, 0) + row.summary_microusd
     rows = [
@@ -166,7 +165,7 @@ def target_results(run: ReplayRun, *, session_id: UUID) -> list[TargetResult]:
     """Return the results of one session in the order of the settings; empty if it is not in the run."""
     rows = ReplayResult.objects.filter(target__run=run, target__session_id=session_id)
     return [
-        TargetResult(target=row.target, setting=row.setting, result=_result(row.body))
+        TargetResult(target=row.target, setting=row.setting, result=Result.from_json(row.body))
         for row in rows.select_related("target").order_by("setting")
     ]
 
@@ -189,7 +188,3 @@ def sessions_newest(*, project_id: UUID, limit: int, agent: str = "", model: str
     if model:
         rows = rows.filter(model=model)
     return list(rows.order_by("-last_active_at", "-id")[:limit])
-
-
-def _result(body: bytes | memoryview) -> Result:
-    return Result.from_json(bodies.json_value(bodies.unpack(bytes(body))))

@@ -42,7 +42,6 @@ from replay.services.summarizers import (
 from sessions.services.claims import claim, is_free, release, renew, still_own
 from sessions.services.dispatch import task_dispatch
 from sessions.services.search.indexing import session_index
-from sessions.store import bodies
 from sessions.store.postgres import constraint_name
 from sessions.store.text import storable
 
@@ -193,7 +192,7 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
                 target=target,
                 setting=number,
                 figures=asdict(priced.totals),
-                body=bodies.pack(bodies.json_bytes(priced.result.to_json())),
+                body=priced.result.to_json(),
                 summary_microusd=priced.summaries,
             )
     except IntegrityError as error:

@@ -8,6 +8,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from accounts.models import Project
+from sessions.models.fields import PackedJSONField
 from sessions.models.session import AgentSession
 
 
@@ -32,9 +33,9 @@ class MemoryRevision(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
     )
     reason = models.TextField(blank=True)
-    body = models.BinaryField()
-    # Origin of each item, and the items that were resolved, as compressed JSON; NULL if not recorded.
-    origins = models.BinaryField(null=True)
+    body = PackedJSONField()
+    # Origin of each item, and the items that were resolved; NULL if not recorded.
+    origins = PackedJSONField(null=True)
     tokens = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -48,7 +49,7 @@ class MemoryRevision(models.Model):
 class MemoryUpdateState(models.Model):
     """The state that automatic memory updates keep between the turns of a session.
 
-    `turn` is the next one to read, `data` the rest as compressed JSON. Derived: without the row, updates read
+    `turn` is the next one to read, `data` the rest. Derived: without the row, updates read
     the session from its first turn.
     """
 
@@ -56,7 +57,7 @@ class MemoryUpdateState(models.Model):
         AgentSession, on_delete=models.CASCADE, primary_key=True, related_name="memory_update_state"
     )
     turn = models.PositiveIntegerField(default=0)
-    data = models.BinaryField()
+    data = PackedJSONField()
 
     def __str__(self) -> str:
         return f"memory updates of {self.session_id} at turn {self.turn}"

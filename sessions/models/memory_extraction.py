@@ -7,6 +7,7 @@ from django.utils import timezone
 from uuid_utils.compat import uuid7
 
 from sessions.models.claimable import Claimable
+from sessions.models.fields import PackedJSONField
 from sessions.models.session import AgentSession
 
 
@@ -24,8 +25,8 @@ class MemoryExtractionState(Claimable):
     # Why the last attempt failed; "" if it succeeded or is in progress.
     last_error = models.TextField(blank=True)
     read_at = models.DateTimeField(null=True)
-    # Items that were removed from the memory, as compressed JSON, and the last revision checked for them.
-    dismissed = models.BinaryField(null=True)
+    # Items that were removed from the memory, and the last revision checked for them.
+    dismissed = PackedJSONField(null=True)
     revision = models.PositiveIntegerField(default=0)
 
     def __str__(self) -> str:

@@ -14,7 +14,6 @@ from compaction.memory.schema import CustomField, Schema
 from compaction.memory.updates.items import STATE
 from compaction.memory.values import WorkingMemory
 from sessions.models import MemoryRevision
-from sessions.store import bodies
 
 #: Fields that automatic updates fill, in addition to the eight standard ones.
 BUILT_IN = (CustomField(name=STATE, description="what commands changed, and the last runs of tests"),)
@@ -54,15 +53,12 @@ def memory_span(*, session_id: UUID, first: int, last: int) -> Sequence[WorkingM
 
 def memory_value(row: MemoryRevision | None) -> WorkingMemory:
     """Return the memory of a revision, or the empty memory for None."""
-    if row is None:
-        return WorkingMemory()
-    return WorkingMemory.from_json(bodies.json_value(bodies.unpack(row.body)))
+    return WorkingMemory.from_json(row.body) if row is not None else WorkingMemory()
 
 
 def memory_notes(row: MemoryRevision | None) -> Notes:
     """Return the memory of a revision with the recorded origins of its items."""
-    origins = bodies.json_value(bodies.unpack(row.origins)) if row is not None and row.origins else {}
-    return Notes.from_json(memory_value(row), origins)
+    return Notes.from_json(memory_value(row), (row.origins if row is not None else None) or {})
 
 
 def memory_schema(*, project_id: UUID) -> Schema:

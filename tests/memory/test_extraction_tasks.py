@@ -287,10 +287,7 @@ class TestWrites:
             push(assistant(LONG))
             work()
         stored = [
-            *(
-                bodies.unpack(row.body) + bodies.unpack(row.origins or b"")
-                for row in MemoryRevision.objects.all()
-            ),
+            *(bodies.json_bytes([row.body, row.origins]) for row in MemoryRevision.objects.all()),
             *(row.reason.encode() for row in MemoryExtraction.objects.all()),
             *(row.last_error.encode() for row in MemoryExtractionState.objects.all()),
         ]

@@ -24,7 +24,6 @@ from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.claims import still_own
 from sessions.services.memory.revisions import Writer, revision_create
 from sessions.services.memory.update_state import update_state_load, update_state_store
-from sessions.store import bodies
 
 if TYPE_CHECKING:
     from compaction.adapters.claude import Exchange
@@ -55,7 +54,7 @@ class ExtractionJob:
 
 def dismissed_items(state: MemoryExtractionState, latest: MemoryRevision | None) -> tuple[str, ...]:
     """Return the items that were removed from the memory, oldest first; a model must not add them again."""
-    known = bodies.json_value(bodies.unpack(state.dismissed)) if state.dismissed else []
+    known = state.dismissed or ()
     since = MemoryRevision.objects.filter(session=state.session_id, number__gte=state.revision)
     revisions = [memory_notes(row) for row in since.order_by("-number")[:_MAX_REVISIONS]] if latest else []
     return (*known, *removed_items(revisions[::-1]))[-_MAX_DISMISSED:]
@@ -92,7 +91,7 @@ def extraction_store(job: ExtractionJob, exchange: Exchange, suggestions: Sequen
         last = max(session.turn_count - 1, 0)
         revision_create(session=session, number=number, notes=applied.notes, turn=last, writer=writer)
         update_state_store(session, next_turn, applied.state)
-    state.dismissed, state.revision = bodies.pack(bodies.json_bytes(current.dismissed)), number
+    state.dismissed, state.revision = current.dismissed, number
     state.save(update_fields=["dismissed", "revision"])
     revision = number if applied.reason else None
     return extraction_end(job, exchange, MemoryExtraction.State.DONE, applied.reason, revision)

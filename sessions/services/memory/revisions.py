@@ -18,7 +18,6 @@ from sessions.models import AgentSession, MemoryRevision
 from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
 from sessions.selectors.redaction import redaction_for
 from sessions.services.memory.fact_observations import observations_refresh, proposal_scan_schedule
-from sessions.store import bodies
 from sessions.store.text import storable
 
 #: Number of the largest fields named in messages about the size of a memory.
@@ -147,8 +146,8 @@ def revision_create(
         author=writer.author,
         user_id=writer.user_id,
         reason=storable(reason),
-        body=bodies.pack(bodies.json_bytes(notes.memory.to_json())),
-        origins=bodies.pack(bodies.json_bytes(notes.to_json())),
+        body=notes.memory.to_json(),
+        origins=notes.to_json(),
         tokens=_tokens(notes),
     )
     observations_refresh(session=session, number=number, notes=notes, author=writer.author)

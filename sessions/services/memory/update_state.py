@@ -8,7 +8,6 @@ from compaction.memory.updates import UpdaterState, update_notes
 from sessions.models import AgentSession, MemoryExtractionState, MemoryRevision, MemoryUpdateState
 from sessions.selectors.memory import memory_notes
 from sessions.selectors.turn_messages import messages_by_turn
-from sessions.store import bodies
 
 #: Maximum number of revisions that are checked for removed items.
 _MAX_REVISIONS = 200
@@ -19,7 +18,7 @@ def update_state_load(session: AgentSession) -> tuple[int, UpdaterState]:
     row = MemoryUpdateState.objects.filter(session=session).first()
     if row is None:
         return 0, UpdaterState()
-    state = UpdaterState.from_json(bodies.json_value(bodies.unpack(row.data)))
+    state = UpdaterState.from_json(row.data)
     if row.turn and not state.turn:
         state = _state_of_fork(session, row.turn)
     return row.turn, state
@@ -32,8 +31,8 @@ def update_state_turn(session: AgentSession) -> int:
 
 def update_state_store(session: AgentSession, turn: int, state: UpdaterState) -> None:
     """Store the next turn to read, and the state after the previous turns."""
-    data = bodies.pack(bodies.json_bytes(state.to_json()))
-    MemoryUpdateState.objects.update_or_create(session=session, defaults={"turn": turn, "data": data})
+    defaults = {"turn": turn, "data": state.to_json()}
+    MemoryUpdateState.objects.update_or_create(session=session, defaults=defaults)
 
 
 def update_states_fork(*, parent: AgentSession, child: AgentSession) -> None:
