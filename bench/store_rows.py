@@ -153,7 +153,7 @@ def _preamble(session: AgentSession) -> Preamble:
         session_id=session.pk,
         version=1,
         from_turn=0,
-        system=bodies.pack(bodies.json_bytes("You are an agent. " + "Be exact. " * 40)),
+        system=bodies.json_bytes("You are an agent. " + "Be exact. " * 40),
         system_tokens=SYSTEM,
         tools_tokens=TOOL_TOKENS,
     )

@@ -15,7 +15,7 @@ from bench.store_texts import Body
 from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
 from sessions.models import TurnSource
-from sessions.models.fields import PackedJSONField
+from sessions.models.fields import PackedField, PackedJSONField
 from sessions.store import bodies
 from sessions.store.counts import breakdown_pack
 
@@ -80,6 +80,8 @@ def _columns(instance: Model) -> Iterator[tuple[str, Any]]:
             value = Jsonb(value)
         elif isinstance(column, PackedJSONField):
             value = bodies.pack(bodies.json_bytes(value))
+        elif isinstance(column, PackedField) and value is not None:
+            value = bodies.pack(value)
         yield str(column.column), value
 
 

@@ -34,14 +34,14 @@ class JSONField(models.JSONField):
         return name, "django.db.models.JSONField", args, options
 
 
-class PackedJSONField(models.BinaryField):  # type: ignore[type-arg]
-    """JSON that SQL does not read, compressed like message bodies."""
+class PackedField(models.BinaryField):  # type: ignore[type-arg]
+    """Bytes that SQL does not read, compressed like message bodies."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        return None if value is None else bodies.json_value(bodies.unpack(value))
+        return None if value is None else bodies.unpack(value)
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
-        packed = None if value is None else bodies.pack(bodies.json_bytes(value))
+        packed = None if value is None else bodies.pack(value)
         return super().get_db_prep_value(packed, connection, prepared)
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
@@ -49,3 +49,15 @@ class PackedJSONField(models.BinaryField):  # type: ignore[type-arg]
         name, _, args, options = super().deconstruct()
         options.pop("default", None)
         return name, "django.db.models.BinaryField", args, options
+
+
+class PackedJSONField(PackedField):
+    """A JSON value, packed."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        data = super().from_db_value(value, expression, connection)
+        return None if data is None else bodies.json_value(data)
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        data = None if value is None else bodies.json_bytes(value)
+        return super().get_db_prep_value(data, connection, prepared)

@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from accounts.models import Project
 from compaction.dialects import get_dialect
-from sessions.models.fields import JSONField
+from sessions.models.fields import JSONField, PackedField
 
 #: The origin of sessions of which only telemetry is known. Another source that records them replaces it.
 TELEMETRY = "telemetry"
@@ -207,8 +207,8 @@ class Preamble(models.Model):
     )
     version = models.SmallIntegerField()
     from_turn = models.IntegerField()
-    system = models.BinaryField(null=True)
-    tools = models.BinaryField(null=True)
+    system = PackedField(null=True)
+    tools = PackedField(null=True)
     system_tokens = models.IntegerField(default=0)
     tools_tokens = models.IntegerField(default=0)
 

@@ -28,7 +28,6 @@ from sessions.selectors.prompt_cache import CachedPreamble, CachedPrompt, prompt
 from sessions.selectors.prompt_state import PromptState
 from sessions.selectors.stored_rows import IN_SPANS
 from sessions.selectors.token_budgets import calibration_of
-from sessions.store import bodies
 from sessions.store.blobs import body_read
 from sessions.store.postgres import array_literal, rows_fetch
 from sessions.store.prompt_bytes import PromptMessages, messages_of_view
@@ -166,8 +165,8 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
         regular=after.regular and not after.open_calls,
         compaction_count=_compactions_until(state, turn),
         preamble_version=row.preamble_version,
-        system=bodies.unpack(preamble.system) if preamble and preamble.system else None,
-        tools=bodies.unpack(preamble.tools) if preamble and preamble.tools else None,
+        system=preamble.system if preamble else None,
+        tools=preamble.tools if preamble else None,
     )
     return past, messages
 

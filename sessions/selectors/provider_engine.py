@@ -68,8 +68,8 @@ def _tool_names(session: AgentSession, policy: Policy) -> list[str]:
     if not any(rule.exempt for rule in policy.tools):
         return []
     rows = Preamble.objects.filter(session=session, version=session.preamble_version)
-    stored = rows.values_list("tools", flat=True).first()
-    definitions: Any = bodies.json_value(bodies.unpack(stored)) if stored is not None else []
+    stored: Any = rows.values_list("tools", flat=True).first()
+    definitions = bodies.json_value(stored) if stored is not None else []
     return [
         tool["name"] for tool in definitions if isinstance(tool, dict) and isinstance(tool.get("name"), str)
     ]

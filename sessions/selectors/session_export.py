@@ -92,8 +92,8 @@ def _system_line(row: Preamble) -> Mapping[str, Any]:
     return {
         "type": "system",
         "from_turn": row.from_turn,
-        "system": _fragment(bodies.unpack(row.system)) if row.system else None,
-        "tools": _fragment(bodies.unpack(row.tools)) if row.tools else None,
+        "system": _fragment(row.system) if row.system else None,
+        "tools": _fragment(row.tools) if row.tools else None,
     }
 
 

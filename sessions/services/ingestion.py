@@ -90,8 +90,8 @@ class NewPreamble:
     def columns(self) -> Mapping[str, Any]:
         """The content as columns of `Preamble`."""
         return {
-            "system": bodies.pack(self.system) if self.system else None,
-            "tools": bodies.pack(self.tools) if self.tools else None,
+            "system": self.system or None,
+            "tools": self.tools or None,
             "system_tokens": self.system_tokens,
             "tools_tokens": self.tools_tokens,
         }

@@ -204,7 +204,7 @@ class TestPages:
             {"name": "mcp__github__search", "description": "Find " * 50, "input_schema": {"type": "object"}},
         ]
         made = project.agent_sessions.create(external_id="with-tools", format="anthropic", preamble_version=1)
-        made.preambles.create(version=1, from_turn=0, tools=bodies.pack(bodies.json_bytes(tools)))
+        made.preambles.create(version=1, from_turn=0, tools=bodies.json_bytes(tools))
         page = member_client.get(reverse("session_tools", args=[project.slug, made.pk]))
         assert [(each.server, each.tools) for each in page.context["definitions"]] == [("github", 1), ("", 1)]
         assert "1 of 1: mcp__github__search" in page.text

@@ -177,11 +177,11 @@ def _counts(outline: Outline) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _preamble_text(data: bytes | memoryview | None) -> str | None:
+def _preamble_text(data: bytes | None) -> str | None:
     """Return a system prompt as plain text, anything else as indented JSON."""
     if data is None:
         return None
-    value: JSON = bodies.json_value(bodies.unpack(data))
+    value: JSON = bodies.json_value(data)
     if isinstance(value, str):
         return visible(value)
     texts = (

@@ -10,10 +10,9 @@ from compaction.components import TOOLS, shed_names
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import apply
-from sessions.models import AgentSession, Preamble
+from sessions.models import AgentSession
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.stored_rows import Span, messages_load, spans_of
-from sessions.store import bodies
 from sessions.store.edit_texts import edit_texts
 from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
 
@@ -30,8 +29,8 @@ def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, An
         RequestParts(
             stored_format=session.format,
             format=session.format,
-            system=_unpacked(preamble, "system"),
-            tools=None if _sheds_tools(outline) else _unpacked(preamble, "tools"),
+            system=preamble.system if preamble else None,
+            tools=preamble.tools if preamble and not _sheds_tools(outline) else None,
             is_regular=after.regular and not after.open_calls,
             capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
         ),
@@ -54,8 +53,3 @@ def _edits(outline: Outline) -> list[EditValue]:
 
 def _sheds_tools(outline: Outline) -> bool:
     return TOOLS in shed_names(edit.value for edit in outline.edits)
-
-
-def _unpacked(preamble: Preamble | None, name: str) -> bytes | None:
-    data = getattr(preamble, name, None)
-    return bodies.unpack(data) if data is not None else None

@@ -53,7 +53,7 @@ def project_definitions(*, project: Project) -> list[tuple[AgentSession, Sequenc
 
 
 def _by_server(row: Preamble, called: Set[str] | None) -> list[ServerDefinitions]:
-    sizes = _sizes(bytes(row.tools)) if row.tools is not None else {}
+    sizes = _sizes(row.tools) if row.tools is not None else {}
     servers: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for name, tokens in sizes.items():
         servers[server_of(name)][name] = tokens
@@ -70,13 +70,12 @@ def _by_server(row: Preamble, called: Set[str] | None) -> list[ServerDefinitions
 
 
 @lru_cache(64)
-def _sizes(packed: bytes) -> Mapping[str, int]:
+def _sizes(data: bytes) -> Mapping[str, int]:
     """Return the tokens of each tool's definition by its name.
 
     They add up to the tokens of the whole list in the prompt: its brackets and commas are divided among the
     definitions.
     """
-    data = bodies.unpack(packed)
     value = bodies.json_value(data)
     tools = value if isinstance(value, list) else []
     count = counter().count

@@ -8,7 +8,6 @@ from uuid import UUID
 from sessions.models import Preamble
 from sessions.services.ingestion import NewPreamble
 from sessions.services.push.values import NewTurn
-from sessions.store import bodies
 
 
 def preamble_store(turn: NewTurn, preamble: NewPreamble) -> None:
@@ -35,8 +34,8 @@ def preamble_complete(preamble: NewPreamble, *, session_id: UUID, kept: str) -> 
 def preamble_of(row: Preamble) -> NewPreamble:
     """Return a stored system prompt and tools as they were pushed."""
     return NewPreamble(
-        system=bodies.unpack(row.system) if row.system else None,
-        tools=bodies.unpack(row.tools) if row.tools else None,
+        system=row.system,
+        tools=row.tools,
         system_tokens=row.system_tokens,
         tools_tokens=row.tools_tokens,
     )
