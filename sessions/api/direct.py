@@ -29,7 +29,7 @@ from sessions.api import ratelimit
 from sessions.api.auth import Principal, principal_cached
 from sessions.api.errors import ApiError, store_unavailable
 from sessions.api.metrics import request_observe
-from sessions.api.prompt import etag_matches, prompt_etag, prompt_json, request_parts
+from sessions.api.prompt import etag_matches, prompt_etag, prompt_json
 from sessions.api.turns import push_read
 from sessions.selectors.lookups import Route, session_route_cached
 from sessions.selectors.prompt_state import PromptState
@@ -162,7 +162,7 @@ def _prompt_answer(environ: Mapping[str, Any], state: PromptState, messages: Pro
     etag = prompt_etag(state, format)
     if etag_matches(environ, etag):
         return _answer(environ, 304, b"", ETag=etag)
-    joined = joined_fields(messages, request_parts(state, format))
+    joined = joined_fields(messages, state.request_parts(format))
     if joined is None:
         return None
     body = prompt_json(state, messages, turn=state.turn_count - 1, format=format, joined=joined)

@@ -10,7 +10,6 @@ import orjson
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from compaction.capabilities import capabilities_of
 from compaction.dialects import get_dialect
 from compaction.on_demand import BETA, summarized_count
 from compaction.provider_engine import ProviderParams
@@ -28,7 +27,7 @@ from sessions.selectors.provider_engine import prompt_provider_params
 from sessions.selectors.token_budgets import prompt_size_json
 from sessions.services.prompts.served import prompt_record
 from sessions.store.bodies import content_hash, json_bytes
-from sessions.store.prompt_bytes import PromptMessages, RequestParts, request_fields
+from sessions.store.prompt_bytes import PromptMessages, request_fields
 
 
 class Prompt(Endpoint):
@@ -143,7 +142,7 @@ def prompt_json(
     of `joined_fields`, if known.
     """
     format = format or get_dialect(state.format).name
-    fields = joined or request_fields(messages, request_parts(state, format))
+    fields = joined or request_fields(messages, state.request_parts(format))
     shown = fields["messages"]  # a list only if they had to be rendered
     is_empty, fits = shown == [], state.provider_tokens <= state.budget
     reason = None if fits else unfit_reason(state, turn=turn)
@@ -167,18 +166,6 @@ def prompt_json(
     if manifest:
         fields["manifest"] = messages.manifest
     return fields
-
-
-def request_parts(state: PromptState, format: str) -> RequestParts:
-    """Return what a request in the dialect `format` is made of, besides its messages."""
-    return RequestParts(
-        stored_format=state.format,
-        format=format,
-        system=state.system,
-        tools=state.shown_tools,
-        is_regular=state.regular,
-        capabilities=capabilities_of(state.model),
-    )
 
 
 def _provider_fields(

@@ -13,12 +13,14 @@ from psycopg.rows import namedtuple_row
 from accounts.selectors import KEY_IS_VALID
 from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
+from compaction.capabilities import capabilities_of
 from sessions.selectors.prompt_cache import PromptVersion
 from sessions.selectors.prompt_outlines import outline_unpack
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
 from sessions.store.edit_texts import TEXTS
 from sessions.store.postgres import execute
+from sessions.store.prompt_bytes import RequestParts
 from sessions.store.prompt_snapshots import PromptOutline
 
 
@@ -109,6 +111,17 @@ class PromptState:
     def shown_tools(self) -> bytes | None:
         """The tool definitions, or None if an edit sheds them."""
         return self.tools if self.shown.tokens.get("tools") else None
+
+    def request_parts(self, format: str) -> RequestParts:
+        """Return what a request in the dialect `format` is made of, besides its messages."""
+        return RequestParts(
+            stored_format=self.format,
+            format=format,
+            system=self.system,
+            tools=self.shown_tools,
+            is_regular=self.regular,
+            capabilities=capabilities_of(self.model),
+        )
 
     @property
     def has_changed_since_served(self) -> bool:

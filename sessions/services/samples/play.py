@@ -13,7 +13,6 @@ import orjson
 from django.db import connection
 
 from accounts.models import ApiKey, Project
-from compaction.capabilities import capabilities_of
 from compaction.messages import Usage
 from compaction.prefixes import common_length
 from sessions.models import AgentSession
@@ -36,7 +35,7 @@ from sessions.services.samples.wire import (
     user_message,
 )
 from sessions.services.sessions.lifecycle import NewSession, session_create
-from sessions.store.prompt_bytes import RequestParts, request_fields
+from sessions.store.prompt_bytes import request_fields
 
 #: Approximate characters per token of the provider.
 _CHARACTERS = 3.3
@@ -135,17 +134,7 @@ class _Player:
         messages = messages_now(state) if state is not None else None
         assert state is not None
         assert messages is not None  # the transaction has created the session
-        fields = request_fields(
-            messages,
-            RequestParts(
-                stored_format=state.format,
-                format=self._story.format,
-                system=state.system,
-                tools=state.shown_tools,
-                is_regular=state.regular,
-                capabilities=capabilities_of(state.model),
-            ),
-        )
+        fields = request_fields(messages, state.request_parts(self._story.format))
         prompt_record(state)
         body = orjson.loads(orjson.dumps(fields))
         values = body.pop("messages")
