@@ -42,7 +42,7 @@ class Project(models.Model):
     # Sessions are deleted this many days after their last turn, from `retention_begins_at`. NULL: never.
     retention_days = models.PositiveIntegerField(null=True)
     retention_begins_at = models.DateTimeField(null=True)
-    # Additional secrets to redact: [{"kind", "pattern"}] in RE2 syntax (see `redaction/extra.py`).
+    # Additional secrets to redact: [{"kind", "pattern"}] in RE2 syntax (see `redaction/project.py`).
     redaction_patterns = models.JSONField(default=list)
     # Prices that differ from the public table (see `pricing/custom.py`).
     custom_prices = models.JSONField(default=list)

@@ -10,10 +10,9 @@ server's key. Placeholders are never redacted. `docs/reference/redaction.md` lis
 known limits, and how to add patterns.
 """
 
-from redaction.extra import ExtraPattern, InvalidPatternError, extra_rules
 from redaction.json_text import redact, redact_bytes
 from redaction.placeholders import Finding
-from redaction.project import Redaction
+from redaction.project import ExtraPattern, InvalidPatternError, Redaction, extra_rules
 
 __all__ = [
     "ExtraPattern",
