@@ -1,4 +1,4 @@
-"""Helpers for logs in OpenAI's chat format: clean messages, and split usage into disjoint parts."""
+"""Helpers for logs in OpenAI's chat format: clean messages, and read usage."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.messages import Usage
-from pricing.usage import usage_salvage, whole_output
-
-from .values import mapping_of, tokens_of
+from pricing.usage import usage_salvage
 
 #: The fields that a message may have in a request. Clients add private ones (`extra`, `turn_idx`, a
 #: response's `reasoning_content`), which strict gateways reject.
@@ -69,34 +67,9 @@ def call_ids(body: Mapping[str, Any]) -> list[str]:
 
 
 def chat_usage(usage: Any) -> Usage | None:
-    """Return the usage that OpenAI, LiteLLM, DeepSeek or Anthropic reported, in disjoint parts, or None.
-
-    OpenAI's and LiteLLM's `prompt_tokens` include cache reads and writes, and so do the `input_tokens` of
-    OpenAI's Responses API. Anthropic's `input_tokens` do not.
-    """
-    if not isinstance(usage, Mapping):
-        return None
-    if usage.get("iterations"):
-        return usage_salvage(usage)[0]
-    details = mapping_of(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
-    read = tokens_of(usage, "cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_input_tokens")
-    read = read or tokens_of(details, "cached_tokens")
-    write = tokens_of(usage, "cache_creation_input_tokens")
-    write = write or tokens_of(details, "cache_write_tokens", "cache_creation_tokens")
-    total = tokens_of(usage, "prompt_tokens", "input_tokens")
-    output = tokens_of(usage, "completion_tokens", "output_tokens")
-    reasoning = tokens_of(
-        mapping_of(usage.get("completion_tokens_details") or usage.get("output_tokens_details")),
-        "reasoning_tokens",
-    )
-    output = whole_output(output, reasoning, prompt=total, total=usage.get("total_tokens"))
-    if total + read + write + output == 0:
-        return None
-    apart = "prompt_tokens" not in usage and "cache_read_input_tokens" in usage
-    uncached = total if apart or read + write > total else total - read - write
-    return Usage(
-        uncached_tokens=uncached, cache_read_tokens=read, cache_write_tokens=write, output_tokens=output
-    )
+    """Return the usage that a provider reported (see `pricing.usage`), or None if it has no tokens."""
+    found = usage_salvage(usage)[0] if isinstance(usage, Mapping) else Usage()
+    return found if found.input_tokens or found.output_tokens else None
 
 
 def _content(content: Any, *, has_calls: bool) -> Any:

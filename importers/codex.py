@@ -16,10 +16,9 @@ from typing import Any
 import orjson
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
-from .chat import chat_usage
 from .jsonlines import first_objects, first_value, read_records, values
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 #: Fields of items that are only in logs.
@@ -190,7 +189,12 @@ class _Rollout:
         self._window = tokens_of(info, "model_context_window") or self._window
         if self._unreported and total != self._total:
             answer = self._unreported
-            answer.usage = chat_usage(info.get("last_token_usage"))
+            usage = mapping_of(info.get("last_token_usage"))
+            answer.usage = usage_of(
+                prompt=tokens_of(usage, "input_tokens"),
+                cached=tokens_of(usage, "cached_input_tokens"),
+                output=tokens_of(usage, "output_tokens"),
+            )
             # Forks copy lines, which have no response id, so the content and the running total identify a
             # response.
             identity = orjson.dumps([[message.body for message in answer.messages()], total])

@@ -142,10 +142,10 @@ def _output(data: Mapping[str, Any]) -> int:
     details = _details(data, "completion_tokens_details", "output_tokens_details")
     reasoning = _tokens(details, "reasoning_tokens")
     prompt = _tokens(data, "prompt_tokens") or _tokens(data, "input_tokens")
-    return min(whole_output(output, reasoning, prompt=prompt, total=data.get("total_tokens")), MAX_TOKENS)
+    return min(_whole_output(output, reasoning, prompt=prompt, total=data.get("total_tokens")), MAX_TOKENS)
 
 
-def whole_output(output: int, reasoning: int, *, prompt: int, total: Any) -> int:
+def _whole_output(output: int, reasoning: int, *, prompt: int, total: Any) -> int:
     """Return the output tokens, with the reasoning tokens if the provider reports them separately.
 
     They are separate if they exceed the output, or if the `total` counts them in addition (xAI).
