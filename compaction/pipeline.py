@@ -67,8 +67,13 @@ class _Progress:
 
     def applied(self, result: StepResult) -> _Progress:
         """Add the result of one more step."""
-        edits = self.total.edits + result.edits
-        return self._with(replace(self._remembered(result), view=result.view, edits=edits))
+        total = StepResult(
+            view=result.view,
+            edits=self.total.edits + result.edits,
+            recap=result.recap or self.total.recap,
+            evicted=result.evicted or self.total.evicted,
+        )
+        return replace(self, total=total)
 
     def recorded(self, name: str, result: StepResult) -> _Progress:
         """Add the result of one more step and its record."""
@@ -77,14 +82,7 @@ class _Progress:
 
     def rejected(self, result: StepResult) -> _Progress:
         """Keep only the recap of a step without gain, for a later step that evicts the same messages."""
-        return self._with(self._remembered(result))
-
-    def _remembered(self, result: StepResult) -> StepResult:
-        recap, evicted = result.recap or self.total.recap, result.evicted or self.total.evicted
-        return replace(self.total, recap=recap, evicted=evicted)
-
-    def _with(self, total: StepResult) -> _Progress:
-        return replace(self, total=total)
+        return self.applied(replace(result, view=self.total.view, edits=()))
 
 
 def plan(request: PlanRequest) -> Plan:
