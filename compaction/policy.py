@@ -20,7 +20,7 @@ __all__ = ["POLICY_VERSION", "PRESETS", "Budget", "Policy", "StrategySettings", 
 POLICY_VERSION = 1
 
 #: Who compacts: contextapp, or the provider.
-ENGINES = ("own", "provider")
+ENGINES = OWN, PROVIDER = "own", "provider"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Policy(StrategySettings):
     name: str = "balanced"
     version: int = POLICY_VERSION
     steps: tuple[str, ...] = field(default_factory=lambda: steps_of("balanced"))
-    engine: str = "own"  #: `provider` lets the provider compact, see `compaction.provider_engine`
+    engine: str = OWN  #: `provider` lets the provider compact, see `compaction.provider_engine`
 
     # Triggers: `soft` compacts in the background, `hard` immediately; 0 turns a trigger off.
     soft: float = 0.70

@@ -15,10 +15,8 @@ from dataclasses import dataclass, field, replace
 from compaction.capabilities import Capabilities
 from compaction.messages import JSON
 from compaction.on_demand import BETA, OnDemand, summary_instructions
-from compaction.policy import Policy
+from compaction.policy import PROVIDER, Policy
 from compaction.provider_summary import COMPACTION
-
-OWN, PROVIDER = "own", "provider"
 
 #: Trigger of compactions that the provider reported, and strategy of their edits.
 NAME = "provider"

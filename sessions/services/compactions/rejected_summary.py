@@ -10,8 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from compaction.messages import JSON
-from compaction.policy import Policy
-from compaction.provider_engine import OWN, PROVIDER
+from compaction.policy import OWN, PROVIDER, Policy
 from compaction.triggers import hard
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import policy_of
