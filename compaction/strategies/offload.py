@@ -23,8 +23,8 @@ NAME = "offload"
 #: because later steps would remove them.
 _MIN_TOKENS = 200
 
-#: Descriptors of even smaller outputs hardly save anything.
-_LEAST_TOKENS = 80
+#: A part of the tail: its position and index, and how and why it would be shortened.
+_Candidate = tuple[int, int, Callable[[str], str], str]
 
 
 def run(view: View, context: Context) -> StepResult:
@@ -32,10 +32,10 @@ def run(view: View, context: Context) -> StepResult:
     fixed = view.tokens - sum(entry.message.tokens for entry in evictable)
     if fixed <= context.ceiling:
         return StepResult(view=view)
-    giant = context.budget_tokens * context.policy.offload_share
+    giant = _giant_tokens(context)
     edits: list[Edit] = []
-    for size, edit in _candidates(view, context):
-        if fixed <= (context.goal if size >= giant else context.ceiling):
+    for edit in _largest_first(view, context):
+        if fixed <= (context.goal if edit.tokens_before >= giant else context.ceiling):
             break
         edits.append(edit)
         fixed -= edit.tokens_before - edit.tokens_after
@@ -45,59 +45,54 @@ def run(view: View, context: Context) -> StepResult:
     return StepResult.of(view, edits)
 
 
-def _candidates(view: View, context: Context) -> Iterator[tuple[int, Edit]]:
-    """Yield the candidates in the tail, largest first: the size and the edit that would offload it."""
-    sized: list[tuple[int, int, int, Callable[[str], str], str]] = []
-    for output in context.outputs(view):
-        if _in_tail(output.position, context) and not output.rule.exempt:
-            size = context.size(output.position, output.part)
-            shorten: Callable[[str], str] = partial(_described, output, context)
-            sized.append(
-                (size, output.position, output.part, shorten, "large output in the tail that leaves no room")
-            )
-    for position, part, value in _giants(view, context):
-        size = context.size(position, part)
-        if isinstance(value, Text):
-            shorten, reason = (
-                partial(context.clip, value.text, cap=context.policy.clip_tokens),
-                "long text in the tail that leaves no room",
-            )
-        else:
-            shorten = partial(context.shorten, value, size=size)
-            reason = "long arguments of a call in the tail that leave no room"
-        sized.append((size, position, part, shorten, reason))
-    for size, position, part, shorten, reason in sorted(sized, key=lambda item: -item[0]):
-        if size < _LEAST_TOKENS:
-            return
+def _largest_first(view: View, context: Context) -> Iterator[Edit]:
+    """Yield the edits that would shorten contents of the tail."""
+    found = [*_outputs(view, context), *_giants(view, context)]
+    found.sort(key=lambda each: -context.size(each[0], each[1]))
+    for position, part, shorten, reason in found:
         edit = context.replace(NAME, position, part, shorten, reason=reason)
         if edit:
-            yield size, edit
+            yield edit
+
+
+def _outputs(view: View, context: Context) -> Iterator[_Candidate]:
+    for output in context.outputs(view):
+        if _in_tail(output.position, context) and not output.rule.exempt:
+            reason = "large output in the tail that leaves no room"
+            yield output.position, output.part, partial(_described, output, context), reason
 
 
 def _described(output: Output, context: Context, handle: str) -> str:
     """Return the descriptor of an output. A failure remains verbatim, unless it is a giant."""
     text = context.describe(output, handle)
-    giant = context.budget_tokens * context.policy.offload_share
-    if output.is_error and context.counter.count(text) >= giant:
+    if output.is_error and context.counter.count(text) >= _giant_tokens(context):
         return context.clip(text, handle, cap=context.policy.clip_tokens)
     return text
 
 
-def _in_tail(position: int, context: Context) -> bool:
-    return position >= context.tail_first and position not in context.protected
-
-
-def _giants(view: View, context: Context) -> Iterator[tuple[int, int, Text | ToolCall]]:
-    """Yield position, part and content of each text and client's call in the tail that is a giant."""
-    giant = context.budget_tokens * context.policy.offload_share
+def _giants(view: View, context: Context) -> Iterator[_Candidate]:
+    """Yield the texts and the client's calls that are giants."""
+    giant = _giant_tokens(context)
     for entry in view.entries:
         if entry.rule != VERBATIM or not _in_tail(entry.first, context) or entry.message.tokens < giant:
             continue
         for part, value in enumerate(entry.message.parts):
-            if isinstance(value, ToolCall) and (value.server or value.fixed):
+            if not isinstance(value, Text | ToolCall) or context.size(entry.first, part) < giant:
                 continue
-            if isinstance(value, Text | ToolCall) and context.size(entry.first, part) >= giant:
-                yield entry.first, part, value
+            if isinstance(value, Text):
+                clip = partial(context.clip, value.text, cap=context.policy.clip_tokens)
+                yield entry.first, part, clip, "long text in the tail that leaves no room"
+            elif not (value.server or value.fixed):
+                shorten = partial(context.shorten, value, size=context.size(entry.first, part))
+                yield entry.first, part, shorten, "long arguments of a call in the tail that leave no room"
+
+
+def _giant_tokens(context: Context) -> float:
+    return context.budget_tokens * context.policy.offload_share
+
+
+def _in_tail(position: int, context: Context) -> bool:
+    return position >= context.tail_first and position not in context.protected
 
 
 STRATEGY = Strategy(
