@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from compaction.components import TOOLS, shed_names
 from compaction.context import Context
 from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
@@ -232,40 +231,3 @@ def _subject(call: ToolCall | None) -> str:
         return action.path
     command = " ".join(action.command.split()) or action.label
     return f"`{shortened(command, _MAX_COMMAND)}`" if command else call.name
-
-
-def removable_components(view: View, context: Context) -> tuple[str, ...]:
-    """Return the components that may be removed: not the tools if the view has calls, which require them."""
-    uses_tools = any(isinstance(part, ToolCall) for message in view.messages for part in message.parts)
-    return tuple(name for name in context.sheddable if name != TOOLS or not uses_tools)
-
-
-def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[Edit, ...]:
-    """Return the edit that removes a component, or none if the prompt does not contain it."""
-    tokens = getattr(view.components, name)
-    if not tokens:
-        return ()
-    at = context.end_position
-    reason = f"{name} leave no room for the messages"
-    return (
-        Edit(
-            strategy=strategy, op=Op.SHED, position=at, end=at, text=name, reason=reason, tokens_before=tokens
-        ),
-    )
-
-
-def restore_edits(view: View) -> tuple[Edit, ...]:
-    """Return the edits that restore every shed component of the view."""
-    at = view.entries[-1].last + 1 if view.entries else 0
-    return tuple(
-        Edit(
-            strategy="shed",
-            op=Op.RESTORE,
-            position=at,
-            end=at,
-            text=name,
-            reason=f"room for {name} again",
-            tokens_after=getattr(view.unshed_components, name),
-        )
-        for name in shed_names(view.edits)
-    )

@@ -16,12 +16,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from compaction.component_edits import memory_edits, restore_edits, shed_edit
 from compaction.components import MEMORY
 from compaction.context import Context
 from compaction.deadline import check_deadline
 from compaction.edits import Edit, Op
-from compaction.eviction import is_worthwhile, restore_edits, shed_edit
-from compaction.memory_edits import memory_edits
+from compaction.eviction import is_worthwhile
 from compaction.messages import Role
 from compaction.plan_request import PlanRequest
 from compaction.recap import Recap

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+from compaction.component_edits import removable_components, shed_edit
 from compaction.context import Context
 from compaction.edits import Edit
-from compaction.eviction import MARKER_TOKENS, Span, evict, newest, removable_components, shed_edit
+from compaction.eviction import MARKER_TOKENS, Span, evict, newest
 from compaction.messages import Role
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import Entry, View

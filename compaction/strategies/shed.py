@@ -6,9 +6,10 @@ without its tools. A transcript that uses tools keeps them; only the last resort
 
 from __future__ import annotations
 
+from compaction.component_edits import removable_components, shed_edit
 from compaction.context import Context
 from compaction.edits import Edit
-from compaction.eviction import Span, evict, removable_components, shed_edit
+from compaction.eviction import Span, evict
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import View
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from compaction.component_edits import restore_edits
 from compaction.components import TOOLS
 from compaction.edits import Edit as EditValue
-from compaction.eviction import restore_edits
 from compaction.pipeline import Plan, plan_of_edits
 from compaction.recap import Recap as RecapValue
 from compaction.record import Change, PlanState, StepRecord, record_of

@@ -1,0 +1,75 @@
+"""Create the edits of components: those that record the working memory, shed a component, or restore it."""
+
+from __future__ import annotations
+
+from compaction.components import TOOLS, recorded_memory, shed_names, shown_memory
+from compaction.context import Context
+from compaction.edits import Edit, Op
+from compaction.messages import ToolCall
+from compaction.plan_request import PlanRequest
+from compaction.tokens import MESSAGE_OVERHEAD
+from compaction.view import View
+
+
+def memory_edits(request: PlanRequest) -> tuple[Edit, ...]:
+    """Return the edit that shows the current working memory after the head.
+
+    Every compaction records it, even if unchanged, so that reverting another one cannot remove it. An empty
+    memory is recorded only if it replaces one.
+    """
+    text, earlier = request.memory_text, request.view.edits
+    if not text and recorded_memory(earlier) is None:
+        return ()
+    shown = shown_memory(earlier)
+    head = request.view.entries[: request.layout.head_end]
+    at = head[-1].last + 1 if head else 0
+    revision = request.memory_revision
+    return (
+        Edit(
+            strategy="memory",
+            op=Op.MEMORY,
+            position=at,
+            end=at,
+            text=text,
+            reason=f"working memory, revision {revision}" if revision else "working memory",
+            tokens_before=shown.tokens_after if shown else 0,
+            tokens_after=MESSAGE_OVERHEAD + request.counter.count(text) if text else 0,
+        ),
+    )
+
+
+def removable_components(view: View, context: Context) -> tuple[str, ...]:
+    """Return the components that may be removed: not the tools if the view has calls, which require them."""
+    uses_tools = any(isinstance(part, ToolCall) for message in view.messages for part in message.parts)
+    return tuple(name for name in context.sheddable if name != TOOLS or not uses_tools)
+
+
+def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[Edit, ...]:
+    """Return the edit that removes a component, or none if the prompt does not contain it."""
+    tokens = getattr(view.components, name)
+    if not tokens:
+        return ()
+    at = context.end_position
+    reason = f"{name} leave no room for the messages"
+    return (
+        Edit(
+            strategy=strategy, op=Op.SHED, position=at, end=at, text=name, reason=reason, tokens_before=tokens
+        ),
+    )
+
+
+def restore_edits(view: View) -> tuple[Edit, ...]:
+    """Return the edits that restore every shed component of the view."""
+    at = view.entries[-1].last + 1 if view.entries else 0
+    return tuple(
+        Edit(
+            strategy="shed",
+            op=Op.RESTORE,
+            position=at,
+            end=at,
+            text=name,
+            reason=f"room for {name} again",
+            tokens_after=getattr(view.unshed_components, name),
+        )
+        for name in shed_names(view.edits)
+    )
