@@ -70,9 +70,7 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
         _principals.pop(text, None)
         raise NotAuthenticated(
             "not_authenticated",
-            "The API key is unknown, expired or revoked."
-            if key_split(text.strip())
-            else f"This is not a contextapp API key, which begins with `{MARK}_`.",
+            _reason(text.strip()),
             headers={"WWW-Authenticate": "Bearer"},
         )
     principal = Principal(
@@ -90,6 +88,15 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
     _principals[text] = (time.monotonic() + _CACHE_SECONDS, principal)
     _record_use(key)
     return principal
+
+
+def _reason(text: str) -> str:
+    """Return why no key was found for `text`."""
+    if key_split(text):
+        return "The API key is unknown, expired or revoked."
+    if text.startswith(f"{MARK}_"):
+        return "The API key is incomplete."
+    return f"This is not a contextapp API key, which begins with `{MARK}_`."
 
 
 def principal_cached(authorization: str) -> Principal | None:

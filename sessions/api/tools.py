@@ -8,7 +8,7 @@ from django.http import HttpResponse
 
 from accounts.models import Scope
 from compaction import dialects
-from compaction.jsontext import loads_object
+from compaction.jsontext import is_object, loads_object
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.errors import InvalidField, InvalidRequest, NotAllowed
 from sessions.api.lookup import session_or_404
@@ -56,9 +56,14 @@ class ToolCalls(Endpoint):
 
 
 def _arguments(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as an object. Dialects pass them as an object or as a JSON string."""
+    """Return the arguments as an object. Dialects pass them as an object or as a JSON string.
+
+    Raises `ToolError` for a string that the model has not finished, or that is not JSON.
+    """
     arguments = data.get("arguments") or {}
     if isinstance(arguments, str):
+        if arguments.strip() and not is_object(arguments):
+            raise ToolError("the arguments are not a complete JSON object")
         return dict(loads_object(arguments))
     if not isinstance(arguments, dict):
         raise InvalidField("arguments", "`arguments` must be an object.")

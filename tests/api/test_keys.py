@@ -57,6 +57,8 @@ class TestKnowing:
         error = Api("sk-ant-api03-secret").get("sessions/").json()["error"]
         assert "begins with `ctx_`" in error["message"]
         assert "secret" not in error["message"]
+        error = Api("ctx_1a2b3c4d").get("sessions/").json()["error"]
+        assert error["message"] == "The API key is incomplete."
 
     def test_the_whole_key_is_compared(self, project: Project) -> None:
         _, text = api_key_create(project=project, name="tests")

@@ -91,8 +91,6 @@ class TestExpandClip:
             {"handle": ""},
             {"handle": "a\0b"},
             {"handle": "h_x", "offset": "x"},
-            "not an object",
-            "[1]",
         ],
     )
     def test_invalid_arguments_are_reported_to_the_model(
@@ -101,6 +99,13 @@ class TestExpandClip:
         result = run(api, "expand_clip", arguments)
         assert result["is_error"] is True
         assert result["content"]
+
+    @pytest.mark.parametrize("arguments", ["not an object", "[1]", '{"handle": "h_aaaa'])
+    def test_the_model_learns_that_its_arguments_are_not_json(
+        self, api: Api, session: dict[str, Any], arguments: str
+    ) -> None:
+        result = run(api, "expand_clip", arguments)
+        assert result == {"content": "the arguments are not a complete JSON object", "is_error": True}
 
     @pytest.mark.parametrize(
         "more", [{"offset": -1}, {"limit": "x"}, {"grep": "("}, {"offset": 1.5}, {"limit": True}]

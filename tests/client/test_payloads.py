@@ -130,3 +130,9 @@ def test_values_that_the_sdk_of_openai_parsed_are_not_sent() -> None:
 def test_a_message_that_is_not_in_a_list_is_rejected(messages: Any) -> None:
     with pytest.raises(TypeError, match="list of messages"):
         read(messages)
+
+
+@pytest.mark.parametrize("other", ["hi", ("user", "hi"), None])
+def test_the_error_names_the_item_that_is_not_a_message(other: Any) -> None:
+    with pytest.raises(TypeError, match=rf"`messages\[1\]` is of type {type(other).__name__}"):
+        read([{"role": "user", "content": "hi"}, other])

@@ -19,7 +19,7 @@ def test_an_error_is_complete_in_another_process(duplicate: Callable[[ApiError],
     error = NotFound(404, "not_found", "No session.", param="id", retry_after=2.0)
     again = duplicate(error)
     assert type(again) is NotFound
-    assert str(again) == str(error) == "404 not_found: No session."
+    assert str(again) == str(error) == "404 not_found: No session. (id)"
     assert vars(again) == vars(error)
 
 

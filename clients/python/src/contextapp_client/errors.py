@@ -67,7 +67,8 @@ class ApiError(ContextAppError):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        return f"{self.status} {self.code}: {self.message}"
+        where = f" ({self.param})" if self.param and self.param not in self.message else ""
+        return f"{self.status} {self.code}: {self.message}{where}"
 
 
 class InvalidRequest(ApiError):

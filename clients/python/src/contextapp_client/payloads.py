@@ -87,6 +87,8 @@ def read(messages: Iterable[object]) -> Steps[Pushed]:
     if isinstance(messages, str | bytes | Mapping):
         raise TypeError("`messages` must be a list of messages")
     for number, item in enumerate(messages, 1):
+        if not isinstance(item, Mapping) and not hasattr(item, "model_dump"):
+            raise TypeError(f"`messages[{number - 1}]` is of type {type(item).__name__}, not a message")
         value = item if isinstance(item, Mapping) else _without_parsed(plain(item))
         found = _messages_of(value)
         if found is not None:

@@ -44,6 +44,8 @@ class BaseTransport:
     ) -> None:
         if not api_key:
             raise ValueError("`api_key` is empty. Is the environment variable of the key set?")
+        if not api_key.isascii():
+            raise ValueError("`api_key` is not a key. Is it the placeholder of an example?")
         self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
         self._headers = {"Authorization": f"Bearer {api_key.strip()}", "Accept-Encoding": "gzip"}
         self._retries = retries
