@@ -22,9 +22,17 @@ pytestmark = pytest.mark.processes
 
 PAGES = 10
 ANSWER = "Nobody lives there."
-FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming", "openai_agents")
+FRAMEWORKS = (
+    "pydantic_ai",
+    "langchain",
+    "langchain_v1",
+    "langchain_graph",
+    "litellm",
+    "litellm_streaming",
+    "openai_agents",
+)
 #: Those that call Anthropic's API.
-CLAUDE_FRAMEWORKS = ("pydantic_ai", "langchain", "langchain_v1", "litellm", "litellm_streaming")
+CLAUDE_FRAMEWORKS = tuple(name for name in FRAMEWORKS if name != "openai_agents")
 #: Input tokens of a Claude response that were not read from the cache.
 UNCACHED = anthropic_talk.USAGE["input_tokens"] + anthropic_talk.USAGE["cache_creation_input_tokens"]
 

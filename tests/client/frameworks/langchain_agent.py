@@ -1,4 +1,4 @@
-"""An agent of LangChain, with the asynchronous client."""
+"""An agent of LangChain: for one session with the asynchronous client, or for each thread with the other."""
 
 import asyncio
 from typing import Any
@@ -13,14 +13,15 @@ INPUT = {"messages": [("user", QUESTION)]}
 LIMIT = {"recursion_limit": 100}
 
 
-def agent(model: Any, session: Any) -> Any:
-    middleware = [ContextAppMiddleware(session)]
+def agent(model: Any, session: Any, **options: Any) -> Any:
+    middleware = [ContextAppMiddleware(session, **options)]
     return create_agent(model, [read_page], system_prompt=INSTRUCTIONS, middleware=middleware)
 
 
 def run(model: Any) -> None:
-    """Print the last message of an agent with this model, with the synchronous client."""
-    done = agent(model, app.session(SESSION_ID, create=NEW)).invoke(INPUT, LIMIT)
+    """Print the last message of an agent with this model, whose threads are sessions."""
+    config = LIMIT | {"configurable": {"thread_id": SESSION_ID}}
+    done = agent(model, app, create=NEW).invoke(INPUT, config)
     print(done["messages"][-1].text)
 
 

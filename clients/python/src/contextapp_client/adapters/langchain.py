@@ -1,13 +1,15 @@
-"""LangChain: a middleware for `create_agent` that compacts the messages before each model call.
+"""LangChain and LangGraph: compact the messages before each model call. The state keeps the whole history.
 
-    agent = create_agent("anthropic:claude-sonnet-5-5", tools, middleware=[ContextAppMiddleware(session)])
+A middleware for `create_agent`, and a function for graphs that call the model themselves:
 
-The agent's state keeps the whole history.
+    agent = create_agent("anthropic:claude-sonnet-5-5", tools, middleware=[ContextAppMiddleware(app)])
+    answer = model.invoke(compact_messages(session, state["messages"], tools=tools))
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -15,10 +17,12 @@ from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
+    SystemMessage,
     convert_to_messages,
     convert_to_openai_messages,
 )
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.config import get_config
 
 from contextapp_client.adapters._history import (
     Codec,
@@ -28,8 +32,11 @@ from contextapp_client.adapters._history import (
     run_blocking,
     usage_report,
 )
-from contextapp_client.session import AnySession
+from contextapp_client.adapters._sessions import Sessions
+from contextapp_client.client import AppCalls, AsyncContextApp, ContextApp
+from contextapp_client.session import AnySession, AsyncSession, Session
 from contextapp_client.steps import Steps
+from contextapp_client.types import NewSession
 
 #: Types of content that OpenAI's messages have. Others depend on the provider.
 _CONTENT = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
@@ -96,35 +103,44 @@ def _with_thinking(message: Message) -> Message:
 _CODEC: Codec[Any] = Codec(format="openai", encode=_encode, decode=_decode)
 
 
-class ContextAppMiddleware(AgentMiddleware):
-    """Store the messages in `session` before each model call, and show the model the compacted prompt.
+#: Maximum number of conversations whose last summary is remembered.
+_MAX_SUMMARIES = 10_000
 
-    After the run, the final response is stored as well. Add this middleware last, so that it receives the
+
+class ContextAppMiddleware(AgentMiddleware):
+    """Store the messages before each model call, and show the model the compacted prompt.
+
+    After the run, the final response is stored as well. To use an agent for several conversations, pass a
+    `ContextApp` or `AsyncContextApp` as `session`: each `thread_id` of LangGraph's config is then the id of a
+    session, which is created with the settings `create`. Add this middleware last, so that it receives the
     messages with the changes of the others.
     """
 
-    def __init__(self, session: AnySession) -> None:
+    def __init__(
+        self, session: AnySession | ContextApp | AsyncContextApp, *, create: NewSession | None = None
+    ) -> None:
         super().__init__()
-        self.session = session
-        self._summary = ""  # the text of the last stored summary
+        self.session = Sessions(session, create) if isinstance(session, AppCalls) else session
+        self._transport = session.transport
+        self._summaries: dict[str, str] = {}  # the text of the last stored summary, by thread
 
     def wrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], ModelResponse]
     ) -> ModelResponse:
-        shown = run_blocking(self.session.transport, self._shown(request))
+        shown = run_blocking(self._transport, self._shown(request))
         return handler(request.override(messages=shown))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse:
-        shown = await run(self.session.transport, self._shown(request))
+        shown = await run(self._transport, self._shown(request))
         return await handler(request.override(messages=shown))
 
     def after_agent(self, state: AgentState, runtime: Any) -> None:
-        run_blocking(self.session.transport, self._store(state["messages"]))
+        run_blocking(self._transport, self._store(state["messages"]))
 
     async def aafter_agent(self, state: AgentState, runtime: Any) -> None:
-        await run(self.session.transport, self._store(state["messages"]))
+        await run(self._transport, self._store(state["messages"]))
 
     def _shown(self, request: ModelRequest) -> Steps[list[AnyMessage]]:
         system = request.system_message
@@ -135,14 +151,66 @@ class ContextAppMiddleware(AgentMiddleware):
         )
 
     def _store(self, messages: Sequence[AnyMessage], **fields: Any) -> Steps[list[AnyMessage]]:
+        thread = _thread_id() if isinstance(self.session, Sessions) else ""
         summary = next((message.text for message in messages if _is_summary(message)), "")
-        if summary not in ("", self._summary):
+        if summary not in ("", self._summaries.get(thread)):
             fields["compacted"] = True
 
         def stored(_: str) -> None:
-            self._summary = summary
+            if summary:
+                while len(self._summaries) >= _MAX_SUMMARIES:
+                    del self._summaries[next(iter(self._summaries))]
+                self._summaries[thread] = summary
 
-        return compact(self.session, messages, _CODEC, reconciled=stored, **_report(messages), **fields)
+        options = {"reconciled": stored, **_report(messages), **fields}
+        if isinstance(self.session, Sessions):
+            return self.session.compact(thread, messages, _CODEC, **options)
+        return compact(self.session, messages, _CODEC, **options)
+
+
+def compact_messages(
+    session: Session, messages: Sequence[AnyMessage], *, tools: Sequence[Any] = ()
+) -> list[AnyMessage]:
+    """Store the messages of a conversation in `session`, and return those that the model should see.
+
+    For graphs that call the model themselves. Leading system messages stay in front. Call it with the last
+    answer too to store it, if no further call follows.
+    """
+    system, steps = _compacted(session, messages, tools)
+    return [*system, *run_blocking(session.transport, steps)]
+
+
+async def acompact_messages(
+    session: AsyncSession, messages: Sequence[AnyMessage], *, tools: Sequence[Any] = ()
+) -> list[AnyMessage]:
+    """Do the same as `compact_messages` with an `AsyncContextApp`."""
+    system, steps = _compacted(session, messages, tools)
+    return [*system, *(await run(session.transport, steps))]
+
+
+def _compacted(
+    session: AnySession, messages: Sequence[AnyMessage], tools: Sequence[Any]
+) -> tuple[list[AnyMessage], Steps[list[AnyMessage]]]:
+    """Return the leading system messages, and the steps that compact the others."""
+    history = convert_to_messages(messages)
+    system = list(takewhile(lambda message: isinstance(message, SystemMessage), history))
+    steps = compact(
+        session,
+        history[len(system) :],
+        _CODEC,
+        system="\n\n".join(message.text for message in system) or None,
+        tools=[_tool(tool) for tool in tools] or None,
+        **_report(history),
+    )
+    return system, steps
+
+
+def _thread_id() -> str:
+    """Return the thread of the current run. Raises `ValueError`."""
+    thread: object = get_config().get("configurable", {}).get("thread_id")
+    if not thread:
+        raise ValueError("the config of the run has no `thread_id`, which is the id of the session")
+    return str(thread)
 
 
 def _is_summary(message: BaseMessage) -> bool:

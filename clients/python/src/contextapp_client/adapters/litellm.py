@@ -17,20 +17,15 @@ from typing import Any
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.utils import ModelResponse
 
-from contextapp_client.adapters._history import Codec, Message, compact, run
-from contextapp_client.client import AppCalls, AsyncContextApp, ContextApp
-from contextapp_client.errors import NotFound
-from contextapp_client.session import AnySession
-from contextapp_client.steps import Steps
+from contextapp_client.adapters._history import Codec, Message, run
+from contextapp_client.adapters._sessions import Sessions
+from contextapp_client.client import AsyncContextApp, ContextApp
 from contextapp_client.types import NewSession
 
 #: Maximum number of pending calls whose history is kept.
 _MAX_PENDING = 1_000
 #: Seconds that a call waits until the response that it continues is stored.
 _PATIENCE = 1.0
-#: Maximum number of sessions to remember as created.
-_MAX_SESSIONS = 10_000
-
 #: Fields that LiteLLM adds to messages for itself.
 _OWN_FIELDS = frozenset({"images", "provider_specific_fields", "reasoning_items"})
 #: Types of content that only LiteLLM has. They are stored as text; the model receives the original.
@@ -81,9 +76,8 @@ class ContextAppCallback(CustomLogger):
     def __init__(self, app: ContextApp | AsyncContextApp, *, create: NewSession | None = None) -> None:
         super().__init__()
         self._app = app
-        self._create: NewSession = create or {}
+        self._sessions = Sessions(app, create)
         self._pending: dict[str, _Pending] = {}
-        self._sessions: dict[str, AnySession] = {}
 
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, Any], call_type: object
@@ -97,7 +91,9 @@ class ContextAppCallback(CustomLogger):
         while len(self._pending) > _MAX_PENDING:
             del self._pending[next(iter(self._pending))]
         tools = kwargs.get("tools")
-        messages = await run(self._app.transport, self._store(session_id, history, tools=tools))
+        messages = await run(
+            self._app.transport, self._sessions.compact(session_id, history, _CODEC, tools=tools)
+        )
         return kwargs | {"messages": messages}
 
     async def _previous_stored(self, session_id: str, history: Sequence[Message]) -> None:
@@ -136,7 +132,7 @@ class ContextAppCallback(CustomLogger):
         answer = response["choices"][0]["message"]
         report = {"usage": response.get("usage"), "model": response.get("model")}
         try:
-            steps = self._store(call.session_id, [*call.history, answer], **report)
+            steps = self._sessions.compact(call.session_id, [*call.history, answer], _CODEC, **report)
             await run(self._app.transport, steps)
         finally:
             self._pending.pop(call_id, None)
@@ -146,22 +142,6 @@ class ContextAppCallback(CustomLogger):
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
         self._pending.pop(kwargs["litellm_call_id"], None)
-
-    def _store(self, session_id: str, history: Sequence[Message], **fields: Any) -> Steps[list[Message]]:
-        try:
-            return (yield from compact(lambda: self._session(session_id), history, _CODEC, **fields))
-        except NotFound:  # deleted since, for example by the project's retention
-            self._sessions.pop(session_id, None)
-            return (yield from compact(lambda: self._session(session_id), history, _CODEC, **fields))
-
-    def _session(self, session_id: str) -> Steps[AnySession]:
-        if session_id not in self._sessions:
-            while len(self._sessions) >= _MAX_SESSIONS:
-                del self._sessions[next(iter(self._sessions))]
-            self._sessions[session_id] = yield from AppCalls.session(
-                self._app, session_id, create=self._create
-            )
-        return self._sessions[session_id]
 
 
 def _session_id(kwargs: Mapping[str, Any]) -> str | None:
