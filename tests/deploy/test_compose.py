@@ -56,6 +56,7 @@ def test_compose_accepts_the_files(tmp_path: Path, more: tuple[str, ...]) -> Non
     merged = yaml.safe_load(done.stdout)["services"]
     scheme = "amqp" if more else "redis"
     assert all(merged[role]["environment"]["CELERY_BROKER_URL"].startswith(scheme) for role in ROLES)
+    assert merged["web"]["environment"]["CONTEXTAPP_PUBLIC_URL"] == "https://ctx.example.com"
 
 
 def test_every_role_uses_the_other_broker() -> None:
@@ -123,6 +124,12 @@ def test_every_lasting_service_has_a_health_check(services: dict[str, Any]) -> N
 def test_services_start_after_the_migration(services: dict[str, Any]) -> None:
     for role in ("web", "gateway", "worker", "beat"):
         assert services[role]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+
+
+def test_links_lead_to_the_domain_unless_another_url_is_set(services: dict[str, Any]) -> None:
+    for name in ("CONTEXTAPP_PUBLIC_URL", "CONTEXTAPP_GATEWAY_PUBLIC_URL"):
+        for role in ("web", "worker"):
+            assert services[role]["environment"][name] == f"${{{name}:-https://${{CONTEXTAPP_DOMAIN}}}}"
 
 
 def test_the_example_contains_every_required_variable() -> None:
