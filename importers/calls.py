@@ -34,6 +34,7 @@ class LoggedCall:
     response_id: str | None = None
     cost_microusd: int | None = None
     at: datetime | None = None
+    first_token_ms: int | None = None
     duration_ms: int | None = None
 
 
@@ -157,6 +158,7 @@ class CallSeries:
             usage=call.usage,
             response_id=call.response_id,
             cost_microusd=call.cost_microusd,
+            first_token_ms=call.first_token_ms,
             duration_ms=call.duration_ms,
         )
         self._turns.answer(answer, self.calls(body))

@@ -14,13 +14,13 @@ from typing import Any
 
 from compaction.messages import Usage
 
-from .anthropic_messages import AnthropicSeries
 from .base import Damage, ImportedSession, LogFile
-from .calls import LoggedCall, conversation_id
+from .calls import LoggedCall
 from .chat import chat_usage
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_messages import Request, answer_of_call, parsed, request_of_call
-from .values import list_of, mapping_of, microusd_of, time_of, title_of, tokens_of
+from .traced_calls import TracedSession, TraceFacts, latency_ms
+from .traced_messages import answer_of_call, parsed, request_of_call
+from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
 
 _TYPES = (
     "GENERATION",
@@ -58,10 +58,10 @@ class LangfuseImporter:
         yield from read_records(log, values(log), export.take)
         yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
         for name, calls in export.sessions().items():
-            session = _Session(name)
+            session = TracedSession(name)
             for call in calls:
                 try:
-                    session.add(call)
+                    _add(session, call)
                 except MALFORMED as error:
                     reason = f"observation {call.get('id')}: {type(error).__name__}: {error}"
                     yield Damage(file=log.name, line=call["line"], reason=reason)
@@ -132,86 +132,30 @@ class _Export:
             self._parents.add(str(item.get("parentObservationId")))
 
 
-class _Conversation:
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.series = AnthropicSeries()
-        self.request = Request()
-        self.facts: Mapping[str, Any] = {}
+def _add(session: TracedSession, call: Mapping[str, Any]) -> None:
+    """Add an observation to its session. Raises one of `MALFORMED`."""
+    request = request_of_call(call.get("input"))
+    usage = mapping_of(parsed(call.get("usageDetails"))) or mapping_of(parsed(call.get("usage"))) or call
+    logged = LoggedCall(
+        messages=request.messages,
+        answer=answer_of_call(call.get("output")),
+        model=str(call.get("model") or call.get("providedModelName") or ""),
+        usage=_usage(usage),
+        response_id=f"langfuse-{call['id']}",
+        cost_microusd=_cost(call),
+        at=call["at"],
+        duration_ms=latency_ms(call["at"], time_of(call.get("endTime"))),
+    )
+    session.add(request, logged, _facts(call))
 
 
-class _Session:
-    """The calls of one session. A call that continues no conversation begins one: that of a sub-agent."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._conversations: dict[str, list[_Conversation]] = {}  #: by their opening
-        self._all: list[_Conversation] = []
-        self._by_call: dict[str, _Conversation] = {}  #: by the ids of the answers' tool calls
-
-    def add(self, call: Mapping[str, Any]) -> None:
-        request, answer = request_of_call(call.get("input")), answer_of_call(call.get("output"))
-        if not request.messages and answer is None:
-            return
-        found = self._conversation(request)
-        usage = mapping_of(parsed(call.get("usageDetails"))) or mapping_of(parsed(call.get("usage"))) or call
-        found.series.add(
-            LoggedCall(
-                messages=request.messages,
-                answer=answer,
-                model=str(call.get("model") or call.get("providedModelName") or ""),
-                usage=_usage(usage),
-                response_id=f"langfuse-{call['id']}",
-                cost_microusd=_cost(call),
-                at=call["at"],
-                duration_ms=_milliseconds(call),
-            )
-        )
-        found.facts = found.facts or call
-        found.request.system = request.system or found.request.system
-        found.request.tools = request.tools or found.request.tools
-        for block in answer["content"] if answer else ():
-            if block["type"] == "tool_use" and block["id"]:
-                self._by_call[block["id"]] = found
-
-    def conversations(self) -> Iterator[ImportedSession]:
-        for found in self._all:
-            facts, is_main = found.facts, found is self._all[0]
-            metadata = {name: facts.get(key) for key, name in _FACTS.items()}
-            tags = [str(tag) for tag in list_of(parsed(facts.get("tags")))]
-            yield ImportedSession(
-                external_id=self._name if is_main else f"{self._name}:agent-{found.key}",
-                parent_external_id=None if is_main else self._name,
-                format="anthropic",
-                agent="",
-                turns=found.series.turns(),
-                model=found.series.model,
-                title=title_of(found.series.first_words) or title_of(str(facts.get("traceName") or "")),
-                started_at=found.series.started_at,
-                system="\n\n".join(found.request.system) or None,
-                tools=found.request.tools or None,
-                tags=tags if is_main else (),
-                metadata={
-                    name: value for name, value in metadata.items() if isinstance(value, str) and value
-                },
-            )
-
-    def _conversation(self, request: Request) -> _Conversation:
-        """Return the conversation that a request continues.
-
-        It contains tool calls of its answers. Without any, it has the same opening: a program may drop what
-        follows. If it consists only of a task that was already answered, it is a second run.
-        """
-        for message in reversed(request.messages):
-            for block in message["content"]:
-                if block["type"] == "tool_result" and block["tool_use_id"] in self._by_call:
-                    return self._by_call[block["tool_use_id"]]
-        key = conversation_id(request.messages)
-        alike = self._conversations.setdefault(key, [])
-        if not alike or alike[-1].series.restarts(request.messages):
-            alike.append(_Conversation(f"{key}-run{len(alike) + 1}" if alike else key))
-            self._all.append(alike[-1])
-        return alike[-1]
+def _facts(call: Mapping[str, Any]) -> TraceFacts:
+    metadata = {name: call.get(key) for key, name in _FACTS.items()}
+    return TraceFacts(
+        title=str(call.get("traceName") or ""),
+        tags=[str(tag) for tag in list_of(parsed(call.get("tags")))],
+        metadata={name: value for name, value in metadata.items() if isinstance(value, str) and value},
+    )
 
 
 def _camel(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,10 +206,3 @@ def _cost(call: Mapping[str, Any]) -> int | None:
     details = mapping_of(parsed(call.get("costDetails")))
     costs = (details.get("total"), call.get("calculatedTotalCost"), call.get("totalCost"))
     return next((cost for each in costs if (cost := microusd_of(each))), None)
-
-
-def _milliseconds(call: Mapping[str, Any]) -> int | None:
-    end = time_of(call.get("endTime"))
-    if not end or not call["at"] or end < call["at"]:
-        return None
-    return int((end - call["at"]).total_seconds() * 1_000)

@@ -15,6 +15,7 @@ from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .inspect_ai import InspectImporter
 from .langfuse import LangfuseImporter
+from .langsmith import LangSmithImporter
 from .mini_swe_agent import MiniSweAgentImporter
 from .openai_chat import OpenAIChatImporter
 from .openai_responses import OpenAIResponsesImporter
@@ -42,6 +43,7 @@ IMPORTERS: dict[str, Importer] = {
         ClineImporter(),
         GooseImporter(),
         LangfuseImporter(),
+        LangSmithImporter(),
         OpenHandsImporter(),
         OpenHandsSdkImporter(),
         OpenHandsEventsImporter(),

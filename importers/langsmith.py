@@ -1,0 +1,231 @@
+"""Runs that were exported from LangSmith: with its SDK, from its API, or as rows of a bulk export.
+
+A value is a run, a page of the API (`runs` or `items`), or a list of these. A run may contain its children
+(`child_runs`). Runs of the type `llm` are model calls. The calls of a thread, or of a trace without one, are
+a session here. The two versions of the API differ in the names of some fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from compaction.messages import Usage
+
+from .base import Damage, ImportedSession, LogFile
+from .calls import LoggedCall
+from .chat import chat_usage
+from .jsonlines import MALFORMED, Record, first_value, read_records, values
+from .traced_calls import TracedSession, TraceFacts, latency_ms
+from .traced_messages import answer_of_call, parsed, request_of_call
+from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
+
+_TYPES = ("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser")
+_LATEST = datetime.max.replace(tzinfo=UTC)
+
+#: Keys of lists of runs: pages of the API's versions.
+_PAGES = ("runs", "items")
+
+#: Keys that LangSmith recognizes as the id of a thread in the metadata of a run.
+_THREAD = ("session_id", "thread_id", "conversation_id")
+
+#: Keys that contain JSON as text in a bulk export.
+_JSON = ("inputs", "outputs", "extra", "metadata", "tags", "prompt_token_details")
+
+#: Keys of LangChain's token details, which newer versions split by the time to live.
+_WRITES = ("cache_creation", "cache_write", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+
+
+class LangSmithImporter:
+    """Reads exports of LangSmith."""
+
+    name = "langsmith"
+    label = "LangSmith runs (JSON or JSONL)"
+
+    def recognizes(self, log: LogFile) -> bool:
+        return _is_export(first_value(log))
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        export = _Export()
+        yield from read_records(log, values(log), lambda record: export.take(record.value, record.line))
+        yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
+        for name, runs in export.sessions().items():
+            session = TracedSession(name)
+            for run in runs:
+                try:
+                    session.add(*_call(run.value), export.facts(run.value))
+                except MALFORMED as error:
+                    reason = f"run {_id(run.value)}: {type(error).__name__}: {error}"
+                    yield Damage(file=log.name, line=run.line, reason=reason)
+            yield from session.conversations()
+
+
+class _Export:
+    """The model calls of an export, and the first runs of their traces."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Record] = {}
+        self._parents: set[str] = set()  #: the runs that contain model calls
+        self._roots: dict[str, Mapping[str, Any]] = {}
+        self.damages: list[tuple[int, str]] = []
+
+    def take(self, value: Any, line: int) -> None:
+        """Read a run with its children, or each run of a list."""
+        runs = value if isinstance(value, list) else _page(value)
+        if runs is not None:
+            self._take_all(runs, line)
+            return
+        run = {**value, **{key: parsed(value[key]) for key in _JSON if key in value}}
+        id, kind = _id(run), str(run["run_type"]).lower()
+        ancestors = [run.get("parent_run_id"), *list_of(run.get("parent_run_ids"))]
+        if kind == "llm":
+            self._calls[id] = Record(line, run)
+            self._parents.update(map(str, ancestors))
+        if not any(ancestors):
+            self._roots[str(run.get("trace_id") or id)] = run
+        self._take_all(list_of(run.get("child_runs")), line)
+
+    def sessions(self) -> dict[str, list[Record]]:
+        """Return the calls of each session, in order."""
+        found: dict[str, list[Record]] = {}
+        ordered = sorted(self._calls.items(), key=lambda item: (_started(item[1].value), item[0]))
+        for id, record in ordered:
+            if id not in self._parents:
+                run = record.value
+                thread = _thread(run) or _thread(self._root(run))
+                found.setdefault(thread or str(run.get("trace_id") or id), []).append(record)
+        return found
+
+    def facts(self, run: Mapping[str, Any]) -> TraceFacts:
+        root = self._root(run)
+        name = str(root.get("name") or "")
+        tags = [str(tag) for tag in list_of(root.get("tags"))]
+        return TraceFacts(title=name, tags=tags, metadata={"trace": name} if name else {})
+
+    def _root(self, run: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._roots.get(str(run.get("trace_id")), {})
+
+    def _take_all(self, runs: Iterable[Any], line: int) -> None:
+        for run in runs:
+            try:
+                self.take(run, line)
+            except MALFORMED as error:
+                self.damages.append((line, f"not a run: {type(error).__name__}: {error}"))
+
+
+def _is_export(value: Any) -> bool:
+    runs = value if isinstance(value, list) else _page(value)
+    if runs is not None:
+        return bool(runs) and _is_run(runs[0])
+    return _is_run(value)
+
+
+def _is_run(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and str(value.get("run_type")).lower() in _TYPES
+        and not {"trace_id", "dotted_order", "inputs"}.isdisjoint(value)
+    )
+
+
+def _page(value: Any) -> list[Any] | None:
+    """Return the runs of a page, None if the value is none."""
+    pages = (
+        (value.get(key) for key in _PAGES) if isinstance(value, Mapping) and "run_type" not in value else ()
+    )
+    return next((page for page in pages if isinstance(page, list)), None)
+
+
+def _id(run: Mapping[str, Any]) -> str:
+    return str(run["id"] if run.get("id") else run["run_id"])
+
+
+def _started(run: Mapping[str, Any]) -> datetime:
+    return time_of(run.get("start_time")) or _LATEST
+
+
+def _thread(run: Mapping[str, Any]) -> str:
+    metadata = mapping_of(run.get("metadata")) or mapping_of(mapping_of(run.get("extra")).get("metadata"))
+    found = (run.get("thread_id"), *(metadata.get(key) for key in _THREAD))
+    return next((str(id) for id in found if id), "")
+
+
+def _call(run: Mapping[str, Any]) -> tuple[Any, LoggedCall]:
+    """Return the request and the call of a run. Raises one of `MALFORMED`."""
+    extra, outputs = mapping_of(run.get("extra")), mapping_of(run.get("outputs"))
+    invocation = mapping_of(extra.get("invocation_params"))
+    metadata = mapping_of(run.get("metadata")) or mapping_of(extra.get("metadata"))
+    inputs = dict(mapping_of(run.get("inputs")))
+    inputs["messages"] = _messages(
+        inputs.get("messages") or inputs.get("prompts") or inputs.pop("input", None)
+    )
+    inputs["tools"] = inputs.get("tools") or inputs.get("functions") or invocation.get("tools")
+    request = request_of_call(inputs)
+    generation = _generation(outputs)
+    message = _message(generation.get("message") or generation.get("text") or None)
+    answer = message if generation else outputs.get("messages") or outputs
+    response = mapping_of(mapping_of(message).get("response_metadata"))
+    models = (
+        response.get("model_name"),
+        outputs.get("model"),
+        mapping_of(outputs.get("llm_output")).get("model_name"),
+        metadata.get("ls_model_name"),
+        inputs.get("model"),
+        invocation.get("model"),
+    )
+    start, first = time_of(run.get("start_time")), time_of(run.get("first_token_time"))
+    return request, LoggedCall(
+        messages=request.messages,
+        answer=answer_of_call(answer) if answer else None,
+        model=next((str(model) for model in models if model), ""),
+        usage=_usage(run, outputs, mapping_of(message)),
+        response_id=str(outputs.get("id") or response.get("id") or f"langsmith-{_id(run)}"),
+        cost_microusd=microusd_of(run.get("total_cost")) or None,
+        at=start,
+        first_token_ms=latency_ms(start, first),
+        duration_ms=latency_ms(start, time_of(run.get("end_time"))),
+    )
+
+
+def _messages(messages: Any) -> Any:
+    """Return the messages of a request, of which LangChain records a batch."""
+    if not isinstance(messages, list):
+        return messages
+    batch = messages[0] if messages and isinstance(messages[0], list) else messages
+    return [_message(each) for each in batch]
+
+
+def _message(message: Any) -> Any:
+    """Return a message. That of LangChain is serialized as the arguments of its class."""
+    if isinstance(message, Mapping) and "lc" in message and "kwargs" in message:
+        kind = str((list_of(message.get("id")) or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
+        return {"type": kind.lower(), **message["kwargs"]}
+    return message
+
+
+def _generation(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first answer in the outputs of LangChain."""
+    generations = list_of(outputs.get("generations"))
+    first = generations[0] if generations else None
+    return mapping_of(first[0] if isinstance(first, list) and first else first)
+
+
+def _usage(run: Mapping[str, Any], outputs: Mapping[str, Any], message: Mapping[str, Any]) -> Usage | None:
+    """Return the usage. Its input contains the cached tokens."""
+    usage = mapping_of(outputs.get("usage_metadata")) or mapping_of(message.get("usage_metadata"))
+    details = mapping_of(usage.get("input_token_details"))
+    total, output = tokens_of(usage, "input_tokens"), tokens_of(usage, "output_tokens")
+    if not total and tokens_of(run, "prompt_tokens"):
+        details = mapping_of(run.get("prompt_token_details"))
+        details = mapping_of(details.get("raw")) or details
+        total, output = tokens_of(run, "prompt_tokens"), tokens_of(run, "completion_tokens")
+    if not total:
+        return chat_usage(outputs.get("usage") or mapping_of(outputs.get("llm_output")).get("token_usage"))
+    read, write = tokens_of(details, "cache_read"), sum(tokens_of(details, key) for key in _WRITES)
+    return Usage(
+        uncached_tokens=max(total - read - write, 0),
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        output_tokens=output,
+    )
