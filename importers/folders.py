@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 #: A log: the file or folder that it is named after, and its files, in order.
@@ -23,6 +23,16 @@ _EVENTS_STATE = "base_state.json"
 _TASK_FILES = ("api_conversation_history.json", "ui_messages.json")
 _TASK_ENDING = ".messages.json"
 
+#: The folder in which VS Code stores the chat sessions of a workspace, and the file beside it.
+_CHATS, _CHATS_WORKSPACE = "chatSessions", "workspace.json"
+
+#: The folders of settings of VS Code and its variants, and the folders of chats in each.
+_EDITORS = ("Code", "Code - Insiders", "VSCodium")
+_CHAT_FOLDERS = ("workspaceStorage/*/chatSessions", "globalStorage/emptyWindowChatSessions")
+
+#: The list of the sessions in the folder of Continue, which contains no messages.
+_CONTINUE_LIST = ("sessions", "sessions.json")
+
 #: The log in the folder of a session of Copilot CLI, and the file that identifies the folder.
 _COPILOT_LOG, _COPILOT_FACTS = "events.jsonl", "workspace.yaml"
 
@@ -33,6 +43,9 @@ def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
         task = [entry for entry in logs if entry.name in _TASK_FILES]
         yield folder / _TASK_FILES[0], task
         return
+    if folder.name == _CHATS and (workspace := folder.parent / _CHATS_WORKSPACE).is_file():
+        yield from ((entry, [entry, workspace]) for entry in logs)
+        return
     series = _series(folder, logs)
     if series:
         state = folder.parent / _EVENTS_STATE
@@ -42,6 +55,10 @@ def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
     others = {*series, *facts.values()}
     if (folder / "events").is_dir():
         others.add(folder / _EVENTS_STATE)
+    if folder.name == _CONTINUE_LIST[0]:
+        others.add(folder / _CONTINUE_LIST[1])
+    if (folder / _CHATS).is_dir():
+        others.add(folder / _CHATS_WORKSPACE)
     for entry in logs:
         if entry not in others:
             yield entry, [entry, facts[entry]] if entry in facts else [entry]
@@ -51,6 +68,18 @@ def copilot_log(folder: Path) -> Path | None:
     """Return the log of a session of Copilot CLI if this is its folder."""
     log = folder / _COPILOT_LOG
     return log if (folder / _COPILOT_FACTS).is_file() and log.is_file() else None
+
+
+def vscode_chat_folders(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """Return the folders of a user's chat sessions in VS Code, on this machine and as a remote server."""
+    configured = environment.get("XDG_CONFIG_HOME") or environment.get("APPDATA")
+    settings = [
+        Path(configured) if configured else home / ".config",
+        home / "Library" / "Application Support",
+    ]
+    users = [folder / editor / "User" for folder in settings for editor in _EDITORS]
+    users.append(home / ".vscode-server" / "data" / "User")
+    return [found for user in users for pattern in _CHAT_FOLDERS for found in sorted(user.glob(pattern))]
 
 
 def is_opencode_storage(folder: Path) -> bool:

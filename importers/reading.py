@@ -17,11 +17,14 @@ import zstandard
 from .aider import HISTORY_NAME
 from .base import LogFile
 from .databases import database_log, database_sessions, is_database
-from .folders import copilot_log, grouped, is_opencode_storage, opencode_sessions
+from .folders import copilot_log, grouped, is_opencode_storage, opencode_sessions, vscode_chat_folders
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", HISTORY_NAME)
 _PACKED_ENDINGS = (".gz", ".zst")
+
+#: Suffix of logs with one record per line.
+_LINES_ENDING = ".jsonl"
 
 #: Suffix of databases with many sessions.
 _DATABASE_ENDING = ".db"
@@ -64,7 +67,7 @@ class LogSource:
         if self.error:
             raise UnreadableLogError(self.error)
         if not self.session:
-            return b"\n".join(_one_line(_read(file), len(self.files)) for file in self.files)
+            return b"\n".join(_record(file, len(self.files)) for file in self.files)
         try:
             return database_log(self.files[0], self.session)
         except (sqlite3.Error, OSError) as error:
@@ -81,7 +84,7 @@ def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
 
 
 def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
-    """Return the folders of this user's Claude Code, Codex, Copilot CLI, OpenCode and goose logs."""
+    """Return the folders in which the coding agents of this user store their logs."""
     home = home or Path.home()
     if configured := environment.get("CLAUDE_CONFIG_DIR"):
         claude = [Path(configured)]
@@ -93,6 +96,8 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
     folders = [*(folder / "projects" for folder in claude), codex / "sessions", codex / "archived_sessions"]
     folders += [copilot / "session-state"]
     folders += [shared / "opencode", shared / "goose" / "sessions"]
+    folders += [Path(environment.get("CONTINUE_GLOBAL_DIR") or home / ".continue") / "sessions"]
+    folders += vscode_chat_folders(environment, home)
     return [folder for folder in folders if folder.is_dir()]
 
 
@@ -171,9 +176,11 @@ def _modified(files: Sequence[Path]) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def _one_line(data: bytes, files: int) -> bytes:
-    """Return the JSON on one line. JSON has line breaks only between tokens."""
-    return data.replace(b"\r", b" ").replace(b"\n", b" ") if files > 1 else data
+def _record(file: Path, files: int) -> bytes:
+    """Return a file, on one line if it is one of several. JSON has line breaks only between tokens."""
+    data = _read(file)
+    is_document = files > 1 and not _plain_name(file).endswith(_LINES_ENDING)
+    return data.replace(b"\r", b" ").replace(b"\n", b" ") if is_document else data
 
 
 def _read(path: Path) -> bytes:

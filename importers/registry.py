@@ -10,6 +10,7 @@ from .claude_code import ClaudeCodeImporter
 from .cline import ClineImporter
 from .codex import CodexImporter
 from .contextapp import ContextappImporter
+from .continue_dev import ContinueImporter
 from .copilot import CopilotImporter
 from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
@@ -27,6 +28,7 @@ from .pi import PiImporter
 from .qwen_code import QwenCodeImporter
 from .swe_agent import SweAgentImporter
 from .tau_bench import Tau2BenchImporter, TauBenchImporter
+from .vscode_chat import VSCodeChatImporter
 
 #: Importers by name, in the order in which they are tried. Formats that resemble others come last.
 IMPORTERS: dict[str, Importer] = {
@@ -38,9 +40,11 @@ IMPORTERS: dict[str, Importer] = {
         ClaudeCodeImporter(),
         CodexImporter(),
         CopilotImporter(),
+        VSCodeChatImporter(),
         PiImporter(),
         OpenCodeImporter(),
         ClineImporter(),
+        ContinueImporter(),
         GooseImporter(),
         LangfuseImporter(),
         LangSmithImporter(),

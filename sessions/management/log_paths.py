@@ -22,7 +22,7 @@ def selected_logs(options: dict[str, Any]) -> list[LogSource]:
     paths = [*options["paths"], *(discovered_folders() if discover else [])]
     if not paths:
         raise CommandError(
-            "Found no logs of Claude Code, Codex, Copilot CLI, OpenCode or goose of this user."
+            "Found no logs of Claude Code, Codex, Copilot, Continue, OpenCode or goose of this user."
             if discover
             else "Specify a log or a folder of logs, or use --discover."
         )

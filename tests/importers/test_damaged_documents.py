@@ -76,6 +76,9 @@ def test_damaged_usage_does_not_hide_the_conversation() -> None:
         ("openai-chat", {"messages": 5}),
         ("anthropic-messages", {"messages": 5}),
         ("openai-responses", {"input": 5}),
+        ("langsmith", {"runs": 5}),
+        ("vscode-chat", {"requests": 5}),
+        ("continue", {"history": 5}),
     ],
 )
 def test_a_value_of_another_format_is_reported(format: str, value: Any) -> None:

@@ -296,7 +296,12 @@ def test_compressed_and_damaged_files(tmp_path: Path) -> None:
 
 
 def test_discovered_folders(tmp_path: Path) -> None:
-    found = (".claude/projects", ".codex/sessions", ".copilot/session-state", ".local/share/opencode")
+    found = (
+        *(".claude/projects", ".codex/sessions", ".copilot/session-state", ".local/share/opencode"),
+        ".continue/sessions",
+        ".config/Code/User/workspaceStorage/0a1b/chatSessions",
+        ".config/Code/User/globalStorage/emptyWindowChatSessions",
+    )
     for folder in (*found, "other/projects"):
         (tmp_path / folder).mkdir(parents=True)
     assert discovered_folders({}, tmp_path) == [tmp_path / folder for folder in found]
