@@ -7,9 +7,11 @@ requests and their answers.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import compress, count
 from typing import Any
 
 import orjson
@@ -90,14 +92,13 @@ class CallSeries:
         Raises KeyError, TypeError or ValueError if its messages are not in the chat format.
         """
         # A log may share messages between requests, so that reading them all again would take quadratic time.
-        pairs = zip(self._previous, call.messages, strict=False)
-        same = next((index for index, (old, new) in enumerate(pairs) if old is not new), None)
-        if same is None:
-            same = min(len(self._previous), len(call.messages))
+        changes = map(operator.is_not, self._previous, call.messages)
+        same = next(compress(count(), changes), min(len(self._previous), len(call.messages)))
         bodies = {index: self.body(call.messages[index]) for index in range(same, len(call.messages))}
         answer = self.body(call.answer) if call.answer else None
-        marks = [*self._known[:same], *_marks(bodies.values())]
-        shared = common_length(self._known, marks)
+        added = _marks(bodies.values())
+        marks = [*self._known[:same], *added]
+        shared = same + common_length(self._known[same:], added)
         new = list(range(shared, len(marks)))
         if shared < len(self._known):
             self._turns.compacted(ClientCompaction())

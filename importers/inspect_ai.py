@@ -8,7 +8,8 @@ that another one started are in a separate span: a sub-agent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import chain, groupby
 from typing import Any
 
 import orjson
@@ -113,6 +114,23 @@ class _Conversation:
         self.tools: list[dict[str, Any]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """Messages and system prompt of a request, and the places of the messages in the list of all."""
+
+    indexes: list[int] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    system: str | None = None
+
+    def is_whole(self, indexes: list[int], pool: list[Any]) -> bool:
+        """Return whether another request begins with this one, and does not extend its last message."""
+        count = len(self.indexes)
+        if not count or indexes[:count] != self.indexes:
+            return False
+        around = indexes[count - 1 : count + 1]
+        return any(pool[index]["role"] != "tool" for index in around) or len(around) == 1
+
+
 class _Sample:
     """The model calls of one sample, by the agent's span."""
 
@@ -122,6 +140,7 @@ class _Sample:
         pool = mapping_of(sample.get("events_data"))
         self._pool = [self._attachments.resolved(each) for each in list_of(pool.get("messages"))]
         self._bodies: dict[tuple[int, ...], list[dict[str, Any]]] = {}  #: by their places in the pool
+        self._requests: dict[tuple[str, bool], _Request] = {}  #: the last one of each agent
         self._spans: dict[str, Mapping[str, Any]] = {}
         self._conversations: dict[str, _Conversation] = {}
         self._scoring = False
@@ -188,10 +207,10 @@ class _Sample:
         agents = [str(span["id"]) for span in spans if span.get("type") == "agent"]
         key, parent = (agents[0] if agents else agent), (agents[1] if len(agents) > 1 else "")
         is_anthropic = str(event.get("model") or "").startswith("anthropic/")
-        system, bodies = self._request(event, is_anthropic=is_anthropic)
+        request = self._request(event, key, is_anthropic=is_anthropic)
         output = event["output"]
         call = LoggedCall(
-            messages=bodies,
+            messages=request.bodies,
             answer=next(iter(self._answer(choices[0], is_anthropic=is_anthropic)), None),
             model=str(output.get("model") or "") or _short(str(event.get("model") or "")),
             usage=None if event.get("cache") == "read" else usage_of_call(mapping_of(output.get("usage"))),
@@ -204,26 +223,32 @@ class _Sample:
             self._conversations[key] = _Conversation(parent, name)
         found = self._conversations[key]
         found.series.add(call)
-        found.system = system or found.system
+        found.system = request.system or found.system
         found.tools = tools_of(list_of(self._attachments.resolved(event.get("tools")))) or found.tools
 
-    def _request(
-        self, event: Mapping[str, Any], *, is_anthropic: bool
-    ) -> tuple[str | None, list[dict[str, Any]]]:
-        """Return system prompt and messages of a request, which may be ranges of a list of all messages."""
+    def _request(self, event: Mapping[str, Any], agent: str, *, is_anthropic: bool) -> _Request:
+        """Return the request of a call, which may be ranges of a list of all messages."""
         refs = event.get("input_refs")
         if not refs:
             messages = list_of(self._attachments.resolved(event["input"]))
-            return system_of(messages), bodies_of(messages, is_anthropic=is_anthropic)
-        pool = self._pool
-        indexes = [index for start, end in refs for index in range(max(start, 0), min(end, len(pool)))]
-        bodies: list[dict[str, Any]] = []
-        for _, group in groupby(indexes, lambda index: -1 if pool[index]["role"] == "tool" else index):
+            return _Request([], bodies_of(messages, is_anthropic=is_anthropic), system_of(messages))
+        # Most requests continue the last one. Reading all of it again would take quadratic time.
+        pool, last = self._pool, self._requests.get((agent, is_anthropic), _Request())
+        ranges = (range(max(start, 0), min(end, len(pool))) for start, end in refs)
+        indexes = list(chain.from_iterable(ranges))
+        if not last.is_whole(indexes, pool):
+            last = _Request()
+        new = indexes[len(last.indexes) :]
+        bodies = list(last.bodies)
+        for _, group in groupby(new, lambda index: -1 if pool[index]["role"] == "tool" else index):
             key = (is_anthropic, *group)
             if key not in self._bodies:
                 self._bodies[key] = bodies_of([pool[index] for index in key[1:]], is_anthropic=is_anthropic)
             bodies += self._bodies[key]
-        return system_of(pool[index] for index in indexes if pool[index]["role"] == "system"), bodies
+        system = system_of(pool[index] for index in new if pool[index]["role"] == "system")
+        found = _Request(indexes, bodies, "\n\n".join(filter(None, (last.system, system))) or None)
+        self._requests[agent, is_anthropic] = found
+        return found
 
     def _answer(self, choice: Mapping[str, Any], *, is_anthropic: bool) -> list[dict[str, Any]]:
         return bodies_of([self._attachments.resolved(choice["message"])], is_anthropic=is_anthropic)

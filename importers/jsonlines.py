@@ -101,10 +101,9 @@ def list_in(value: Mapping[str, Any], key: str) -> list[Any]:
 @lru_cache(maxsize=1)  # cached because recognizing and reading a log parse the same bytes
 def document(log: LogFile) -> Any:
     """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""
-    data = text_bytes(log.data).strip(_BLANK)
-    end = data.find(b"\n")
-    if end >= 0 and _parsed(data[:end].rstrip(_BLANK)) is not None:
+    if _first_line(log) is not None:
         return None  # JSONL
+    data = text_bytes(log.data).strip(_BLANK)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -113,6 +112,14 @@ def document(log: LogFile) -> Any:
         return _sound(json.loads(data.decode("utf-8", "replace")))
     except (ValueError, RecursionError):
         return None
+
+
+@lru_cache(maxsize=1)
+def _first_line(log: LogFile) -> Any:
+    """Return the value of the first line, None if it is not exactly one, or the only line."""
+    data = text_bytes(log.data).strip(_BLANK)
+    end = data.find(b"\n")
+    return _parsed(data[:end].rstrip(_BLANK)) if end >= 0 else None
 
 
 def document_damages(log: LogFile) -> Iterator[Damage]:
@@ -138,6 +145,8 @@ def values(log: LogFile) -> Iterator[Record | Damage]:
 @lru_cache(maxsize=1)
 def first_value(log: LogFile) -> Any:
     """Return the first of the `values`, to recognize the format; None if it is damaged or missing."""
+    if (value := _first_line(log)) is not None:
+        return value
     first = list(islice(values(log), 2))  # invalid UTF-8 is reported before the value that contains it
     found = (item.value for item in first if isinstance(item, Record) and item.line == first[0].line)
     return next(found, None)
@@ -145,7 +154,7 @@ def first_value(log: LogFile) -> Any:
 
 def forget() -> None:
     """Release the log that was read last, and its parsed content."""
-    for cached in (document, first_value, _first_lines):
+    for cached in (document, first_value, _first_line, _first_lines):
         cached.cache_clear()
 
 

@@ -64,7 +64,7 @@ def inspect(count: int) -> LogFile:
 @pytest.mark.parametrize(
     ("log", "format"),
     [
-        (inspect(1_000), "inspect"),
+        (inspect(3_000), "inspect"),
         (gemini(1_500), "gemini-cli"),
         (claude_code(15_000), "claude-code"),
         (openhands(4_000), "openhands"),
