@@ -13,7 +13,7 @@ from datetime import datetime
 
 import pricing
 from compaction.errors import FormatError
-from compaction.jsontext import MAX_DEPTH, depth_exceeds
+from compaction.jsontext import MAX_DEPTH
 from compaction.messages import Role, Usage
 from importers.base import ClientCompaction, ImportedSession, ImportedTurn
 from pricing.tokenizers import token_factor
@@ -162,8 +162,6 @@ def _messages(
     turn: ImportedTurn, format: str, redaction: Redaction, found: list[Finding]
 ) -> list[IngestedMessage]:
     values = [dict(message.body) for message in turn.messages]
-    if any(map(depth_exceeds, values)):
-        raise too_deep()
     raw = [bodies.json_bytes(value) for value in values]
     messages, findings = messages_ingest(raw, values, format=format, redaction=redaction)
     found.extend(findings)

@@ -7,7 +7,6 @@ import multiprocessing
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,7 +19,7 @@ from importers.jsonlines import MALFORMED, forget
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, recognize
 from redaction import Redaction, redact
-from sessions.services.imports.prepare import PreparedSession, session_prepare
+from sessions.services.imports.prepare import PreparedSession, session_prepare, too_deep
 
 #: Part of every digest. Increase it when an importer reads more from a log than before, so that imported
 #: logs are read again.
@@ -54,7 +53,10 @@ class ReadLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawLog:
-    """The sessions of a log as its importer reads them, parents first, and its unreadable parts."""
+    """The sessions of a log as its importer reads them, parents first, and its unreadable parts.
+
+    Messages are nested at most `MAX_DEPTH` levels deep.
+    """
 
     importer: str
     sessions: list[ImportedSession]
@@ -111,7 +113,12 @@ class Reader:
                 damages.append(replace(item, reason=reason))
             else:
                 named = _without_secrets(item, self.redaction)
-                sessions.append(replace(_flattened(named), started_at=_started_at(item, log)))
+                try:
+                    flat = _flattened(named)
+                except RecursionError:
+                    damages.append(malformed(log.name, named, too_deep()))
+                else:
+                    sessions.append(replace(flat, started_at=_started_at(item, log)))
         sessions.sort(key=lambda session: bool(session.parent_external_id))
         return RawLog(importer=importer.name, sessions=sessions, damages=damages)
 
@@ -151,13 +158,14 @@ def _without_secrets(session: ImportedSession, redaction: Redaction) -> Imported
 
 
 def _flattened(session: ImportedSession) -> ImportedSession:
-    """Replace parts of messages that are nested too deeply by their JSON text, so that nothing is lost."""
+    """Replace parts of messages that are nested too deeply by their JSON text, so that nothing is lost.
+
+    Raises `RecursionError` if a part is nested even more deeply.
+    """
     bodies = (message.body for turn in session.turns for message in turn.messages)
     if not any(map(depth_exceeds, map(dict, bodies))):
         return session
-    with suppress(RecursionError):  # the session cannot be stored, which is reported later
-        return replace(session, turns=[_flattened_turn(turn) for turn in session.turns])
-    return session
+    return replace(session, turns=[_flattened_turn(turn) for turn in session.turns])
 
 
 def _flattened_turn(turn: ImportedTurn) -> ImportedTurn:
