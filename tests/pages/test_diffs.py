@@ -36,6 +36,14 @@ def test_only_changed_lines_and_their_surroundings_are_displayed():
     assert "26 unchanged lines" in html
 
 
+def test_lines_that_a_long_output_keeps_are_unchanged():
+    kept = [f"kept {n}" for n in range(20)]
+    long = ["first", *kept[:10], *(f"line {n}" for n in range(3_000)), *kept[10:], "last"]
+    html = diff_html("\n".join(long), "\n".join(["note", *kept, "end"]), is_unified=True)
+    assert lines_of(html, "added") == ["note", "end"]
+    assert not any(line.startswith("kept") for line in lines_of(html, "removed"))
+
+
 def test_long_changes_are_folded_with_their_count():
     html = diff_html("\n".join(f"a{n}" for n in range(3_000)), "short", is_unified=True)
     assert "2,990 more lines" in html

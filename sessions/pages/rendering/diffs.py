@@ -13,8 +13,9 @@ from django.utils.safestring import SafeString
 
 from sessions.pages.text import visible
 
-#: Longer texts are compared as a whole, apart from the lines that both begin and end with.
-_COMPARED = 1_500
+#: Pairs of lines that are compared. Texts with more are compared as a whole, apart from the lines that both
+#: begin and end with.
+_COMPARED = 1_500**2
 #: Unchanged lines around a change, lines of a change that are not folded, and lines that are displayed.
 _CONTEXT, _OPEN, _MOST = 3, 10, 2_000
 
@@ -63,7 +64,7 @@ def _shared(pairs: Iterable[tuple[str, str]]) -> int:
 def _compared(old: Sequence[str], new: Sequence[str]) -> list[Section]:
     if not old and not new:
         return []
-    if max(len(old), len(new)) > _COMPARED:
+    if len(old) * len(new) > _COMPARED:
         return [Section(is_same=False, old=old, new=new)]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=True)
     return [
