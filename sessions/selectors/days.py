@@ -45,24 +45,33 @@ def _zones() -> frozenset[str]:
 def span_before(span: Span) -> Span:
     """Return the days directly before a period, as many as it has.
 
-    For a month, that is the month before, and for its first days the same days of the month before. For
-    several months from January 1, it is the same part of the year before.
+    For whole months, such as a quarter, that is as many months before, and for the first days of a month the
+    same days of the month before. For several months from January 1, it is the same part of the year before.
     """
     end = span.first - timedelta(days=1)
     if span.first == span.last.replace(month=1, day=1) and span.last.month > 1:
         first = end.replace(month=1, day=1)
         return replace(span, first=first, last=_same_day(span.last, first.replace(month=span.last.month)))
-    if span.first != span.last.replace(day=1):
+    months = _months(span.last) - _months(span.first) + 1
+    if span.first.day > 1 or (months > 1 and not _is_last_of_month(span.last)):
         return replace(span, first=span.first - timedelta(days=span.days), last=end)
-    first = end.replace(day=1)
-    return replace(span, first=first, last=_same_day(span.last, first))
+    year, month = divmod(_months(span.first) - months, 12)
+    return replace(span, first=date(year, month + 1, 1), last=_same_day(span.last, end.replace(day=1)))
 
 
 def _same_day(day: date, month: date) -> date:
     """Return the same day of another month, given by its first day. The last day is that of the month."""
     days = monthrange(month.year, month.month)[1]
-    is_last = (day + timedelta(days=1)).day == 1
-    return month.replace(day=days if is_last else min(day.day, days))
+    return month.replace(day=days if _is_last_of_month(day) else min(day.day, days))
+
+
+def _is_last_of_month(day: date) -> bool:
+    return (day + timedelta(days=1)).day == 1
+
+
+def _months(day: date) -> int:
+    """Return the number of months from year 0 to the month of a day."""
+    return day.year * 12 + day.month - 1
 
 
 def buckets_of(span: Span, bucket: str) -> list[date]:

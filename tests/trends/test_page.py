@@ -480,6 +480,14 @@ def test_sample_data_can_be_excluded(used, viewer_client):
     }
     for name in ("trends_prompts", "replay_rates"):
         assert viewer_client.get(address(name), query).status_code == 200
+    # The comparison of projects keeps this filter, in the table, the link and the export.
+    projects = viewer_client.get(address("trends_projects"), MARCH)
+    assert projects.context["found"].sums.cost_microusd == 4_000_000
+    assert "sample=exclude" in projects.text
+    projects = viewer_client.get(address("trends_projects"), query)
+    assert projects.context["found"].sums.cost_microusd == 1_000_000
+    assert "sample data <b>excluded</b>" in one_line(projects)
+    assert "1.000000" in viewer_client.get(address("trends_projects_csv"), query).text
 
 
 def test_a_preset_keeps_the_other_parameters(used, viewer_client):
@@ -505,6 +513,10 @@ def test_a_preset_keeps_the_other_parameters(used, viewer_client):
         (("2026-01-01", "2026-03-10"), ("2025-01-01", "2025-03-10")),
         (("2024-01-01", "2024-02-29"), ("2023-01-01", "2023-02-28")),
         (("2025-01-01", "2025-02-28"), ("2024-01-01", "2024-02-29")),
+        (("2026-07-01", "2026-09-30"), ("2026-04-01", "2026-06-30")),
+        (("2026-04-01", "2026-06-30"), ("2026-01-01", "2026-03-31")),
+        (("2025-11-01", "2026-02-28"), ("2025-07-01", "2025-10-31")),
+        (("2026-07-01", "2026-09-29"), ("2026-04-01", "2026-06-30")),
     ],
 )
 def test_a_period_is_compared_with_the_one_before(days, previous):

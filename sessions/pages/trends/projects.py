@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import Project
 from sessions.pages.access import Viewer, number_of, page, viewer_of
 from sessions.pages.trends.parameters import Parameters, parameters_of, periods
+from sessions.selectors.samples import has_sample
 from sessions.selectors.trends.projects import ProjectsUsage, ProjectUsage, project_costs, projects_usage
 from sessions.selectors.trends.sums import TrendQuery, first_usage
 
@@ -42,12 +43,14 @@ class Compared:
 
 
 def projects_compared(request: HttpRequest, viewer: Viewer) -> Compared:
-    """Compare the viewer's projects in the requested period, without other filters."""
+    """Compare the viewer's projects in the requested period, without filters other than the sample data."""
     requested, _ = parameters_of(request)
-    current, previous = (TrendQuery(span=each.span) for each in (requested.current, requested.previous))
+    current, previous = (
+        TrendQuery(span=each.span, sample=each.sample) for each in (requested.current, requested.previous)
+    )
     projects = {project.pk: project for project in viewer.projects}
-    found = projects_usage(projects=[*projects], span=current.span)
-    costs = project_costs(projects=[*projects], span=previous.span)
+    found = projects_usage(projects=[*projects], query=current)
+    costs = project_costs(projects=[*projects], query=previous)
     return Compared(
         parameters=replace(requested, current=current, previous=previous),
         rows=[
@@ -68,10 +71,14 @@ def trends_projects(request: HttpRequest, slug: str) -> HttpResponse:
     count = len(compared.rows)
     last = max(count - 1, 0) // _SHOWN
     number = min(number_of(request, "page") or 0, last)
-    begin = first_usage(projects=[project.pk for project in viewer.projects])
+    projects = [project.pk for project in viewer.projects]
+    begin = first_usage(projects=projects)
     context = {
         "viewer": viewer,
         "parameters": compared.parameters,
+        "has_sample": has_sample(projects),
+        "without_sample": compared.parameters.query_string(sample="exclude"),
+        "with_sample": compared.parameters.query_string(sample=""),
         "presets": periods(compared.parameters, begin),
         "rows": compared.rows[number * _SHOWN : (number + 1) * _SHOWN],
         "count": count,

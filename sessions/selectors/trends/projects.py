@@ -8,10 +8,17 @@ from uuid import UUID
 
 from django.db import connection
 
-from sessions.selectors.days import Span
 from sessions.selectors.trends.rows import usage_rows, whole_days
 from sessions.selectors.trends.savings import Savings, savings_of_projects
-from sessions.selectors.trends.sums import SUMMED, SUMS, Sums, TrendQuery, query_parameters
+from sessions.selectors.trends.sums import (
+    SUMMED,
+    SUMS,
+    Sums,
+    TrendQuery,
+    filter_conditions,
+    query_parameters,
+    session_joins,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +41,9 @@ class ProjectsUsage:
     savings: Savings
 
 
-def projects_usage(*, projects: Sequence[UUID], span: Span) -> ProjectsUsage:
+def projects_usage(*, projects: Sequence[UUID], query: TrendQuery) -> ProjectsUsage:
     """Return the projects with usage in a period. Four queries."""
-    found = sorted(_usage(projects, span), key=lambda row: (-row[2].cost_microusd, -row[2].turns, row[0]))
-    query = TrendQuery(span=span)
+    found = sorted(_usage(projects, query), key=lambda row: (-row[2].cost_microusd, -row[2].turns, row[0]))
     savings = savings_of_projects(query=query, projects={id: sums for id, _, sums in found}) if found else {}
     return ProjectsUsage(
         rows=[
@@ -50,19 +56,21 @@ def projects_usage(*, projects: Sequence[UUID], span: Span) -> ProjectsUsage:
     )
 
 
-def project_costs(*, projects: Sequence[UUID], span: Span) -> Mapping[UUID, int]:
+def project_costs(*, projects: Sequence[UUID], query: TrendQuery) -> Mapping[UUID, int]:
     """Return the cost of each project with usage in a period, in micro-dollars. One query."""
-    return {id: sums.cost_microusd for id, _, sums in _usage(projects, span)}
+    return {id: sums.cost_microusd for id, _, sums in _usage(projects, query)}
 
 
-def _usage(projects: Sequence[UUID], span: Span) -> list[tuple[UUID, int, Sums]]:
+def _usage(projects: Sequence[UUID], query: TrendQuery) -> list[tuple[UUID, int, Sums]]:
     # Every interpolated value is a constant of this package.
     sql = f"""
         SELECT r.project_id, count(DISTINCT r.session_id), {SUMS}
           FROM ({usage_rows(("project_id", *SUMMED), projects="= ANY(%(projects)s)")}) r
+          {session_joins(query, "")}
+         WHERE true{filter_conditions(query, model="r.model")}
          GROUP BY 1
     """  # noqa: S608
-    parameters = query_parameters(TrendQuery(span=span)) | whole_days(span, "")
+    parameters = query_parameters(query) | whole_days(query.span, "")
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters | {"projects": [*projects]})
         return [
