@@ -23,9 +23,9 @@ _VOICES = {"tool": "tool outputs", "user": "user", "system": "system", "assistan
 class TurnView:
     """A turn for display.
 
-    `new_tokens` are the estimated tokens of its messages by voice, `growth` is the change of the prompt size
-    since the previous turn in tokens of the same kind (reported, served or estimated), `idle` the pause
-    before it, `comments` the comments of members.
+    `new_tokens` are the estimated tokens of its messages by voice, without the answer if its size was
+    reported, `growth` is the change of the prompt size since the previous turn in tokens of the same kind
+    (reported, served or estimated), `idle` the pause before it, `comments` the comments of members.
     """
 
     turn: Turn
@@ -69,10 +69,11 @@ def _view(
     comments: Sequence[Comment],
 ) -> TurnView:
     messages = [message_view(row, session.format, calls, pins, is_plain=is_plain) for row in held.messages]
+    usage = convert.usage_of(held.turn)
     return TurnView(
         turn=held.turn,
-        usage=convert.usage_of(held.turn),
-        new_tokens=_new_tokens(messages),
+        usage=usage,
+        new_tokens=_new_tokens(messages, is_reported=usage is not None),
         growth=_growth(held.turn, held.previous),
         idle=_idle(held.turn, held.previous),
         messages=messages,
@@ -80,10 +81,11 @@ def _view(
     )
 
 
-def _new_tokens(messages: Sequence[MessageView]) -> dict[str, int]:
+def _new_tokens(messages: Sequence[MessageView], *, is_reported: bool) -> dict[str, int]:
     sums = Counter[str]()
     for message in messages:
-        sums[_VOICES.get(message.voice, message.voice)] += message.tokens
+        if not (is_reported and message.voice == "assistant"):
+            sums[_VOICES.get(message.voice, message.voice)] += message.tokens
     return dict(sums)  # in a template, `sums.items` of a Counter is the count of "items"
 
 
