@@ -57,7 +57,7 @@ def test_every_page_of_a_session_is_accessible(at, page, sample, project):
         address("session_compaction", compacted, 1),
         address("session_recap", compacted, 1),
         address("session_compaction_diff", compacted, 1),
-        f"{address('session_turn_diff', compacted, 5)}?turn=6&text=1&view=unified",
+        f"{address('session_turn_diff', compacted, 5)}?turn=6&view=unified",
         f"{address('session_memory', compacted)}?turn=3&against=5",
         f"{address('session', compacted)}?role=tool",
         address("session_past_prompt_entry", compacted, 6, 1),

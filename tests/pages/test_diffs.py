@@ -101,9 +101,9 @@ class TestPages:
     @pytest.mark.slow
     def test_two_turns(self, member_client, project):
         session = compacted_session(project)
-        page = member_client.get(address("session_turn_diff", session, 11), {"turn": 12, "text": 1})
+        page = member_client.get(address("session_turn_diff", session, 11), {"turn": 12})
         assert "evicted" in [kind for kind, *_ in page.context["counts"]]
-        same = member_client.get(address("session_turn_diff", session, 5), {"turn": 5, "text": 1})
+        same = member_client.get(address("session_turn_diff", session, 5), {"turn": 5})
         assert [kind for kind, *_ in same.context["counts"]] == ["kept"]
 
     @pytest.mark.slow
@@ -131,25 +131,25 @@ class TestPages:
         monkeypatch.setattr(outline, "LONG", 0)
         monkeypatch.setattr(outline, "_HEAD", 2)
         assert figures() == short
-        for query in ({"turn": 12, "text": 1}, {"turn": 3, "text": 1}, {"turn": 12}):
+        for query in ({"turn": 12}, {"turn": 3}, {"turn": 12, "view": "table"}):
             page = member_client.get(address("session_turn_diff", session, 16), query)
             assert page.status_code == 200
-            assert "a line of a file" in page.text or "text" not in query
+            assert "a line of a file" in page.text or "view" in query
 
     @pytest.mark.slow
     def test_long_texts_are_compared_up_to_a_limit(self, member_client, project):
         turns = [reading_turn(0, "short"), reading_turn(1, "x" * 250_000)]
         session = make_session(project, turns)
-        page = member_client.get(address("session_turn_diff", session, 0), {"turn": 2, "text": 1}).text
+        page = member_client.get(address("session_turn_diff", session, 0), {"turn": 2}).text
         assert "more characters are not compared" in page
 
     @pytest.mark.slow
     def test_changes_have_pages(self, member_client, project):
         session = compacted_session(project, turns=40, budget=50_000)
         target = address("session_turn_diff", session, 0)
-        page = member_client.get(target, {"turn": 30, "text": 1})
+        page = member_client.get(target, {"turn": 30})
         assert "from=25" in page.text
-        query = {"turn": 30, "text": 1, "from": 25}
+        query = {"turn": 30, "from": 25}
         rest = member_client.get(target, query, headers={"HX-Request": "true"})
         assert "<html" not in rest.text
         assert rest.context["shown_changes"]

@@ -150,9 +150,16 @@ def test_a_long_prompt_shows_both_ends_and_loads_the_rest(member_client, project
 
 @pytest.mark.slow
 def test_two_turns_compared(member_client, session):
-    page = get(member_client, "session_turn_diff", session, 11, turn=3)
+    page = get(member_client, "session_turn_diff", session, 11, turn=3, view="table")
     assert (page.context["before"].index, page.context["after"].index) == (3, 11)
     assert "Both prompts start with the same" in page.text
+    assert address("session_turn", session, 3) in page.text
+    texts = get(member_client, "session_turn_diff", session, 11, turn=3)
+    assert texts.context["shown_changes"]
+    assert "view=table" in texts.text
+    for turn, other in ((0, 1), (1, 0), (11, 10)):
+        compared = f'{address("session_turn_diff", session, turn)}?turn={other}"'
+        assert compared in get(member_client, "session_turn", session, turn).text
     assert get(member_client, "session_turn_diff", session, 5).context["other"] == 4
 
 
@@ -160,11 +167,11 @@ def test_a_comparison_with_a_missing_turn_says_which_turns_exist(member_client, 
     last = session.turn_count - 1
     page = get(member_client, "session_turn_diff", session, last, turn=999)
     assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
-    page = member_client.get(address("session_turn", session, 999))
-    assert page.status_code == 404
-    assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
-    assert address("session_turn", session, last) in page.text
-    assert "Both prompts" not in page.text
+    for name in ("session_turn", "session_past_prompt", "session_turn_diff"):
+        page = member_client.get(address(name, session, 999))
+        assert page.status_code == 404
+        assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
+        assert address("session_turn", session, last) in page.text
     assert "Enter the number of a turn." in one_line(
         get(member_client, "session_turn_diff", session, 5, turn="x")
     )

@@ -49,14 +49,14 @@ def changes_context(
     first = number_of(request, "from") or 0
     page = changes.page(first, _CHANGES)
     is_unified = request.GET.get("view") == "unified"
-    kept = {name: value for name, value in request.GET.items() if name in ("turn", "text")}
+    kept = {name: value for name, value in request.GET.items() if name == "turn"}
     unified = {"view": "unified"} if is_unified else {}
     left = max(len(changes) - first - len(page), 0)
     return {
         "shown_changes": _shown(session, before, after, page, is_unified),
         "memory_diff": _memory(before, after, is_unified) if first == 0 else None,
         "counts": _counts(changes.counts()),
-        "is_unified": is_unified,
+        "view": "unified" if is_unified else "side",
         "changes_left": left,
         "more_query": urlencode(kept | unified | {"from": first + _CHANGES}) if left else "",
         "side_query": urlencode(kept),

@@ -39,6 +39,15 @@ def outline_or_404(session: AgentSession, turn: int) -> Outline:
     return outline
 
 
+def turn_missing(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
+    """Render which turns the session has, with the status 404."""
+    context = session_context(viewer, session, "session")
+    context |= {"other": turn, "last_turn": session.turn_count - 1}
+    return page_or_fragment(
+        request, "sessions/turn/missing.html", "sessions/turn/_missing.html", context, status=404
+    )
+
+
 def past_prompt_context(
     request: HttpRequest, viewer: Viewer, session: AgentSession, outline: Outline
 ) -> dict[str, Any]:
@@ -76,6 +85,8 @@ def new_input_start(session: AgentSession, outline: Outline) -> int:
 def session_past_prompt(
     request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int
 ) -> HttpResponse:
+    if turn > session.turn_count:
+        return turn_missing(request, viewer, session, turn)
     context = past_prompt_context(request, viewer, session, outline_or_404(session, turn))
     fragment = (
         "sessions/past_prompt/_rows.html" if "after" in request.GET else "sessions/past_prompt/_prompt.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -13,7 +14,12 @@ from sessions.pages.access import Viewer, number_of, page_or_fragment, with_sess
 from sessions.pages.session.call_cost import cost_lines, cost_remainder
 from sessions.pages.session.changes import changes_context
 from sessions.pages.session.new_input import new_input_of
-from sessions.pages.session.past_prompt import new_input_start, outline_or_404, past_prompt_context
+from sessions.pages.session.past_prompt import (
+    new_input_start,
+    outline_or_404,
+    past_prompt_context,
+    turn_missing,
+)
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_view
 from sessions.selectors import convert
@@ -27,11 +33,7 @@ from sessions.selectors.transcript import turns_page
 @with_session
 def session_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
     if turn >= session.turn_count:
-        context = session_context(viewer, session, "session")
-        context |= {"other": turn, "last_turn": session.turn_count - 1}
-        return page_or_fragment(
-            request, "sessions/turn/missing.html", "sessions/turn/_missing.html", context, status=404
-        )
+        return turn_missing(request, viewer, session, turn)
     outline = outline_or_404(session, turn)
     if outline.turn is None:
         raise Http404("The turn was deleted")
@@ -46,8 +48,10 @@ def session_turn(request: HttpRequest, viewer: Viewer, session: AgentSession, tu
 def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSession, turn: int) -> HttpResponse:
     """Compare the prompt of this turn with that of another turn (query parameter `turn`).
 
-    With `text=1`, compare the texts of the messages.
+    Query parameter `view`: `table` lists the messages that differ instead of comparing their texts.
     """
+    if turn > session.turn_count:
+        return turn_missing(request, viewer, session, turn)
     this = outline_or_404(session, turn)
     other = number_of(request, "turn") if "turn" in request.GET else max(turn - 1, 0)
     context = session_context(viewer, session, "session")
@@ -59,11 +63,13 @@ def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSessio
     that = outline_or_404(session, other)
     before, after = sorted((this, that), key=lambda outline: outline.index)
     context |= {"before": before, "after": after}
-    if request.GET.get("text"):
+    if request.GET.get("view") == "table":
+        context |= {"view": "table", "difference": outline_diff(before, after)}
+    else:
         context |= changes_context(request, session, before, after)
-        return page_or_fragment(request, "sessions/diff/turns.html", "sessions/diff/_changes.html", context)
-    context["difference"] = outline_diff(before, after)
-    return page_or_fragment(request, "sessions/turn/diff.html", "sessions/turn/_diff.html", context)
+    for view in ("side", "unified", "table"):
+        context[f"{view}_query"] = urlencode({"turn": other, "view": view})
+    return page_or_fragment(request, "sessions/diff/turns.html", "sessions/diff/_changes.html", context)
 
 
 def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any]:
@@ -82,6 +88,7 @@ def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any
         "cached": _cached_share(usage),
         "previous_turn": turn.index - 1 if turn.index else None,
         "next_turn": turn.index + 1 if turn.index + 1 < session.turn_count else None,
+        "compared_turn": turn.index - 1 if turn.index else 1,
         "last_turn": session.turn_count - 1,
     }
 
