@@ -1,8 +1,8 @@
-"""Find the beginning of a prompt after the recording client compacted its context."""
+"""Compactions by the recording client, and the beginning of a prompt after them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from compaction.components import COMPONENT_OPS
@@ -21,6 +21,12 @@ def client_start(*, session_id: UUID, context_start: int, turn: int) -> int:
     marked = Turn.objects.filter(session_id=session_id, index__lte=turn, client_compaction__isnull=False)
     rows = marked.filter(first_position__lte=context_start).order_by("-index")
     return rows.values_list("first_position", flat=True).first() or 0
+
+
+def client_compactions(*, session_id: UUID, limit: int) -> Sequence[Turn]:
+    """Return the newest turns before which the client compacted its own context."""
+    marked = Turn.objects.filter(session_id=session_id, client_compaction__isnull=False)
+    return list(marked.only("index", "at", "client_compaction").order_by("-index")[:limit])
 
 
 def affects(edit: Edit, start: int) -> bool:

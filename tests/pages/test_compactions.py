@@ -200,7 +200,7 @@ def test_a_new_compaction_appears_on_the_page(page_as: Any, member: Any, session
     page: Page = page_as(member)
     AgentSession.objects.update(last_active_at=timezone.now())
     page.goto(address("session_compactions", session))
-    expect(page.get_by_text("No compactions yet.")).to_be_visible()
+    expect(page.get_by_text("No compactions by contextapp yet.")).to_be_visible()
     page.get_by_role("link", name="Preview").click()
     expect(page.locator("#compact-preview")).to_contain_text("Breaks even after")
     # Another process starts a compaction: the page shows it and its end without a reload.

@@ -22,6 +22,7 @@ from sessions.services.compactions.revert import compaction_revert
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import assert_valid, openai_turn, prompt, push, whole_turn
+from tests.markup import one_line
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
@@ -82,7 +83,7 @@ def test_a_revert_applies_from_its_turn_on(project, django_assert_num_queries):
         entry_contents(session=session, outline=outline, entries=outline.entries)
 
 
-def test_a_compaction_by_the_client_drops_earlier_messages(project):
+def test_a_compaction_by_the_client_drops_earlier_messages(project, member_client):
     summary = message("user", "What happened so far.", "u3", is_summary=True)
     compacted = turn(3, [summary, message("assistant", "On.", "a3")],
                      compaction=ClientCompaction(trigger="auto", tokens_before=9_000))  # fmt: skip
@@ -91,6 +92,9 @@ def test_a_compaction_by_the_client_drops_earlier_messages(project):
     after = outline_at(session=session, index=3)
     assert [e.first for e in after.entries] == [6]
     assert after.tokens == session.turns.get(index=3).prompt_estimate
+    page = one_line(member_client.get(address("session_compactions", session)))
+    assert "No compactions by contextapp yet." in page
+    assert "Before turn 3</a> from" in page
 
 
 @pytest.mark.parametrize("index", [-1, 21, 10**9])

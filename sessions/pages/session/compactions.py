@@ -28,6 +28,7 @@ from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
+from sessions.selectors.client_context import client_compactions
 from sessions.selectors.compactions import compactions_jsonl, compactions_newest, recap_fallback
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
@@ -46,6 +47,8 @@ from sessions.services.sessions.lifecycle import session_policy_change
 
 #: Maximum length of compaction instructions, in characters.
 _MAX_LENGTH = 4_000
+#: Maximum number of compactions by the client that are listed.
+_BY_CLIENT = 50
 
 COMPACTION_OPEN = "A compaction is already in progress. Wait until it has finished."
 
@@ -184,6 +187,7 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
         ),
     }
     if not wants_fragment(request):
+        context["by_client"] = client_compactions(session_id=session.pk, limit=_BY_CLIENT)
         context["pinned"] = [(row, pin_text(row.pin)) for row in pinned_messages(session)]
     return page_or_fragment(request, _PAGE, _FRAGMENT, context)
 
