@@ -4,9 +4,9 @@ Logs omit what the client adds to every prompt (system prompt, tools), and estim
 provider's count by a factor. Both are derived from the usage: `ratio` from the growth of the reported
 prompts, `unseen` from the first of them. If a call reports its usage, its size is calculated from it:
 
-    real = reported * (shown + unseen) / (whole + unseen)
+    real = reported * (shown + unseen) / (sent + unseen)
 
-so that an unshortened prompt has exactly the size that the provider reported.
+so that the prompt that was sent has exactly the size that the provider reported.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Scale:
     ratio: float = 1.0
     unseen: int = 0
 
-    def real(self, shown: int, *, whole: int, reported: int | None) -> int:
-        """Return the real tokens of `shown` estimated tokens out of the client's `whole` prompt."""
+    def real(self, shown: int, *, sent: int, reported: int | None) -> int:
+        """Return the real tokens of `shown` estimated tokens if those of the `sent` prompt were reported."""
         if reported is None:
             return round(self.ratio * (shown + self.unseen))
-        return round(reported * (shown + self.unseen) / max(1, whole + self.unseen))
+        return round(reported * (shown + self.unseen) / max(1, sent + self.unseen))
 
     def estimated(self, real: int) -> int:
         """Return the estimated tokens of logged content for a prompt of `real` tokens."""
@@ -44,7 +44,7 @@ class Scale:
 
 def scale_of(transcript: Transcript) -> Scale:
     """Return the scale of a session. Without reported usage, estimates are not scaled."""
-    reports = [(call, transcript.size(call), reported(call)) for call in transcript.calls]
+    reports = [(call, transcript.sent(call), reported(call)) for call in transcript.calls]
     known = [(call, size, count) for call, size, count in reports if count]
     if not known:
         return Scale()

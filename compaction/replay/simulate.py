@@ -75,7 +75,7 @@ class _Run:
     scale: Scale = field(init=False)
     mentions: PromptMentions = field(init=False)
     last_at: datetime | None = None
-    last_reported: int | None = None
+    last_whole: int | None = None
     columns: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     compacted: list[int] = field(default_factory=list)
     valid: int = 0
@@ -123,27 +123,32 @@ class _Run:
         )
 
     def _measure(self, call: RecordedCall, view: View, shared: int, lost: int) -> None:
-        whole, count = self.transcript.size(call), reported(call)
-        prompt = self.scale.real(view.tokens, whole=whole, reported=count)
+        sent, count = self.transcript.sent(call), reported(call)
+        prompt = self.scale.real(view.tokens, sent=sent, reported=count)
         fixed = view.components.system + view.components.tools
         kept = fixed + _tokens(view.prompt_messages[:shared])
-        cached = self.scale.real(kept, whole=whole, reported=count)
+        cached = self.scale.real(kept, sent=sent, reported=count)
+        size = self.transcript.size(call)
+        whole = self.scale.real(size, sent=sent, reported=count) if count is not None else None
         if not self.columns:
             cached = min(prompt, call.usage.cache_read_tokens if call.usage else 0)
-        elif self._is_cold(call, count):
+        elif self._is_cold(call, whole):
             cached = 0
         output = call.usage.output_tokens if call.usage else self.transcript.messages[call.answer].tokens
         cached = cached if cached >= MIN_CACHED_TOKENS else 0
         self.columns.append((call.turn, view.tokens, prompt, cached, output, lost))
         self.last_at = call.at or self.last_at
-        self.last_reported = count if count is not None else self.last_reported
+        self.last_whole = whole if whole is not None else self.last_whole
 
-    def _is_cold(self, call: RecordedCall, count: int | None) -> bool:
-        """Whether the provider has dropped the last prompt, or the client has changed it."""
+    def _is_cold(self, call: RecordedCall, whole: int | None) -> bool:
+        """Whether the provider has dropped the last prompt, or the client has changed it.
+
+        `whole` is the size that the provider would have reported for the prompt without compaction.
+        """
         idle = (call.at - self.last_at).total_seconds() if call.at and self.last_at else 0
         if idle > self.transcript.cache_seconds:
             return True
-        return count is not None and self.last_reported is not None and count < _SHRUNK * self.last_reported
+        return whole is not None and self.last_whole is not None and whole < _SHRUNK * self.last_whole
 
 
 def _tokens(messages: tuple[Message, ...]) -> int:

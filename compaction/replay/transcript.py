@@ -19,14 +19,16 @@ FIVE_MINUTES, HOUR = 300, 3_600
 class RecordedTurn:
     """One recorded turn: the range of its messages, and the logged data of its call.
 
-    `beside` are the estimated tokens of the system prompt and tools. `restarts` is set if the recording
-    client compacted its context before this turn, so that earlier messages were no longer sent.
+    `beside` are the estimated tokens of the system prompt and tools. `served` are those of the whole prompt
+    if contextapp served it, which may have compacted it. `restarts` is set if the recording client compacted
+    its context before this turn, so that earlier messages were no longer sent.
     """
 
     index: int
     first: int
     end: int
     beside: int = 0
+    served: int | None = None
     usage: Usage | None = None
     at: datetime | None = None
     restarts: bool = False
@@ -36,13 +38,15 @@ class RecordedTurn:
 class RecordedCall:
     """One model call. Its prompt consists of the messages from `start` up to, not including, `answer`.
 
-    `answer` is the position of the recorded answer. `beside`, `usage` and `at` are as in `RecordedTurn`.
+    `answer` is the position of the recorded answer. `beside`, `served`, `usage` and `at` are as in
+    `RecordedTurn`.
     """
 
     turn: int
     start: int
     answer: int
     beside: int = 0
+    served: int | None = None
     usage: Usage | None = None
     at: datetime | None = None
 
@@ -71,12 +75,17 @@ class Transcript:
         return tuple(accumulate((message.tokens for message in self.messages), initial=0))
 
     def size(self, call: RecordedCall) -> int:
-        """Return the estimated tokens of the call's prompt as the client sent it."""
+        """Return the estimated tokens of the call's prompt without compaction by contextapp."""
         return call.beside + self._tokens_before[call.answer] - self._tokens_before[call.start]
+
+    def sent(self, call: RecordedCall) -> int:
+        """Return the estimated tokens of the prompt that the provider received and reported."""
+        size = self.size(call)
+        return size if call.served is None else min(size, call.served)
 
     @cached_property
     def peak(self) -> int:
-        """The estimated tokens of the largest prompt that the client sent; 0 without calls."""
+        """The estimated tokens of the largest prompt without compaction; 0 without calls."""
         return max(map(self.size, self.calls), default=0)
 
 
@@ -128,7 +137,13 @@ def _calls(messages: Sequence[Message], turns: Iterable[RecordedTurn]) -> Iterat
             answers = messages[position].role is Role.ASSISTANT
             if answers and position > start and not (has_call and _follows_answer(messages, position)):
                 yield RecordedCall(
-                    turn=turn.index, start=start, answer=position, beside=turn.beside, usage=usage, at=turn.at
+                    turn=turn.index,
+                    start=start,
+                    answer=position,
+                    beside=turn.beside,
+                    served=turn.served,
+                    usage=usage,
+                    at=turn.at,
                 )
                 usage, has_call = None, True
 

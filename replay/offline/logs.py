@@ -53,6 +53,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
                 first=first,
                 end=len(messages),
                 beside=beside,
+                served=turn.prompt_served,
                 usage=turn.usage,
                 at=turn.at,
                 restarts=turn.client_compaction is not None,

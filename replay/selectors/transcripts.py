@@ -36,6 +36,7 @@ def _turn(row: TurnRow, beside: int) -> RecordedTurn:
         first=row.first_position,
         end=row.first_position + row.message_count,
         beside=beside,
+        served=row.prompt_served,
         usage=usage_of(row),
         at=row.at,
         restarts=row.client_compaction is not None,

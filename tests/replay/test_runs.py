@@ -55,6 +55,14 @@ def finish(run: ReplayRun) -> ReplayRun:
     raise AssertionError("the run does not end")
 
 
+def test_the_sizes_of_prompts_that_contextapp_served_are_read(session: AgentSession) -> None:
+    index = session_transcript(session).calls[-1].turn
+    session.turns.filter(index=index).update(prompt_served=7)
+    stored = session_transcript(session)
+    assert stored.sent(stored.calls[-1]) == 7 < stored.size(stored.calls[-1])
+    assert stored.sent(stored.calls[0]) == stored.size(stored.calls[0])
+
+
 def test_off_has_the_stored_sizes(session: AgentSession) -> None:
     transcript = session_transcript(session)
     stored = list(session.turns.order_by("index").values_list("prompt_estimate", flat=True))

@@ -111,7 +111,22 @@ def test_the_scale_is_found_from_how_reports_grow() -> None:
     scale = scale_of(replace(session, calls=calls))
     assert scale.ratio == pytest.approx(2)
     assert scale.unseen == 500
-    assert scale.estimated(scale.real(3_000, whole=3_000, reported=None)) == 3_000
+    assert scale.estimated(scale.real(3_000, sent=3_000, reported=None)) == 3_000
+
+
+def test_reports_of_compacted_prompts_do_not_shrink_the_others() -> None:
+    """The provider reports the prompt that contextapp served, not the transcript."""
+    whole = transcript()
+    served = [size if n < 30 else size // 4 for n, size in enumerate(map(whole.size, whole.calls))]
+    calls = [
+        replace(call, served=tokens, usage=Usage(uncached_tokens=2 * (tokens + 500)))
+        for call, tokens in zip(whole.calls, served, strict=True)
+    ]
+    session = replace(whole, calls=calls)
+    off = run(session, "off").series
+    assert list(off.prompts) == pytest.approx([2 * (size + 500) for size in map(whole.size, calls)], abs=2)
+    # Only the first call is cold: a compaction by contextapp did not change the prompt of this policy.
+    assert all(cached > 0 for cached, prompt in zip(off.cached, off.prompts, strict=True) if prompt > 5_000)
 
 
 def test_costs_by_any_table() -> None:
