@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 from gateway import upstream
 from gateway.callers import COMPACT, Caller, Callers, SettingsUnknown
 from gateway.calls import Call, kept_headers
-from gateway.compact import Compactor, call_forwarded, is_of_same_session
+from gateway.compact import Compactor, call_forwarded
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
 from gateway.exchange import REPORT, Copy, Cut, Forward, exchange
@@ -24,6 +24,7 @@ from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooL
 from gateway.metrics import metrics
 from gateway.options import budget_check, mode_of
 from gateway.recording.recorder import Recorder
+from gateway.recording.sessions import is_of_same_session
 from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.status import serve_status
 from gateway.summaries import Summaries

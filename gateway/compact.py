@@ -8,6 +8,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -39,8 +40,9 @@ V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a request waits for the edits of its session.
+#: Seconds that a request waits for the edits of its session, and for its compaction.
 PATIENCE = 0.15
+COMPACTION_PATIENCE = 2.0
 
 #: Maximum number of sessions whose last edits are kept in memory.
 _KEPT = 500
@@ -130,13 +132,16 @@ class Compactor:
         key = _Key(caller.key.id, call.provider, call.upstream, name)
         field = PROVIDERS[call.provider].history_field(call.endpoint)
         loop = asyncio.get_running_loop()
-        forwarded = Event()
+        forwarded, limit = Event(), asyncio.timeout(self._patience)
         sent = Sent(
-            is_side=identity.is_side, is_compacted=identity.is_compacted, is_forwarded=forwarded.is_set
+            is_side=identity.is_side,
+            is_compacted=identity.is_compacted,
+            is_forwarded=forwarded.is_set,
+            on_compaction=partial(loop.call_soon_threadsafe, _extend, limit),
         )
         loading: asyncio.Future[Known | None] | None = None
         try:
-            async with asyncio.timeout(self._patience):
+            async with limit:
                 loading = await self._start(self._load, call, caller, fields, identity, sent, name)
                 known = await asyncio.shield(loading)
         except (TimeoutError, DatabaseError) as error:
@@ -246,12 +251,10 @@ def call_forwarded(call: Call, served: Served) -> Call:
     )
 
 
-def is_of_same_session(one: Call, other: Call) -> bool:
-    """Return whether the headers of two calls name the same session. True if both name none."""
-    if (one.key, one.provider) != (other.key, other.provider):
-        return False
-    first, second = (PROVIDERS[one.provider].identity(call.headers, {}) for call in (one, other))
-    return (first.session, first.agent) == (second.session, second.agent)
+def _extend(limit: asyncio.Timeout) -> None:
+    """Let a request wait for a compaction, without which it would exceed its budget."""
+    with suppress(RuntimeError):  # it has expired
+        limit.reschedule(asyncio.get_running_loop().time() + COMPACTION_PATIENCE)
 
 
 def _key_of(key: _Key, known: Known) -> _Key:

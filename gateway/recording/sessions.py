@@ -93,6 +93,14 @@ def caller_id(call: Call, key: ApiKey) -> bytes:
     return hashlib.blake2b(f"{key.pk}:{call.provider}:{call.upstream}".encode(), digest_size=16).digest()
 
 
+def is_of_same_session(one: Call, other: Call) -> bool:
+    """Return whether the headers of two calls name the same session. True if both name none."""
+    if (one.key, one.provider) != (other.key, other.provider):
+        return False
+    first, second = (PROVIDERS[one.provider].identity(call.headers, {}) for call in (one, other))
+    return (first.session, first.agent) == (second.session, second.agent)
+
+
 def session_of_call(place: Place) -> AgentSession:
     """Return the session of a call, which is created if it does not exist."""
     session = session_find_for_call(place, creates=True)

@@ -105,6 +105,11 @@ class Running:
         self._ready.set()
         await serving
 
+    def advance(self, seconds: float) -> None:
+        """Let time pass for what the gateway waits for."""
+        now = self._loop.time
+        setattr(self._loop, "time", lambda: now() + seconds)  # noqa: B010
+
     def settle(self) -> None:
         """Wait until all calls are recorded."""
         asyncio.run_coroutine_threadsafe(self.app.settle(), self._loop).result(PATIENCE)

@@ -28,7 +28,9 @@ from sessions.models import AgentSession
 from sessions.selectors.convert import message_body
 from sessions.selectors.past_prompts.outline import outline_at
 from sessions.selectors.past_prompts.rendering import past_prompt_json
+from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
+from sessions.services.reconcile import served
 from sessions.services.reconcile.served import NotServable, Reason, edits_for_request
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
@@ -139,11 +141,21 @@ def plain(message: Any) -> str:
 def test_a_session_stays_in_its_budget_and_its_prompts_share_their_prefix(
     agent: Agent, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if the agent sends each request before the previous call is recorded."""
+    """Even if the agent sends each request before the previous call is recorded, and compactions are slow."""
+
+    def slow(**options: Any) -> Any:
+        agent.gateway.advance(2 * PATIENCE)
+        slow_ones.append(options["trigger"])
+        return session_compact(**options)
+
+    slow_ones: list[str] = []
+    monkeypatch.setattr(served, "session_compact", slow)
+    monkeypatch.setattr(compact, "COMPACTION_PATIENCE", 3 * PATIENCE)
     monkeypatch.setattr(app, "_RECORDING_PATIENCE", PATIENCE)
     agent.settles = False
     responses = [agent.work(number) for number in range(20)]
     agent.gateway.settle()
+    assert slow_ones
     session = AgentSession.objects.get()
     bodies = list(forwarded(provider))
     stored = [message_body(row) for row in session.messages.select_related("blob").order_by("position")]

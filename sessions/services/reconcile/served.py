@@ -151,7 +151,7 @@ def _edits_for_request(
         session.policy = Project.objects.values_list("default_policy", flat=True).get(pk=session.project_id)
         AgentSession.objects.filter(pk=session.pk).update(policy=session.policy)
     new = new_tokens(reading, history.count, session.format)
-    _compact_if_due(session, new)
+    _compact_if_due(session, new, sent)
     edits = _edits(session, history)
     if not session_prompt_record(session):
         raise _Changed
@@ -164,7 +164,7 @@ def new_tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdo
     return TokenBreakdown().add(parse_mixed(values, default=format, counter=counter()))
 
 
-def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
+def _compact_if_due(session: AgentSession, new: TokenBreakdown, sent: Sent) -> None:
     """Compact the session if its prompt with the new messages reaches the hard limit."""
     calibration, budget = session_calibration(session), session_budget(session)
     stored = sum(session.shown_components.values())
@@ -183,6 +183,7 @@ def _compact_if_due(session: AgentSession, new: TokenBreakdown) -> None:
     last = session.compactions.order_by("-number").first()
     if last is not None and last.state == last.State.SKIPPED and last.turn_index == session.turn_count - 1:
         return  # nothing was stored since: the messages that are too long are not recorded yet
+    sent.on_compaction()
     _compact(session, trigger.name, room=max(budget - taken, budget // 2))
     session.refresh_from_db()
 

@@ -56,7 +56,8 @@ class Sent:
     `is_side` are set if the client declares it. `caller` is the partition in which a session that the client
     does not name is found, None over the API; `is_named` is set if the client names it. `prompt_source` is
     set if contextapp's edits determined the prompt that the model saw. `is_forwarded` returns whether a
-    request that waited for its edits was forwarded without them.
+    request that waited for its edits was forwarded without them; `on_compaction` is called before the session
+    is compacted for it.
     """
 
     push: Push = field(default_factory=lambda: Push(messages=()))
@@ -67,6 +68,7 @@ class Sent:
     is_named: bool = False
     prompt_source: PromptSource | None = None
     is_forwarded: Callable[[], bool] = lambda: False
+    on_compaction: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
