@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef
 
 from accounts.models import Project
 from sessions.models import AgentSession, SavedView, Star
-from sessions.models.session import TELEMETRY
+from sessions.models.session import RECORDED
 from sessions.selectors.comments import comment_counts
 from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, page_after, sessions_filtered
@@ -141,8 +141,11 @@ def session_get(*, project: Project, id: UUID, user_id: int) -> AgentSession | N
 
 
 def connected_session_newest(*, project: Project) -> AgentSession | None:
-    """Return the most recently active session that the gateway or telemetry reported, or None."""
-    rows = AgentSession.objects.filter(project=project, origin__in=["gateway", TELEMETRY])
+    """Return the most recently active session with calls that an agent, the gateway or telemetry reported.
+
+    Returns None if there is none.
+    """
+    rows = AgentSession.objects.filter(project=project, origin__in=RECORDED, turn_count__gt=0)
     return rows.order_by("-last_active_at", "-id").first()
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 
 import pytest
+from contextapp_client import ContextApp
 from django.test import Client
 from django.urls import reverse
+from scripted_model import Reply, ScriptedModel
 
 from accounts.models import ApiKey, AuditEvent, Project
 from accounts.selectors import api_key_find, provider_secrets
@@ -44,6 +49,25 @@ def test_it_shows_settings_for_telemetry_and_mcp(owner_client: Client) -> None:
     assert "claude mcp add --transport http contextapp http://testserver/mcp " in text
 
 
+@pytest.mark.processes
+def test_the_settings_for_the_api_run_as_shown(
+    served_url: str, owner_client: Client, api_key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none-is-needed")
+    page = unescape(text_of(owner_client)).replace("http://testserver", served_url)
+    shown = re.findall(r"<pre[^>]*>(.*?)</pre>", page.replace("ctx_YOUR_KEY", api_key), re.DOTALL)
+    [program] = [block for block in shown if "contextapp_client" in block]
+    [commands] = [block for block in shown if "curl" in block]
+    # In a separate thread, because Playwright runs an event loop in the thread of the tests.
+    with ScriptedModel([Reply("Done.")]) as model, ThreadPoolExecutor(1) as thread:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.url)
+        thread.submit(exec, program, {}).result()
+    done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True, check=True)
+    assert '"messages":[{"role": "user"' in done.stdout
+    app = ContextApp(served_url, api_key)
+    assert [app.session(name).info()["messages"] for name in ("fix-42", "fix-43")] == [2, 1]
+
+
 def test_the_address_can_be_set(owner_client: Client, settings: object) -> None:
     settings.CONTEXTAPP_GATEWAY_PUBLIC_URL = "https://ctx.example.com"  # type: ignore[attr-defined]
     assert "https://ctx.example.com/gateway/anthropic" in text_of(owner_client)
@@ -70,14 +94,15 @@ def test_only_owners_see_the_settings_of_the_gateway(viewer_client: Client, memb
     assert "Viewers cannot create keys" not in text_of(member_client)
 
 
-@pytest.mark.parametrize("origin", ["gateway", "telemetry"])
+@pytest.mark.parametrize("origin", ["gateway", "telemetry", "api"])
 def test_the_first_call_appears(owner_client: Client, project: Project, origin: str) -> None:
     status = reverse("connect_status", args=["alpha"])
     assert "Waiting for the first call" in text_of(owner_client, status)
-    AgentSession.objects.create(project=project, external_id="pushed", origin="api")
+    AgentSession.objects.create(project=project, external_id="without-turns", origin="api")
+    AgentSession.objects.create(project=project, external_id="imported", origin="codex", turn_count=1)
     assert "Waiting for the first call" in text_of(owner_client, status)
     session = AgentSession.objects.create(
-        project=project, external_id="s", title="Fix the login", agent="claude-code", origin=origin
+        project=project, external_id="s", title="Fix the login", agent="fixer", origin=origin, turn_count=1
     )
     text = text_of(owner_client, status)
     assert str(session.pk) in text

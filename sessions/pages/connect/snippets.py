@@ -1,4 +1,4 @@
-"""Settings of agents, ready to copy: for the gateway, for telemetry, and for the MCP server."""
+"""Settings of agents, ready to copy: for the gateway, telemetry, the API, and the MCP server."""
 
 from __future__ import annotations
 
@@ -56,6 +56,12 @@ def snippet_groups(request: HttpRequest, key: str) -> Sequence[SnippetGroup]:
             about="Records the size, cost and cache use of each call without changing how calls are sent. "
             "Works with subscriptions.",
             snippets=_telemetry(f"{url}/otel", key),
+        ),
+        SnippetGroup(
+            title="API",
+            about="Gives your agent full control: it fetches the prompt before it calls the model, and "
+            "pushes the answer afterwards. The key needs the scope read.",
+            snippets=_api(url, key),
         ),
         SnippetGroup(
             title="MCP tools",
@@ -150,6 +156,37 @@ def _telemetry(url: str, key: str) -> Sequence[Snippet]:
             text=f"export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}/v1/traces\n"
             "export OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf\n"
             f'export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20{key}"\n',
+        ),
+    )
+
+
+def _api(url: str, key: str) -> Sequence[Snippet]:
+    return (
+        Snippet(
+            id="python",
+            title="Python client",
+            place="Run pip install ./clients/python in the contextapp folder.",
+            text="from anthropic import Anthropic\n"
+            "from contextapp_client import ContextApp\n\n"
+            f'app = ContextApp("{url}", "{key}")\n'
+            'session = app.session("fix-42", create={"model": "claude-sonnet-5-5"})\n'
+            'session.push([{"role": "user", "content": "Make the tests pass."}])\n'
+            "prompt = session.prompt()\n"
+            "answer = Anthropic().messages.create(\n"
+            '    model="claude-sonnet-5-5", max_tokens=8_000, **prompt.params\n)\n'
+            "session.push([answer])\n",
+        ),
+        Snippet(
+            id="curl",
+            title="curl",
+            place="The last response contains the prompt.",
+            text=f"URL={url}/api/v1\n"
+            f'api() {{ curl -sS -H "Authorization: Bearer {key}" "$@"; }}\n'
+            'json() { api -H "Content-Type: application/json" "$@"; }\n'
+            """json $URL/sessions/ -d '{"id": "fix-43", "model": "claude-sonnet-5-5"}'\n"""
+            "json $URL/sessions/fix-43/turns/ -d \\\n"
+            """  '{"messages": [{"role": "user", "content": "Make the tests pass."}]}'\n"""
+            "api $URL/sessions/fix-43/prompt/\n",
         ),
     )
 
