@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
+from accounts.models import Project, Scope
+from accounts.services.api_keys import api_key_create
 from tests.api.patterns import API_PATTERNS
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -57,6 +60,20 @@ def test_every_call_has_a_curl_example(text: str) -> None:
     for pattern in API_PATTERNS:
         address = re.sub(r"<[^>]+>", "[^/]+", str(pattern.pattern))
         assert re.search(rf"\$URL/{address}(?:[?\"\s]|$)", commands), str(pattern.pattern)
+
+
+@pytest.mark.processes
+def test_the_examples_run_as_shown(text: str, served_url: str, project: Project, tmp_path: Path) -> None:
+    """Those of the first sections, which compact a session and retrieve what was removed."""
+    key = api_key_create(project=project, name="admin", scopes=list(Scope))[1]
+    (tmp_path / ".contextapp").mkdir()
+    (tmp_path / ".contextapp" / "api-key").write_text(key)
+    shown = text.split("\n## Search")[0].replace("http://localhost:8000", served_url)
+    commands = "\n".join(re.findall(r"```sh\n(.*?)```", shown, re.DOTALL))
+    done = subprocess.run(["bash", "-uc", commands], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.findall(r'"error":.*?"code":"(\w+)"', done.stdout) == ["not_replaceable"]
+    assert '"matches":[{"line":1,"text":"100 101 ' in done.stdout  # a handle was found and expanded
+    assert not done.stderr
 
 
 def test_the_reference_has_a_way_back_and_the_chosen_theme(client: Client) -> None:
