@@ -60,7 +60,7 @@ def test_lone_surrogates_are_counted(counter: TiktokenCounter) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("character", ["a", " ", "\n", "!", "漢", "=", "é"])
+@pytest.mark.parametrize("character", ["a", " ", "\n", "漢"])
 def test_a_run_of_more_than_a_million_characters_is_counted(counter: TiktokenCounter, character: str) -> None:
     """The splitting pattern fails on runs of more than a million spaces."""
     assert 0 < counter.count(character * 1_100_000) <= 1_100_000
@@ -115,9 +115,10 @@ def test_a_process_that_counts_much_text_changes_to_fastokens(
 ) -> None:
     monkeypatch.setattr(tokenizers, "_loaded", None)
     monkeypatch.setattr(tokenizers, "_MANY", 50)
+    monkeypatch.setattr(tokenizers, "Fastokens", lambda _: fastokens())
     texts = [f"The plan of session {number}" for number in range(10)]
     assert [tokenizer().count(text) for text in texts] == list(map(counter.count, texts))
-    assert isinstance(tokenizer(), Fastokens)
+    assert tokenizer() is fastokens()
 
 
 @pytest.mark.slow
