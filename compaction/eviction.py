@@ -87,24 +87,19 @@ class Span:
         return dropped_marker(self.count, self.first, self.last)
 
 
-def oldest(view: View, context: Context, *, room: int) -> Span | None:
+def oldest(view: View, context: Context, *, room: int) -> Span:
     """Return the oldest groups whose eviction reduces the view to the goal, with `room` for their
     replacement.
 
-    Returns all of the middle if that is not enough, or None if the goal is met or nothing more can be
-    evicted.
+    Returns all of the middle if that is not enough, and no messages if the goal is met.
     """
     freed = context.goal - view.tokens - room
-    if view.tokens <= context.goal:
-        return None
     taken: list[Entry] = []
-    for group in _groups(view, context):
+    for group in _groups(view, context) if view.tokens > context.goal else ():
         if freed >= 0:
             break
         taken += group
         freed += sum(entry.message.tokens for entry in group)
-    if all(entry.is_generated for entry in taken):
-        return None
     return Span.of(taken, view, context)
 
 

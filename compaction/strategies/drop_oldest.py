@@ -23,7 +23,7 @@ def run(view: View, context: Context) -> StepResult:
         if of_tail
         else oldest(view, context, room=room)
     )
-    if span is None or not span.messages:
+    if not span.messages:
         return StepResult(view=view)
     text = f"{recap.message.text}\n\n{span.marker}" if recap else span.marker
     reason = span.label if of_tail else f"{span.label} in the middle"

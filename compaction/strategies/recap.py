@@ -24,7 +24,7 @@ def run(view: View, context: Context) -> StepResult:
         return _result(view, context, *summarized)
     largest = _largest_cap(view, context)
     span = oldest(view, context, room=largest)
-    if span is None or not span.messages:
+    if not span.messages:
         return StepResult(view=view)
     cap = _cap(span, context, largest)
     if not _is_worthwhile(span, view, context, cap):
