@@ -23,6 +23,9 @@ NAME = "offload"
 #: because later steps would remove them.
 _MIN_TOKENS = 200
 
+#: Descriptors of even smaller outputs hardly save anything.
+_LEAST_TOKENS = 80
+
 #: A part of the tail: its position and index, and how and why it would be shortened.
 _Candidate = tuple[int, int, Callable[[str], str], str]
 
@@ -50,6 +53,8 @@ def _largest_first(view: View, context: Context) -> Iterator[Edit]:
     found = [*_outputs(view, context), *_giants(view, context)]
     found.sort(key=lambda each: -context.size(each[0], each[1]))
     for position, part, shorten, reason in found:
+        if context.size(position, part) < _LEAST_TOKENS:
+            return
         edit = context.replace(NAME, position, part, shorten, reason=reason)
         if edit:
             yield edit

@@ -40,6 +40,11 @@ def test_smaller_outputs_are_offloaded_only_until_the_prompt_fits() -> None:
     assert made.record.target < made.view.tokens <= 0.95 * BUDGET
 
 
+def test_short_outputs_stay_even_if_the_prompt_would_fit_without_them() -> None:
+    assert offloaded(parse(outputs(9, tokens=105))).edits
+    assert not offloaded(parse(outputs(14, tokens=60))).edits
+
+
 def test_outputs_of_exempt_tools_stay() -> None:
     rules = {"tools": [{"pattern": "plan_*", "exempt": True}]}
     assert not offloaded(parse(outputs(4, tokens=300, tool="plan_show")), **rules).edits
