@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,8 @@ from .base import Damage, LogFile
 
 _DECODER = json.JSONDecoder()
 _BLANK = b" \t\r\n\x00"
+_CONTENT = re.compile(rb"[^ \t\r\n\x00]")
+_PART_BYTES = 1 << 20
 #: The characters between two values on a line.
 _GAP = re.compile(r"[ \t\r\x00]*")
 #: Errors of reading a value with an unexpected structure.
@@ -103,13 +106,14 @@ def document(log: LogFile) -> Any:
     """Return the log as one JSON value, or None if it is not JSON. The value must not be changed."""
     if _first_line(log) is not None:
         return None  # JSONL
-    data = text_bytes(log.data).strip(_BLANK)
+    data = text_bytes(log.data)
+    start, end = _span(data)
     try:
-        return orjson.loads(data)
+        return orjson.loads(memoryview(data)[start:end])
     except orjson.JSONDecodeError:
         pass
     try:
-        return _sound(json.loads(data.decode("utf-8", "replace")))
+        return _sound(json.loads(data[start:end].decode("utf-8", "replace")))
     except (ValueError, RecursionError):
         return None
 
@@ -117,19 +121,24 @@ def document(log: LogFile) -> Any:
 @lru_cache(maxsize=1)
 def _first_line(log: LogFile) -> Any:
     """Return the value of the first line, None if it is not exactly one, or the only line."""
-    data = text_bytes(log.data).strip(_BLANK)
-    end = data.find(b"\n")
-    return _parsed(data[:end].rstrip(_BLANK)) if end >= 0 else None
+    data = text_bytes(log.data)
+    start, stop = _span(data)
+    end = data.find(b"\n", start, stop)
+    return _parsed(data[start:end].rstrip(_BLANK)) if end >= 0 else None
 
 
 def document_damages(log: LogFile) -> Iterator[Damage]:
-    """Yield `Damage` if `document` has replaced invalid UTF-8."""
-    data = text_bytes(log.data)
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        yield Damage(file=log.name, line=line, reason="invalid UTF-8 was replaced")
+    """Yield `Damage` if `document` has replaced invalid UTF-8. Only a part is decoded at a time."""
+    data, decoder = text_bytes(log.data), codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(data), _PART_BYTES):
+        pending, _ = decoder.getstate()
+        end = start + _PART_BYTES
+        try:
+            decoder.decode(data[start:end], final=end >= len(data))
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, start - len(pending) + error.start) + 1
+            yield Damage(file=log.name, line=line, reason="invalid UTF-8 was replaced")
+            return
 
 
 def values(log: LogFile) -> Iterator[Record | Damage]:
@@ -175,6 +184,18 @@ def text_bytes(data: bytes) -> bytes:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").encode()
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _span(data: bytes) -> tuple[int, int]:
+    """Return where the content of a log begins and ends. Stripping its blanks would copy it."""
+    found = _CONTENT.search(data)
+    start, stop = found.start() if found else 0, len(data)
+    while stop > start:
+        part = max(start, stop - _PART_BYTES)
+        if kept := data[part:stop].rstrip(_BLANK):
+            return start, part + len(kept)
+        stop = part
+    return start, start
 
 
 def _parsed(line: bytes) -> Any:
