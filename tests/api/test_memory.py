@@ -28,6 +28,7 @@ class TestReading:
 
     def test_an_unchanged_memory_returns_304(self, api: Api) -> None:
         assert api.get(MEMORY, if_none_match='"0"').status_code == 304
+        assert api.get(MEMORY, if_none_match='W/"0"').status_code == 304
 
     def test_it_belongs_to_its_project(self, stranger_api: Api) -> None:
         for address in (MEMORY, f"{MEMORY}revisions/", f"{MEMORY}revisions/1/", f"{MEMORY}diff/"):

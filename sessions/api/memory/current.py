@@ -13,6 +13,7 @@ from sessions.api.errors import Conflict, InvalidField, InvalidRequest, sentence
 from sessions.api.lookup import raise_session_not_found, session_or_404
 from sessions.api.memory.shapes import etag_of, memory_error, memory_json
 from sessions.api.parameters import choice_param, int_param, int_parameter
+from sessions.api.prompt import etag_matches
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
 from sessions.models import AgentSession, MemoryRevision
@@ -53,7 +54,7 @@ class Memory(Endpoint):
         session = session_or_404(call, session_id)
         latest = memory_latest(session_id=session.pk)
         etag = etag_of(latest)
-        if call.request.META.get("HTTP_IF_NONE_MATCH") == etag:
+        if etag_matches(call.request.META, etag):
             return HttpResponse(status=304, headers={"ETag": etag})
         return json_response(memory_json(latest), headers={"ETag": etag})
 
