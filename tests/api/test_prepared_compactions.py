@@ -106,13 +106,13 @@ def history(api: Api, *, turns: int, ready: Ready) -> tuple[list[Any], int]:
 
 @pytest.mark.slow
 def test_prompts_and_records_do_not_depend_on_what_was_prepared(api: Api, thread: None) -> None:
-    never, applied = history(api, turns=70, ready=lambda number: False)
+    never, applied = history(api, turns=60, ready=lambda number: False)
     assert applied == 0
-    always, applied = history(api, turns=70, ready=lambda number: True)
+    always, applied = history(api, turns=60, ready=lambda number: True)
     assert applied >= 3
     assert always == never
     chance = random.Random(1)
-    sometimes, _ = history(api, turns=70, ready=lambda number: chance.random() < 0.5)
+    sometimes, _ = history(api, turns=60, ready=lambda number: chance.random() < 0.5)
     assert sometimes == never
 
 

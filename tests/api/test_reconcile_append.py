@@ -68,17 +68,13 @@ def test_an_append_that_fills_the_budget_compacts(api: Api) -> None:
     assert Turn.objects.count() == 12
 
 
-def test_a_revoked_key_appends_nothing(api: Api) -> None:
+def test_nothing_is_appended_to_a_deleted_session_or_with_a_revoked_key(api: Api) -> None:
     for turns in (1, 2):
         reconcile(api, history(turns))
     ApiKey.objects.update(revoked_at=timezone.now())
     assert api.post("sessions/s1/reconcile/", {"messages": history(3)}).status_code == 401
     assert Turn.objects.count() == 2
-
-
-def test_a_deleted_session_is_not_found(api: Api) -> None:
-    for turns in (1, 2):
-        reconcile(api, history(turns))
+    ApiKey.objects.update(revoked_at=None)
     AgentSession.objects.all().delete()
     assert api.post("sessions/s1/reconcile/", {"messages": history(3)}).status_code == 404
 

@@ -19,6 +19,11 @@ pytestmark = pytest.mark.django_db
 
 #: Directives that must not allow more than the site itself.
 OWN_ONLY = {"script-src": "'self'", "style-src": "'self'", "form-action": "'self'", "connect-src": "'self'"}
+#: The status codes for viewers of pages that prepare a change, or whose content the session does not have.
+SEEN = {
+    "session_revert": {403}, "sessions_delete": {403}, "replay_advice": {403},
+    "session_image": {404}, "shared_transcript": {404}, "invitation": {404},
+}  # fmt: skip
 NOTHING = ("default-src", "frame-ancestors", "base-uri")
 
 
@@ -39,14 +44,19 @@ def test_forged_posts_change_nothing(ids: dict[str, Any], owner: User, subtests:
 
 
 @pytest.mark.slow
-def test_pages_run_no_third_party_scripts_and_are_neither_framed_nor_cached(
+def test_viewers_see_every_page_without_third_party_scripts_unframed_and_uncached(
     ids: dict[str, Any],  # noqa: F811
-    owner_client: Client,
+    viewer_client: Client,
     subtests: Any,
 ) -> None:
+    """Counter-check of the tests of access: the URLs exist."""
     for route, pattern in PAGES:
         with subtests.test(route):
-            response = owner_client.get(address_of(pattern, ids))
+            response = viewer_client.get(address_of(pattern, ids))
+            assert response.status_code in SEEN.get(str(pattern.name), {200, 302, 405})
+            if response.status_code == 405:
+                assert "<h1>No page at this address</h1>" in response.text
+                assert "POST" in response["Allow"]
             directives = policy_of(response)
             # The transcript of a shared link has inline styles and no scripts.
             assert OWN_ONLY.items() <= directives.items() or "script-src" not in directives

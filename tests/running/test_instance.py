@@ -164,9 +164,20 @@ def test_it_reports_a_read_only_data_folder(tmp_path):
     assert_exits_with(Instance(tmp_path / "closed", tmp_path / "out"), "cannot be used: Permission denied")
 
 
-def test_it_reports_an_invalid_port(tmp_path):
-    instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_PORT="http")
-    assert_exits_with(instance, "CONTEXTAPP_PORT is 'http': expected a whole number from 1 to 65535")
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CONTEXTAPP_PORT", "http", "CONTEXTAPP_PORT is 'http': expected a whole number from 1 to 65535"),
+        ("CONTEXTAPP_HOST", "host.invalid", "Set CONTEXTAPP_HOST to an address of this machine"),
+        (
+            "CONTEXTAPP_WORKER_NICE",
+            "-5",
+            "expected a whole number from 0 to 19",
+        ),
+    ],
+)
+def test_it_reports_an_invalid_setting(tmp_path, name, value, message):
+    assert_exits_with(Instance(tmp_path / "home", tmp_path / "out", **{name: value}), message)
 
 
 def test_the_gateway_does_not_share_the_port_of_the_web_server(tmp_path):
@@ -174,16 +185,6 @@ def test_the_gateway_does_not_share_the_port_of_the_web_server(tmp_path):
     urls = {"CONTEXTAPP_PORT": port, "CONTEXTAPP_GATEWAY_PORT": port}
     instance = Instance(tmp_path / "home", tmp_path / "out", **urls)
     assert_exits_with(instance, "CONTEXTAPP_GATEWAY_PORT must differ from CONTEXTAPP_PORT")
-
-
-def test_it_reports_an_unknown_host(tmp_path):
-    instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_HOST="host.invalid")
-    assert_exits_with(instance, "Set CONTEXTAPP_HOST to an address of this machine")
-
-
-def test_it_reports_an_invalid_niceness(tmp_path):
-    instance = Instance(tmp_path / "home", tmp_path / "out", CONTEXTAPP_WORKER_NICE="-5")
-    assert_exits_with(instance, "CONTEXTAPP_WORKER_NICE is '-5': expected a whole number from 0 to 19")
 
 
 def test_it_reports_an_unreachable_database(tmp_path):
