@@ -169,7 +169,8 @@ def _api(url: str, key: str) -> Sequence[Snippet]:
             text="from anthropic import Anthropic\n"
             "from contextapp_client import ContextApp\n\n"
             f'app = ContextApp("{url}", "{key}")\n'
-            'session = app.session("fix-42", create={"model": "claude-sonnet-5-5"})\n'
+            'settings = {"model": "claude-sonnet-5-5", "budget": {"input_tokens": 60_000}}\n'
+            'session = app.session("fix-42", create=settings)\n'
             'session.push([{"role": "user", "content": "Make the tests pass."}])\n'
             "prompt = session.prompt()\n"
             "answer = Anthropic().messages.create(\n"
