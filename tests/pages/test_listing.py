@@ -369,8 +369,9 @@ class TestOrder:
 def test_an_empty_project_shows_first_steps_and_no_filter(member_client, project):
     page = member_client.get(reverse("sessions", args=[project.slug])).text
     assert "Load sample data" in page
-    assert "http://testserver/api/v1" in page
-    assert reverse("settings_keys", args=[project.slug]) in page
+    connect = reverse("connect", args=[project.slug])
+    assert f'"{connect}#python"' in page
+    assert 'id="python"' in member_client.get(connect).text
     assert "data-suggest" not in page
     assert "filter.js" not in page
     # A filter without matches stays visible.
