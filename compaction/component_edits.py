@@ -1,41 +1,12 @@
-"""Create the edits of components: those that record the working memory, shed a component, or restore it."""
+"""Create the edits of components: those that shed a component, or restore it."""
 
 from __future__ import annotations
 
-from compaction.components import TOOLS, recorded_memory, shed_names, shown_memory
+from compaction.components import TOOLS, shed_names
 from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import ToolCall
-from compaction.plan_request import PlanRequest
-from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.view import View
-
-
-def memory_edits(request: PlanRequest) -> tuple[Edit, ...]:
-    """Return the edit that shows the current working memory after the head.
-
-    Every compaction records it, even if unchanged, so that reverting another one cannot remove it. An empty
-    memory is recorded only if it replaces one.
-    """
-    text, earlier = request.memory_text, request.view.edits
-    if not text and recorded_memory(earlier) is None:
-        return ()
-    shown = shown_memory(earlier)
-    head = request.view.entries[: request.layout.head_end]
-    at = head[-1].last + 1 if head else 0
-    revision = request.memory_revision
-    return (
-        Edit(
-            strategy="memory",
-            op=Op.MEMORY,
-            position=at,
-            end=at,
-            text=text,
-            reason=f"working memory, revision {revision}" if revision else "working memory",
-            tokens_before=shown.tokens_after if shown else 0,
-            tokens_after=MESSAGE_OVERHEAD + request.counter.count(text) if text else 0,
-        ),
-    )
 
 
 def removable_components(view: View, context: Context) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The inputs of strategies while a compaction is planned: the request, and facts about its messages.
+"""The inputs of strategies while a compaction is planned: limits, settings, and facts about the messages.
 
 A `Context` belongs to one plan and never changes. Values that several strategies need are computed once, on
 first use: the call that produced an output, the call's action, the size of a part, the pinned messages.
@@ -7,22 +7,26 @@ first use: the call that produced an output, the call's action, the size of a pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from compaction.capabilities import Capabilities
+from compaction.components import SHEDDABLE
 from compaction.deadline import check_deadline
 from compaction.descriptors import clip, describe, describe_failure, short_arguments
-from compaction.edits import Edit, Op
+from compaction.edits import Edit, MakeHandle, Op
 from compaction.invariants.pairs import open_start
+from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.outcomes import is_error
-from compaction.plan_request import PlanRequest
+from compaction.recap import Recap
+from compaction.recap.spans import Summary
 from compaction.references import references
 from compaction.requests import latest_request
-from compaction.settings import ToolRule
+from compaction.settings import StrategySettings, ToolRule
 from compaction.text_names import message_references
-from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, part_tokens, text_tokens
+from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
 from compaction.tools import Action, Kind, action_of
 from compaction.view import Entry, View
 
@@ -64,18 +68,28 @@ class Output(NamedTuple):
         return is_error(self.result, shows_file=only_files, command=self.action.command)
 
 
-class Context(PlanRequest):
-    """The request of one plan, and facts about its view. Token figures are raw estimates of messages."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Context:
+    """The context of one plan. Token figures are raw estimates, like those of messages.
 
-    @classmethod
-    def of(cls, request: PlanRequest) -> Context:
-        """Return the context of a plan."""
-        return cls(**{each.name: getattr(request, each.name) for each in fields(request)})
+    `start` is the view before the plan. A compaction reduces the prompt to `goal` tokens; from `ceiling`
+    tokens on, a prompt is compacted immediately. `previous` is the recap that `start` shows. `memory_text` is
+    the working memory, whose names a recap does not repeat. `sheddable` are the components that may be shed.
+    """
 
-    @property
-    def start(self) -> View:
-        """The view before the plan."""
-        return self.view
+    start: View
+    layout: Layout
+    settings: StrategySettings
+    counter: TokenCounter
+    budget_tokens: int
+    goal: int
+    ceiling: int
+    capabilities: Capabilities
+    make_handle: MakeHandle
+    previous: Recap | None = None
+    summary: Summary | None = None
+    memory_text: str = ""
+    sheddable: tuple[str, ...] = SHEDDABLE
 
     @cached_property
     def head_last(self) -> int:
@@ -184,7 +198,7 @@ class Context(PlanRequest):
             result=result,
             call=call,
             action=action,
-            rule=self.policy.tool_rule(call.name if call else ""),
+            rule=self.settings.tool_rule(call.name if call else ""),
             in_middle=self.in_middle(message.position),
         )
 
@@ -211,11 +225,11 @@ class Context(PlanRequest):
 
     def clip(self, text: str, handle: str, *, cap: int) -> str:
         """Return a text without its middle, at most about `cap` tokens long."""
-        return clip(text, cap=cap, head_share=self.policy.clip_head, handle=handle, counter=self.counter)
+        return clip(text, cap=cap, head_share=self.settings.clip_head, handle=handle, counter=self.counter)
 
     def _names_listed(self, size: int) -> int:
         """Return how many names to list for content of `size` tokens. Longer content gets more."""
-        return min(self.policy.descriptor_names, max(_NAMES_MIN, size // _TOKENS_PER_NAME))
+        return min(self.settings.descriptor_names, max(_NAMES_MIN, size // _TOKENS_PER_NAME))
 
     @cached_property
     def fixed_names(self) -> frozenset[str]:

@@ -6,6 +6,8 @@ rebuild a past prompt byte for byte.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,3 +51,12 @@ class Edit:
 
 #: Maximum number of identifiers stored with one edit: enough to recognize later references.
 MAX_REFERENCES = 64
+
+
+#: Returns the handle of a part of the message at a position.
+MakeHandle = Callable[[int, int], str]
+
+
+def default_handle(position: int, part: int) -> str:
+    """Return a predictable handle, for use without a store. Handles of a store cannot be guessed."""
+    return "h_" + hashlib.sha256(f"{position}.{part}".encode()).hexdigest()[:10]

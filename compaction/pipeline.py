@@ -16,14 +16,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction.component_edits import memory_edits, restore_edits, shed_edit
+from compaction.component_edits import restore_edits, shed_edit
 from compaction.components import MEMORY
 from compaction.context import Context
 from compaction.deadline import check_deadline
 from compaction.edits import Edit, Op
 from compaction.eviction import is_worthwhile
+from compaction.memory_edits import memory_edits
 from compaction.messages import Role
 from compaction.plan_request import PlanRequest
+from compaction.policy import Policy
 from compaction.recap import Recap
 from compaction.recap.spans import Evicted
 from compaction.record import Change, PlanState, Record, StepRecord, record_of
@@ -92,10 +94,10 @@ def plan(request: PlanRequest) -> Plan:
     # Restore components that were shed for lack of room, unless they still do not fit. The steps then also
     # make room for the current working memory.
     restored = StepResult.of(before, (*restore_edits(before), *memory_edits(request)) if is_due else ())
-    context = Context.of(replace(request, view=restored.view) if restored.edits else request)
+    context = (replace(request, view=restored.view) if restored.edits else request).context()
     progress = _Progress(total=restored)
     if is_due:
-        progress = _run_steps(progress, context)
+        progress = _run_steps(progress, context, request.policy)
     gained = _has_gained(progress.total.view, restored.view, before)
     total = progress.total if gained else StepResult(view=before)
     change = Change(
@@ -133,7 +135,7 @@ def plan_of_edits(
     """Return the plan that applies these edits, and removes the thinking that they invalidate."""
     view = request.view.with_edits(edits)
     if request.capabilities.bound_thinking:
-        cleared = clear_thinking.edits_from(clear_thinking.first_change(edits), view, Context.of(request))
+        cleared = clear_thinking.edits_from(clear_thinking.first_change(edits), view, request.context())
         edits, view = (*edits, *cleared), request.view.with_edits((*edits, *cleared))
     change = Change(
         after=view,
@@ -146,13 +148,13 @@ def plan_of_edits(
     return Plan(edits=change.edits, view=view, record=record_of(request, change), recap=recap)
 
 
-def _run_steps(progress: _Progress, context: Context) -> _Progress:
+def _run_steps(progress: _Progress, context: Context, policy: Policy) -> _Progress:
     """Run the policy's steps in order until the view reaches the goal."""
     # If edits invalidate the thinking after them, thinking is cleared once, after all other steps.
     clear_last = context.capabilities.bound_thinking
     declined = False
     for name, strategy in STRATEGIES.items():
-        if name not in context.policy.steps or (clear_last and name == clear_thinking.NAME):
+        if name not in policy.steps or (clear_last and name == clear_thinking.NAME):
             continue
         check_deadline()
         view = progress.total.view

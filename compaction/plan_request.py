@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from compaction.calibration import Calibration
 from compaction.capabilities import Capabilities
 from compaction.components import SHEDDABLE
+from compaction.context import Context
+from compaction.edits import MakeHandle, default_handle
 from compaction.layout import Layout, split
+from compaction.policy import Budget, Policy
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
 from compaction.tokens import TokenCounter
 from compaction.view import View
-
-if TYPE_CHECKING:  # policies name strategies, which use this module
-    from compaction.policy import Budget, Policy
-
-MakeHandle = Callable[[int, int], str]
-
-
-def default_handle(position: int, part: int) -> str:
-    """Return a predictable handle, for use without a store. Handles of a store cannot be guessed."""
-    return "h_" + hashlib.sha256(f"{position}.{part}".encode()).hexdigest()[:10]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +25,8 @@ class PlanRequest:
     Without a `trigger`, a plan compacts only if the prompt has reached `policy.hard`; a named trigger
     compacts at any size. `calibration` maps estimates to the provider's tokens. `previous` is the recap that
     the view shows, `summary` a model's recap that is ready. `memory_text` is the working memory of the
-    compacted prompt, whose names a recap does not repeat; `memory_revision` is its revision, if it has one.
-    `sheddable` are the components that may be removed from the prompt, in this order.
+    compacted prompt, `memory_revision` its revision, if it has one. `sheddable` are the components that may
+    be removed from the prompt, in this order.
     """
 
     view: View
@@ -83,3 +73,21 @@ class PlanRequest:
     @cached_property
     def layout(self) -> Layout:
         return split(self.view, self.policy, budget_tokens=self.budget_tokens)
+
+    def context(self) -> Context:
+        """Return a new context for the strategies."""
+        return Context(
+            start=self.view,
+            layout=self.layout,
+            settings=self.policy,
+            counter=self.counter,
+            budget_tokens=self.budget_tokens,
+            goal=self.goal,
+            ceiling=self.ceiling,
+            capabilities=self.capabilities,
+            make_handle=self.make_handle,
+            previous=self.previous,
+            summary=self.summary,
+            memory_text=self.memory_text,
+            sheddable=self.sheddable,
+        )

@@ -22,7 +22,7 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _clip_edit(output: Output, context: Context) -> Edit | None:
-    cap = output.rule.clip_tokens or context.policy.clip_tokens
+    cap = output.rule.clip_tokens or context.settings.clip_tokens
     if not output.is_editable or output.shows_file:
         return None
     if context.size(output.position, output.part) <= cap or output.is_error:

@@ -21,7 +21,7 @@ def run(view: View, context: Context) -> StepResult:
 
 
 def _collapse_edit(output: Output, context: Context) -> Edit | None:
-    minimum = context.policy.collapse_tokens
+    minimum = context.settings.collapse_tokens
     if not output.is_editable or output.rule.never_collapse:
         return None
     if context.original(output.position).tokens < minimum:

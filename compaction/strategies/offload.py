@@ -71,7 +71,7 @@ def _described(output: Output, context: Context, handle: str) -> str:
     """Return the descriptor of an output. A failure remains verbatim, unless it is a giant."""
     text = context.describe(output, handle)
     if output.is_error and context.counter.count(text) >= _giant_tokens(context):
-        return context.clip(text, handle, cap=context.policy.clip_tokens)
+        return context.clip(text, handle, cap=context.settings.clip_tokens)
     return text
 
 
@@ -85,7 +85,7 @@ def _giants(view: View, context: Context) -> Iterator[_Candidate]:
             if not isinstance(value, Text | ToolCall) or context.size(entry.first, part) < giant:
                 continue
             if isinstance(value, Text):
-                clip = partial(context.clip, value.text, cap=context.policy.clip_tokens)
+                clip = partial(context.clip, value.text, cap=context.settings.clip_tokens)
                 yield entry.first, part, clip, "long text in the tail that leaves no room"
             elif not (value.server or value.fixed):
                 shorten = partial(context.shorten, value, size=context.size(entry.first, part))
@@ -93,7 +93,7 @@ def _giants(view: View, context: Context) -> Iterator[_Candidate]:
 
 
 def _giant_tokens(context: Context) -> float:
-    return context.budget_tokens * context.policy.offload_share
+    return context.budget_tokens * context.settings.offload_share
 
 
 def _in_tail(position: int, context: Context) -> bool:

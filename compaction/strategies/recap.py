@@ -89,17 +89,17 @@ def _extracted(evicted: Evicted, span: Span, view: View, context: Context) -> Re
 
 def _largest_cap(view: View, context: Context) -> int:
     """Return the maximum cap: a share of the room for messages, limited by the policy and what is free."""
-    policy = context.policy
-    share = int(max(context.budget_tokens - view.components.total, 0) * policy.recap_share)
+    settings = context.settings
+    share = int(max(context.budget_tokens - view.components.total, 0) * settings.recap_share)
     left = context.goal - view.tokens + sum(entry.message.tokens for entry in context.middle(view))
-    return max(policy.recap_tokens_min, min(policy.recap_tokens_max, share, max(left, share // 2)))
+    return max(settings.recap_tokens_min, min(settings.recap_tokens_max, share, max(left, share // 2)))
 
 
 def _cap(span: Span, context: Context, largest: int) -> int:
     """Return the cap: the replaced recap's size plus a share of the evicted messages, at most `largest`."""
     previous = sum(entry.message.tokens for entry in span.entries if entry.is_generated)
-    share = int(sum(message.tokens for message in span.messages) * context.policy.recap_span_share)
-    return max(context.policy.recap_tokens_min, min(largest, previous + share))
+    share = int(sum(message.tokens for message in span.messages) * context.settings.recap_span_share)
+    return max(context.settings.recap_tokens_min, min(largest, previous + share))
 
 
 STRATEGY = Strategy(

@@ -33,7 +33,7 @@ def _place(edit: Edit) -> tuple[int, int]:
 
 
 def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
-    minimum = context.policy.recency_collapse_tokens
+    minimum = context.settings.recency_collapse_tokens
     for output in context.outputs(view):
         position = output.position
         if position >= older or not output.is_editable or output.rule.never_collapse:
@@ -47,7 +47,7 @@ def _outputs(view: View, context: Context, older: int) -> Iterator[Edit]:
 
 
 def _arguments(view: View, context: Context, older: int) -> Iterator[Edit]:
-    minimum = context.policy.recency_collapse_tokens
+    minimum = context.settings.recency_collapse_tokens
     for entry in context.middle(view):
         if entry.first >= older or entry.is_generated:
             continue

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.component_edits import memory_edits
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.eviction import SHOWS_RECAP
+from compaction.memory_edits import memory_edits
 from compaction.messages import Message as MessageValue
 from compaction.pipeline import Plan, plan_of_edits
 from compaction.policy import Policy

@@ -15,7 +15,6 @@ from compaction.breakdown import TokenBreakdown
 from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.components import Components
-from compaction.context import Context
 from compaction.edits import Edit
 from compaction.messages import Message, Role
 from compaction.pipeline import Plan, PlanRequest, plan
@@ -96,7 +95,7 @@ def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
     request = _request(prompt, view, calibration)
     cleared: tuple[Edit, ...] = ()
     if trimmed is not None and trimmed.stats.dropped_messages and request.capabilities.bound_thinking:
-        cleared = edits_from(0, view, Context.of(request))  # the window has changed the prompt before it
+        cleared = edits_from(0, view, request.context())  # the window has changed the prompt before it
         request = replace(request, view=view.with_edits(cleared))
     result = plan(request)
     result = replace(result, edits=(*cleared, *result.edits))

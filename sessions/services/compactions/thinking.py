@@ -11,7 +11,6 @@ from uuid import UUID
 from django.db.models import Q
 
 from compaction.capabilities import capabilities_of
-from compaction.context import Context
 from compaction.edits import Edit as EditValue
 from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
@@ -39,7 +38,7 @@ def edits_after_revert(loaded: Loaded, reverted: Compaction) -> tuple[EditValue,
     if reverted.trigger in _OTHERS or not capabilities_of(loaded.session.model).bound_thinking:
         return ()
     first = first_change(edit_values(reverted.edits.all()))
-    return edits_from(first, loaded.view, Context.of(plan_request(loaded, trigger=TRIGGER.name)))
+    return edits_from(first, loaded.view, plan_request(loaded, trigger=TRIGGER.name).context())
 
 
 def thinking_clear_reverted(session: AgentSession, reverted: Compaction) -> None:
@@ -58,7 +57,7 @@ def thinking_clear(session_id: UUID, *, first: int, reason: str) -> Compaction |
     Ends a compaction in progress. The caller has locked the session.
     """
     loaded = view_load(AgentSession.objects.get(pk=session_id))
-    context = Context.of(plan_request(loaded, trigger=TRIGGER.name))
+    context = plan_request(loaded, trigger=TRIGGER.name).context()
     return _apply(loaded, edits_from(first, loaded.view, context), reason)
 
 
