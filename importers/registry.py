@@ -24,6 +24,7 @@ from .opencode import OpenCodeImporter
 from .openhands import OpenHandsImporter
 from .openhands_events import OpenHandsEventsImporter
 from .openhands_sdk import OpenHandsSdkImporter
+from .phoenix import PhoenixImporter
 from .pi import PiImporter
 from .qwen_code import QwenCodeImporter
 from .swe_agent import SweAgentImporter
@@ -48,6 +49,7 @@ IMPORTERS: dict[str, Importer] = {
         GooseImporter(),
         LangfuseImporter(),
         LangSmithImporter(),
+        PhoenixImporter(),
         OpenHandsImporter(),
         OpenHandsSdkImporter(),
         OpenHandsEventsImporter(),

@@ -77,6 +77,7 @@ def test_damaged_usage_does_not_hide_the_conversation() -> None:
         ("anthropic-messages", {"messages": 5}),
         ("openai-responses", {"input": 5}),
         ("langsmith", {"runs": 5}),
+        ("phoenix", {"data": 5}),
         ("vscode-chat", {"requests": 5}),
         ("continue", {"history": 5}),
     ],
