@@ -157,10 +157,11 @@ def _call(run: Mapping[str, Any]) -> tuple[Any, LoggedCall]:
     invocation = mapping_of(extra.get("invocation_params"))
     metadata = mapping_of(run.get("metadata")) or mapping_of(extra.get("metadata"))
     inputs = dict(mapping_of(run.get("inputs")))
-    inputs["messages"] = _messages(
-        inputs.get("messages") or inputs.get("prompts") or inputs.pop("input", None)
-    )
-    inputs["tools"] = inputs.get("tools") or inputs.get("functions") or invocation.get("tools")
+    sent = {
+        "messages": _messages(inputs.get("messages") or inputs.get("prompts") or inputs.pop("input", None)),
+        "tools": inputs.get("tools") or inputs.get("functions") or invocation.get("tools"),
+    }
+    inputs.update((key, value) for key, value in sent.items() if value)
     request = request_of_call(inputs)
     generation = _generation(outputs)
     message = _message(generation.get("message") or generation.get("text") or None)

@@ -124,6 +124,14 @@ def test_the_usage_that_the_server_counted() -> None:
     )
 
 
+def test_arguments_of_a_function_that_calls_a_model() -> None:
+    [session] = sessions_of(document([run(1, {"question": "Why?"}, {"answer": "So."})]))
+    assert [body["content"][0]["text"] for body in bodies(session)] == [
+        '{"question":"Why?"}',
+        '{"answer":"So."}',
+    ]
+
+
 def test_damaged_runs_do_not_hide_the_others() -> None:
     good = run(1, {"messages": [{"role": "user", "content": "Hi"}]}, {"role": "assistant", "content": "Yes"})
     bad = run(2, {"messages": [{"role": "user", "content": "Hi"}]}, {"role": ["assistant"]})
