@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: Prompts above this share of their limit are under pressure.
+#: Prompts above this share of their limit are under pressure, or above the hard trigger, if contextapp
+#: compacts the session.
 PRESSURE = 0.75
 #: Fewer calls that report their usage are too few to judge.
 MIN_CALLS = 3
@@ -24,7 +25,7 @@ class Signs:
 
     `calls` are the turns that reported their usage. `missed` is the part of their cost, in percent, that
     cache misses without a compaction before them caused. `pressed` and `burst` are the numbers of turns whose
-    prompt exceeded 75% and 100% of the limit. `client` counts the client's own compactions. `churning` is set
+    prompt was under pressure and exceeded the limit. `client` counts the client's own compactions. `churning` is set
     if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
     """
 
@@ -102,7 +103,7 @@ RULES: Mapping[str, Rule] = {
         points=0.4,
         maximum=20,
         count=lambda s: round(100 * s.pressed / s.turns) if s.turns else 0,
-        text="prompts used over 75% of their limit on {n}% of the turns",
+        text="prompts were close to their limit on {n}% of the turns",
     ),
     "repeated": Rule(
         points=8,

@@ -106,6 +106,14 @@ class TestProfiles:
         profile = profile_write(session=make_session(project, turns))
         assert [reason["code"] for reason in profile.reasons] == ["spikes"]
 
+    def test_prompts_that_grow_up_to_the_hard_trigger_are_not_under_pressure(self, project):
+        compacted, plain = compacted_session(project), make_session(project, name="s-2")
+        for session, presses in ((compacted, False), (plain, True)):
+            peak = max(profile_write(session=session).sparkline)
+            session.budget_tokens, session.policy = int(peak / 0.9), {"preset": "balanced"}
+            codes = {reason["code"] for reason in profile_write(session=session).reasons}
+            assert ("pressure" in codes) == presses
+
     def test_lost_references_are_counted(self, project):
         session = compacted_session(project)
         before = profile_write(session=session)

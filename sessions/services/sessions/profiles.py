@@ -21,7 +21,7 @@ from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, h
 from sessions.selectors.health_facts import HealthFacts, health_facts
 from sessions.selectors.memory import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
-from sessions.selectors.token_budgets import limit_of, session_calibration
+from sessions.selectors.token_budgets import limit_of, policy_of, session_calibration
 
 #: Points of a sparkline.
 SPARKLINE = 48
@@ -108,6 +108,8 @@ def _signs(
 ) -> Signs:
     found = limit_of(session)
     limit = found.tokens if found is not None else None
+    # Between two compactions, a prompt is meant to grow up to the hard trigger.
+    hard = policy_of(session.policy, model=session.model).hard if facts.numbers else 0
     by_client = [point.turn for point in points if point.client_compaction is not None]
     own = {turn + 1: number for turn, number in zip(facts.turns, facts.numbers, strict=True)}
     places = sorted({*by_client, *own})
@@ -118,7 +120,7 @@ def _signs(
         calls=sum(point.reported is not None for point in points),
         missed=round(100 * cost_share(points, avoidable)),
         client=len(by_client),
-        pressed=sum(PRESSURE * limit < size for size in sizes) if limit else 0,
+        pressed=sum(max(PRESSURE, hard) * limit < size for size in sizes) if limit else 0,
         burst=sum(limit < size for size in sizes) if limit else 0,
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
