@@ -25,8 +25,8 @@ class Signs:
 
     `calls` are the turns that reported their usage. `missed` is the part of their cost, in percent, that
     cache misses without a compaction before them caused. `pressed` and `burst` are the numbers of turns whose
-    prompt was under pressure and exceeded the limit. `client` counts the client's own compactions. `churning` is set
-    if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
+    prompt was under pressure and exceeded the limit. `client` counts the client's own compactions. `churning`
+    is set if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
     """
 
     turns: int
