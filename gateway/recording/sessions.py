@@ -105,6 +105,11 @@ def session_of_call(place: Place) -> AgentSession:
     """Return the session of a call, which is created if it does not exist."""
     session = session_find_for_call(place, creates=True)
     assert session is not None
+    format = PROVIDERS[place.call.provider].format(place.call.endpoint)
+    if session.origin == GATEWAY and not session.message_count and session.format != format:
+        # The session was created for a side request, which may call another provider.
+        session.format = format
+        session.save(update_fields=["format"])
     return session
 
 

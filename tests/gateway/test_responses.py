@@ -10,6 +10,7 @@ import pytest
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
 from sessions.models import AgentSession
+from tests.gateway.anthropic_talk import request, streamed, text
 from tests.gateway.double import Provider
 from tests.gateway.openai_talk import function_call, reasoned, responses_whole, said
 from tests.gateway.running import Running
@@ -19,9 +20,13 @@ from tests.gateway.running import Running
 def test_requests_without_the_reasoning_that_the_agent_requested_are_compacted(
     gateway: Running, provider: Provider, api_key: str, project: Project
 ) -> None:
+    """Also if the agent, such as OpenCode, has requested the title of the session from another provider."""
     gateway_update(project=project, changes={"mode": "compact", "budget_tokens": 6_000})
     headers = {"x-contextapp-key": api_key, "authorization": "Bearer sk", "x-session-id": "s"}
     history: list[dict[str, Any]] = [{"role": "user", "content": "Read all the files."}]
+    provider.script = [streamed(text("Files"))]
+    gateway.call("/anthropic/v1/messages", request(*history), headers | {"user-agent": "opencode/1.18.33"})
+    gateway.settle()
     modes = []
     for number in range(12):
         call = function_call(f"c{number}", "read", path=f"file_{number}.py")
@@ -38,10 +43,10 @@ def test_requests_without_the_reasoning_that_the_agent_requested_are_compacted(
         output = "\n".join(f"{number}.{line} def handler_{number}_{line}()" for line in range(200))
         history += [call, {"type": "function_call_output", "call_id": f"c{number}", "output": output}]
         gateway.settle()
-    assert modes == ["passthrough; reason=new", *["compact"] * 11]
+    assert modes == ["passthrough; reason=history", *["compact"] * 11]
     assert len(provider.received[-1].body) < len(json.dumps(history)) * 0.7
-    session = AgentSession.objects.get()
-    assert session.turn_count == 12
+    session = AgentSession.objects.get(external_id="s")
+    assert (session.format, session.turn_count) == ("openai-responses", 12)
     assert session.omitted_count == 11
     assert not session.compactions.filter(trigger="client").exists()
 
