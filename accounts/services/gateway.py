@@ -22,7 +22,7 @@ def gateway_update(*, project: Project, changes: Mapping[str, Any], actor: Actor
 @transaction.atomic
 def provider_secret_set(*, project: Project, provider: str, secret: str, actor: Actor = SYSTEM) -> None:
     """Store the key of a provider, encrypted; an empty one removes it. The audit log does not contain it."""
-    locked = Project.objects.select_for_update().get(pk=project.pk)
+    locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     secrets = {name: value for name, value in locked.provider_secrets.items() if name != provider}
     if secret:
         secrets[provider] = cipher(PROVIDER_SECRETS).encrypt(secret.encode()).decode()

@@ -90,7 +90,7 @@ def _require_valid(username: str, email: str) -> None:
 
 def _require_owner(leaving: Membership) -> None:
     # The lock on the project's row serializes owners who remove each other at the same time.
-    Project.objects.select_for_update().get(pk=leaving.project_id)
+    Project.objects.select_for_update(no_key=True).get(pk=leaving.project_id)
     owners = Membership.objects.filter(project=leaving.project_id, role=Role.OWNER)
     if leaving.role == Role.OWNER and not owners.exclude(pk=leaving.pk).exists():
         raise MemberError("A project must have at least one owner.")

@@ -40,7 +40,7 @@ def project_update(
 
     With `only_unchanged`, raises `ProjectChanged` if their stored values differ from those of `project`.
     """
-    locked = Project.objects.select_for_update().get(pk=project.pk)
+    locked = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if only_unchanged and any(getattr(locked, name) != getattr(project, name) for name in changes):
         raise ProjectChanged
     detail = {

@@ -40,9 +40,10 @@ from sessions.api.errors import (
     unknown_field,
 )
 from sessions.api.serializers.validation import validated
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Webhook
 from sessions.store.blobs import StorageUnavailable
 from sessions.store.bodies import json_bytes
+from sessions.store.postgres import is_reference_lost
 from sessions.store.rawjson import BadJson, TooDeep, read_object
 
 log = logging.getLogger(__name__)
@@ -115,17 +116,19 @@ class Endpoint(APIView):
             return error.response()
         except AgentSession.DoesNotExist:
             return NotFound("The session was deleted during the request.").response()
+        except Webhook.DoesNotExist:
+            return NotFound("The webhook was deleted during the request.").response()
         except OutOfTime:
             return _too_late()
         except StorageUnavailable:
             return store_unavailable("object storage")
         except (OperationalError, InterfaceError) as error:
-            if isinstance(error.__cause__, QueryCanceled):
-                return _too_late()
-            return store_unavailable()
+            return _too_late() if isinstance(error.__cause__, QueryCanceled) else store_unavailable()
         except Exception as error:
             if isinstance(error.__cause__, ReadOnlySqlTransaction):  # a standby, or the disk is full
                 return store_unavailable()
+            if is_reference_lost(error):
+                return NotFound("An object that the request names was deleted during it.").response()
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]
             log.exception("request %s failed: %s %s", request_id, request.method, request.path)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
 from django.db.models import F
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
@@ -24,6 +25,7 @@ from accounts.models import Project, Role
 from accounts.selectors import projects_of
 from sessions.models import AgentSession
 from sessions.selectors.sessions import session_get
+from sessions.store.postgres import is_reference_lost
 
 Response = TypeVar("Response", bound=HttpResponseBase)
 Params = ParamSpec("Params")
@@ -147,6 +149,10 @@ def with_session(
             return view(request, viewer, session_of(viewer, id), *args, **kwargs)
         except AgentSession.DoesNotExist:
             raise Http404("Session not found") from None  # deleted during the request
+        except IntegrityError as error:
+            if not is_reference_lost(error):
+                raise
+            raise Http404("Session not found") from None  # deleted before a row that refers to it was stored
 
     return wrapper
 

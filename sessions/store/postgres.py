@@ -12,6 +12,7 @@ from typing import Any, LiteralString, TypeVar
 import psycopg
 from django.db import IntegrityError, connection
 from psycopg import sql
+from psycopg.errors import ForeignKeyViolation
 from psycopg.rows import RowFactory, TupleRow, tuple_row
 
 from compaction.deadline import check_deadline
@@ -91,6 +92,11 @@ def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
 def array_literal(numbers: Iterable[int]) -> str:
     """Return an array as a parameter: psycopg takes many times as long to convert each element of a list."""
     return f"{{{','.join(map(str, numbers))}}}"
+
+
+def is_reference_lost(error: Exception) -> bool:
+    """Return whether a row cannot be stored because a row that it refers to has been deleted."""
+    return isinstance(error.__cause__, ForeignKeyViolation)
 
 
 def constraint_name(error: IntegrityError) -> str | None:

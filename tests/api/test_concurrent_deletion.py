@@ -19,6 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Project
+from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession
 from sessions.selectors.health_facts import health_facts
 from sessions.services.search.indexing import search_index_run
@@ -27,12 +28,18 @@ from sessions.services.sessions.profiles import profiles_refresh
 from sessions.services.sessions.retention import retention_run
 from sessions.services.spending.rollups import rollups_fill
 from sessions.services.tools.counting import tools_count
+from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn
 from tests.api.test_concurrent_retries import in_thread, waiting
 from tests.background.world import eventually
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session"), pytest.mark.slow]
+
+
+@pytest.fixture
+def admin_api(project: Project) -> Api:
+    return Api(api_key_create(project=project, name="admin", scopes=["admin"])[1])
 
 
 def during_deletion(*works: Callable[[], Any]) -> list[Any]:
@@ -46,16 +53,38 @@ def during_deletion(*works: Callable[[], Any]) -> list[Any]:
         return [job.result() for job in jobs]
 
 
-def test_the_session_is_not_found(api: Api, member_client: Client) -> None:
+def test_the_session_is_not_found(api: Api, admin_api: Api, member_client: Client) -> None:
     push(api, [request()])
+    Project.objects.update(allows_sharing=True)
     session = AgentSession.objects.get()
-    page = reverse("session_compact", args=[session.project.slug, session.pk])
+    page = reverse("session", args=[session.project.slug, session.pk])
     responses = during_deletion(
         partial(api.post, "sessions/s1/compact/", {}),
         partial(api.call, "PUT", "sessions/s1/messages/0/pin/"),
-        partial(member_client.post, page),
+        partial(api.post, "sessions/", {"id": "child", "parent": "s1"}),
+        partial(admin_api.post, "replays/", {"sessions": ["s1"], "policies": ["balanced"], "ratios": [0.2]}),
+        partial(member_client.post, f"{page}compact/"),
+        partial(member_client.post, f"{page}turns/0/comments/", {"text": "Why?"}),
+        partial(member_client.post, f"{page}share/", {"days": 7}),
     )
-    assert [response.status_code for response in responses] == [404, 404, 404]
+    assert {response.status_code for response in responses} == {404}
+
+
+def test_a_webhook_that_is_being_deleted_is_not_found(
+    admin_api: Api, project: Project, owner_client: Client
+) -> None:
+    webhook = webhook_create(project=project, url="https://93.184.215.14/", events=["compaction.finished"])
+    page = reverse("settings_webhook_switch", args=[project.slug, webhook.pk])
+    works = [
+        partial(admin_api.call, "PATCH", f"webhooks/{webhook.pk}/", {"active": False}),
+        partial(owner_client.post, page),
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            webhook_delete(webhook=webhook)
+            jobs = [pool.submit(in_thread, work) for work in works]
+            eventually(lambda: waiting() == 2)
+        assert [job.result().status_code for job in jobs] == [404, 404]
 
 
 def test_workers_go_on(api: Api) -> None:

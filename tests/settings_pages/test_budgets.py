@@ -89,13 +89,14 @@ def test_only_the_largest_of_several_reached_shares_is_reported(budget, spend):
     assert set(BudgetAlert.objects.values_list("share", flat=True)) == {50, 80}
 
 
-def test_shares_of_a_raised_limit_are_reported(project, budget, spend, settings):
+def test_shares_of_a_raised_limit_are_reported(project, budget, spend, settings, viewer_client):
     settings.CONTEXTAPP_PUBLIC_URL = "https://ctx.example.org"
     spend(10)
     assert cost_budgets_check(now=NOW) == 1
     changed = {"project": project, "period": "month", "emails": ["lead@example.org"]}
     budget_set(limit_microusd=16_000_000, **changed)
     assert cost_budgets_check(now=NOW) == 1
+    assert "limit: $10.00 → $16.00" in viewer_client.get(address("settings_audit")).text
     assert "50%" in mail.outbox[-1].subject
     assert "$10.00 of its monthly budget of $16.00" in mail.outbox[-1].body
     assert "https://ctx.example.org/p/alpha/trends/" in mail.outbox[-1].body

@@ -180,6 +180,7 @@ def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):
     assert {name for _, name in actions} == {"olga"}
     audit = viewer_client.get(address("settings_audit")).content
     assert b"example.org" in audit
+    assert "enabled: yes → no" in audit.decode()
     assert b"receiver-token" not in audit
 
 

@@ -72,6 +72,7 @@ _LABELS: Mapping[str, str] = {
     "estimate_microusd": "estimate",
     "expires_at": "expires",
     "id": "session ID",
+    "is_active": "enabled",
     "limit_microusd": "limit",
     "lost": "lost references",
     "memory_fields": "custom memory fields",

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods, require_POST
@@ -70,7 +70,12 @@ def webhook_switch(request: HttpRequest, slug: str, id: UUID) -> HttpResponse:
     """Enable a webhook with `active=1`, or disable it, regardless of what another tab has done."""
     viewer = owner_of(request, slug)
     is_active = request.POST.get("active") == "1"
-    webhook_update(webhook=_webhook(viewer, id), changes={"is_active": is_active}, actor=actor_of(request))
+    try:
+        webhook_update(
+            webhook=_webhook(viewer, id), changes={"is_active": is_active}, actor=actor_of(request)
+        )
+    except Webhook.DoesNotExist:
+        raise Http404("Webhook not found") from None  # deleted during the request
     messages.success(request, f"Webhook {'enabled' if is_active else 'disabled'}.")
     return redirect("settings_webhooks", slug=slug)
 

@@ -36,7 +36,8 @@ def link_create(
 
     Raises `SharingDisabled` and `TooManyLinks`.
     """
-    project = Project.objects.select_for_update().get(pk=session.project_id)
+    # `no_key`: otherwise, this and another change of the session could wait for each other.
+    project = Project.objects.select_for_update(no_key=True).get(pk=session.project_id)
     if not project.allows_sharing:
         raise SharingDisabled
     now = timezone.now()

@@ -68,12 +68,19 @@ def budget_set(
     Alerts already sent in the current period for the same limit are not repeated. Raises `TooManyBudgets`.
     """
     key: dict[str, Any] = {"project": project, "period": period, "scope": scope, "scope_value": scope_value}
-    Project.objects.select_for_update().get(pk=project.pk)
-    if not CostBudget.objects.filter(**key).exists() and project.cost_budgets.count() >= MOST_BUDGETS:
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    before = CostBudget.objects.filter(**key).first()
+    if before is None and project.cost_budgets.count() >= MOST_BUDGETS:
         raise TooManyBudgets
     values = {"limit_microusd": limit_microusd, "time_zone": time_zone, "emails": list(emails)}
     budget, _ = CostBudget.objects.update_or_create(**key, defaults=values)
-    audit_record(action="budget.set", project=project, actor=actor, target=_target(budget), detail=values)
+    detail = {
+        name: value
+        if before is None or getattr(before, name) == value
+        else {"from": getattr(before, name), "to": value}
+        for name, value in values.items()
+    }
+    audit_record(action="budget.set", project=project, actor=actor, target=_target(budget), detail=detail)
     return budget
 
 
@@ -89,7 +96,9 @@ def _for_scope(budget: CostBudget) -> str:
 @transaction.atomic
 def budget_delete(*, budget: CostBudget, actor: Actor = SYSTEM) -> None:
     """Delete a budget with its alerts."""
-    audit_record(action="budget.deleted", project=budget.project, actor=actor, target=_target(budget))
+    detail = {"limit_microusd": budget.limit_microusd}
+    target = _target(budget)
+    audit_record(action="budget.deleted", project=budget.project, actor=actor, target=target, detail=detail)
     budget.delete()
 
 

@@ -47,7 +47,7 @@ def custom_price_delete(*, project: Project, model: str, first: date, actor: Act
 
 
 def _locked(project: Project) -> Project:
-    return Project.objects.select_for_update().get(pk=project.pk)
+    return Project.objects.select_for_update(no_key=True).get(pk=project.pk)
 
 
 def _without(project: Project, model: str, first: date) -> list[CustomPrice]:

@@ -33,6 +33,7 @@ class DeliveryPending(Exception):
     """The delivery has not ended yet, so it cannot be sent again."""
 
 
+@transaction.atomic
 def webhook_create(
     *,
     project: Project,
@@ -55,18 +56,34 @@ def webhook_create(
         format=format,
         secret=f"whsec_{secrets.token_urlsafe(32)}",
     )
-    audit_record(action="webhook.created", project=project, actor=actor, target=_host(url))
+    detail = {"events": webhook.events, "format": format}
+    audit_record(action="webhook.created", project=project, actor=actor, target=_host(url), detail=detail)
     return webhook
 
 
+@transaction.atomic
 def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = SYSTEM) -> None:
-    """Change `url`, `events`, `format` or `is_active`. Raises `ForbiddenAddress`."""
+    """Change `url`, `events`, `format` or `is_active`. The audit log keeps the previous values.
+
+    Raises `ForbiddenAddress`, and `Webhook.DoesNotExist` if it has been deleted in the meantime.
+    """
     if "url" in changes:
         url_check(changes["url"], allow_private=settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE)
+    locked = Webhook.objects.select_for_update(no_key=True).get(pk=webhook.pk)
+    detail = {
+        name: {"from": _to_detail(name, before), "to": _to_detail(name, value)}
+        for name, value in changes.items()
+        if (before := getattr(locked, name)) != value
+    }
     for name, value in changes.items():
         setattr(webhook, name, value)
     webhook.save(update_fields=list(changes))
-    audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=_host(webhook.url))
+    target = _host(webhook.url)
+    audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=target, detail=detail)
+
+
+def _to_detail(name: str, value: Any) -> Any:
+    return _host(value) if name == "url" else value
 
 
 @transaction.atomic
