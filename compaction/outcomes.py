@@ -4,16 +4,19 @@ The provider's error flag decides if there is one, otherwise the content: an exi
 first line that reports an error. A file that merely contains these words is not an error.
 
 The status of `pytest | tail` is that of `tail`. For commands like this, success is not taken from the flag or
-the exit code if the output reports a failure.
+the exit code if the output reports a failure. If a filter may have removed the report, nothing is known.
 """
 
 from __future__ import annotations
 
 import re
 
+import re2
+
 from compaction.failures import reports_failure
 from compaction.messages import ToolResult
-from compaction.shell import MAX_LENGTH
+from compaction.runners import REPORTING, command_of, runner_of
+from compaction.shell import MAX_LENGTH, Simple, pipelines
 from compaction.text_cache import once_per_text
 
 _EXIT_CODE = re.compile(
@@ -25,6 +28,20 @@ _FIRST_LINE = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+#: Filters that may remove the report of a failure, the number of lines that they show, and patterns that find
+#: it.
+_FILTER = re.compile(r"\| ?(?:head|tail|grep|egrep|rg)\b")
+_LINES = re.compile(r"-?(?:-lines=?|n)?(\d+)")
+_DEFAULT_LINES = 10
+_FINDS_FAILURES = re.compile(r"fail|error", re.IGNORECASE)
+#: The line in which a run of tests counts those that passed and failed, and those that it prints if none
+#: failed. RE2 searches long outputs much faster.
+_COUNTED = re.compile(r"\b\d+ (?:passed|passing)\b")
+_SUCCESS = re2.compile(
+    r"(?m)\b\d+ (?:passed|passing)\b|^OK\b|^ok\s+\S+|test result: ok|BUILD SUCCESS|\bAll tests passed"
+)
+#: Number of characters at the end of an output to search for these lines.
+_SUMMARY_LENGTH = 2_000
 #: Number of characters at the beginning and end of an output to search for an exit code.
 _ENDS = 400
 
@@ -63,6 +80,39 @@ def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "")
 def _hides_failures(command: str) -> bool:
     """Whether a shell command can succeed although its first program failed: `a | b` and `a || b`."""
     return "|" in command and "|" in _QUOTED.sub("", command[:MAX_LENGTH])
+
+
+def hides_outcome(command: str, text: str) -> bool:
+    """Whether the output of a command is a part that shows no failure, but would not show each.
+
+    This is its beginning (`make | head`), or lines of a run of tests that do not report its success.
+    """
+    if "|" not in command or not _FILTER.search(command):
+        return False
+    filters = found[-1][1:] if (found := pipelines(command)) else []
+    return any(_may_remove_failure(filter_, command, text) for filter_ in filters)
+
+
+def reports_success(text: str) -> bool:
+    """Whether a line of an output reports that all tests passed, as far as it shows them."""
+    return _SUCCESS.search(text.encode("utf-8", "replace")) is not None  # RE2 rejects lone surrogates
+
+
+def _may_remove_failure(filter_: Simple, command: str, text: str) -> bool:
+    program, *words = filter_.words or [""]
+    end = text[-_SUMMARY_LENGTH:]
+    if program in ("head", "tail"):
+        numbers = (int(found[1]) for found in map(_LINES.fullmatch, words) if found)
+        if text.count("\n") + 1 < next(numbers, _DEFAULT_LINES):
+            return False
+        runner = runner_of(command_of(command) or "")
+        return program == "head" or not (not runner or runner in REPORTING or reports_success(end))
+    if program in ("grep", "egrep", "rg") and command_of(command):
+        options = "".join(word for word in words if word.startswith("-"))
+        shows_failures = "v" in options or any(map(_FINDS_FAILURES.search, words))
+        is_counted = "c" in options and text.strip() != "0"
+        return is_counted or not (shows_failures or _COUNTED.search(end))
+    return False
 
 
 @once_per_text(_REMEMBERED)

@@ -29,6 +29,8 @@ RUNNERS = {
 }
 #: Runners that call other runners, and whose name alone does not identify the tests.
 WRAPPERS = frozenset({"make test", "npm test", "tox", "gradle test"})
+#: Runners that report a failure at the end of their output, whatever the tests print.
+REPORTING = frozenset({"make test", "tox", "gradle test"})
 
 _RUNNER = re.compile("|".join(f"(?P<r{n}>^(?:{pattern}))" for n, pattern in enumerate(RUNNERS.values())))
 _NAMES = tuple(RUNNERS)

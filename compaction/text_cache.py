@@ -16,15 +16,21 @@ Fact = TypeVar("Fact")
 #: Returned by a lookup of a text that is not cached. An exception would take much longer.
 _UNKNOWN: Any = object()
 
-_caches: list[dict[tuple[int, int], Any]] = []
+_caches: list[dict[Any, Any]] = []
+
+
+def fact_cache() -> dict[Any, Any]:
+    """Return a cache that `forget` clears too, for facts that depend on more than a text."""
+    known: dict[Any, Any] = {}
+    _caches.append(known)
+    return known
 
 
 def once_per_text(limit: int) -> Callable[[Callable[[str], Fact]], Callable[[str], Fact]]:
     """Return a decorator that caches up to `limit` results of a function of one text."""
 
     def decorate(find: Callable[[str], Fact]) -> Callable[[str], Fact]:
-        known: dict[tuple[int, int], Any] = {}
-        _caches.append(known)
+        known = fact_cache()
 
         @wraps(find)
         def found(text: str) -> Fact:

@@ -14,10 +14,11 @@ from compaction.command_chains import LENGTH, subject
 from compaction.failures import reports_failure
 from compaction.jsontext import loads_fast
 from compaction.messages import JSON, Message, ToolResult
-from compaction.outcomes import is_error
+from compaction.outcomes import hides_outcome, is_error
 from compaction.recap.values import Item, Status
 from compaction.references import contains_handle
 from compaction.shortening import shortened
+from compaction.text_cache import fact_cache
 from compaction.tools import Action
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
@@ -43,6 +44,11 @@ _BARE_FAILURE = re.compile(
 #: The result of a call that the user rejected in Claude Code.
 _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
 
+#: The status of a command. The output of one that ran does not show whether it succeeded.
+_OK, _FAILED, _RAN = "ok", "failed", "ran"
+#: Outcomes by the output and the call, as each plan needs them.
+_known: dict[tuple[int, int, bool | None, Action], tuple[str, str]] = fact_cache()
+_REMEMBERED = 1 << 13
 _MAX_LINE = 160
 #: Maximum length of the values of a JSON result together, and of each key and value.
 _MAX_VALUES, _MAX_VALUE = 120, 32
@@ -57,10 +63,15 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     if is_rejected(result):
         failed, outcome = False, f"rejected by the user t{message.turn}"
     else:
-        failed = is_error(result, shows_file=action.shows_file, command=action.command)
-        line = "" if failed or action.command else _values(result.text, action.label)
-        line = line or key_line(result.text, failed=failed)
-        outcome = f"{'failed' if failed else 'ok'} t{message.turn}" + (f' "{line}"' if line else "")
+        key = hash(result.text), len(result.text), result.is_error, action
+        found = _known.get(key)
+        if found is None:
+            if len(_known) >= _REMEMBERED:
+                _known.clear()
+            found = _known[key] = _outcome(action, result)
+        status, line = found
+        failed = status == _FAILED
+        outcome = f"{status} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
         text=_quoted(subject(action.command)) if action.command else f"`{action.label}`",
         notes=(outcome,),
@@ -69,9 +80,24 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     )
 
 
+def _outcome(action: Action, result: ToolResult) -> tuple[str, str]:
+    """Return the status of a run, and the line of its output that says most."""
+    failed = is_error(result, shows_file=action.shows_file, command=action.command)
+    line = "" if failed or action.command else _values(result.text, action.label)
+    line = line or key_line(result.text, failed=failed)
+    if failed:
+        return _FAILED, line
+    return _RAN if hides_outcome(action.command, result.text) else _OK, line
+
+
 def is_failure(item: Item) -> bool:
     """Return whether the newest run of a command failed, even if it is no longer open."""
     return item.status is Status.OPEN or any(note.startswith("failed t") for note in item.notes)
+
+
+def is_known(item: Item) -> bool:
+    """Return whether the newest run of a command showed its outcome."""
+    return not any(note.startswith(f"{_RAN} t") for note in item.notes)
 
 
 def is_rejected(result: ToolResult) -> bool:

@@ -11,7 +11,7 @@ from compaction.command_chains import Failures, unfiltered
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.prefixes import common_length
-from compaction.recap.commands import is_failure, is_rejected, outcome_of
+from compaction.recap.commands import is_failure, is_known, is_rejected, outcome_of
 from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
@@ -204,6 +204,9 @@ class Contents:
         if is_rejected(result):
             self.commands.setdefault(item.text, item)
             return
+        if not is_known(item):
+            self._observe_unknown(item, action)
+            return
         self.commands.pop(item.text, None)
         self._replace_run(unfiltered(action.command) if action.command else item.text, item.text)
         if item.status:
@@ -214,6 +217,15 @@ class Contents:
             if removed := deleted_paths(action.command):
                 self._drop_failures(self._failures.without_files(removed))
         if action.label or item.status or not is_inspection(action.command):
+            self.commands[item.text] = item
+
+    def _observe_unknown(self, item: Item, action: Action) -> None:
+        """Note a run whose outcome is unknown, unless an earlier one failed or it only shows something."""
+        command = unfiltered(action.command)
+        earlier = self.commands.get(self._runs.get(command, item.text))
+        if not (earlier and is_failure(earlier)) and not is_inspection(action.command):
+            self.commands.pop(item.text, None)
+            self._replace_run(command, item.text)
             self.commands[item.text] = item
 
     def _replace_run(self, command: str, text: str) -> None:

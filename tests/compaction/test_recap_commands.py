@@ -7,6 +7,7 @@ import json
 import pytest
 
 from compaction.recap import Status, extract
+from compaction.recap.parse import recap_parse
 from compaction.references import references
 from tests.compaction.recaps import COUNTER, FAILURE, TESTS, Transcript, recap_of, worked_session
 
@@ -282,3 +283,36 @@ def test_what_an_agent_appends_to_the_last_line_is_not_quoted() -> None:
     transcript.calls("Bash", "3 rows[Python Interpreter: /opt/bin/python]", command="b")
     notes = [fact.notes for fact in recap_of(transcript).facts[-2:]]
     assert notes == [('ok t7 "3.2 ms"',), ('ok t8 "3 rows"',)]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "is_open"),
+    [
+        ("pytest -q | head -3", "collected 9\n...\nwarnings", True),
+        ("pytest -q 2>&1 | head -40", "......... 9 passed in 1s", False),
+        ("pytest -q | tail -1", "9 passed in 1s", False),
+        ("pytest -q | tail -2", "see the log\ndone", True),
+        ("make lint 2>&1 | head", "a.py\n" * 10, True),
+        ("make lint 2>&1 | tail -3", "a.py\n" * 3, False),
+        ("cd /work && make test 2>&1 | tail -2", "see the log\ndone", False),
+        ("make lint | grep -v note | head -n 2", "a.py\nb.py", True),
+    ],
+)
+def test_a_failure_is_open_after_a_run_that_shows_too_little_of_its_output(
+    command: str, output: str, is_open: bool
+) -> None:
+    failed = next(name for name in ("pytest -q", "make lint", "make test") if name in command)
+    transcript = Transcript().user("Fix it.").calls("Bash", FAILURE, is_error=True, command=failed)
+    transcript.calls("Bash", output, is_error=False, command=command)
+    assert any(fact.status is Status.OPEN for fact in recap_of(transcript).facts) == is_open
+
+
+def test_a_run_that_shows_too_little_of_its_output_is_listed_without_an_outcome() -> None:
+    transcript = Transcript().user("Fix it.")
+    transcript.calls("Bash", "collected 9\nplugins: x", is_error=False, command="pytest -q | head -2")
+    transcript.calls("Bash", "x = 1\ny = 2", is_error=False, command="cat a.py | head -2")
+    first = recap_of(transcript)
+    assert [fact.render() for fact in first.facts] == ['- `pytest -q`: ran t1 "plugins: x"']
+    written = recap_parse(first.render(), previous=first, position=9)
+    later = Transcript().calls("Bash", "9 passed", is_error=False, command="pytest -q")
+    assert [fact.notes for fact in recap_of(later, previous=written).facts] == [('ok t1 "9 passed"',)]

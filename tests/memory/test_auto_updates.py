@@ -245,6 +245,24 @@ class TestAutomaticItems:
             "`go build ./... 2>&1 | tail -20` fails: pool.go:3:1: undefined: evict",
         )
 
+    @pytest.mark.parametrize(
+        ("command", "output"),
+        [
+            ("pytest -q | head -2", "collected 5\nplugins: x"),
+            ("pytest -q | tail -2", "see the log\ndone\nexit code: 0"),
+            ("pytest -q 2>&1 | grep -c passed", "1"),
+            ("npx jest | grep Time", "Time: 3 s"),
+        ],
+    )
+    def test_a_test_run_that_shows_too_little_of_its_output_changes_nothing(
+        self, command: str, output: str
+    ) -> None:
+        session = Session().ran(command, output)
+        assert (session.memory.blockers, session.memory.custom) == ((), {})
+        session.ran(command.partition(" |")[0], PYTEST_FAILS)
+        before = session.memory
+        assert session.ran(command, output).memory == before
+
     def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
 

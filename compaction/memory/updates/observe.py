@@ -13,7 +13,7 @@ from compaction.memory.updates.runs import Run, run_of
 from compaction.memory.updates.state import PendingCall, Remembered, UpdaterState
 from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.outcomes import is_error
+from compaction.outcomes import hides_outcome, is_error
 from compaction.recap.commands import key_line
 from compaction.requests import is_client_command, is_summary, own_words
 from compaction.runners import selected_tests
@@ -152,7 +152,8 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
         _command_failure(state, call, text)
     if failed:
         return
-    _command_success(state, call.command)
+    if not hides_outcome(call.command, text):
+        _command_success(state, call.command)
     yield from tools_in(segments(call.command), call.turn)
     for path in removed_paths(call.command):
         for known in [known for known in state.files if known == path or known.endswith(f"/{path}")]:
@@ -174,6 +175,8 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
     for test in run.passing:
         if test not in state.failing:
             yield Observation(turn=call.turn, passing=test)
+    if run.passed is None:
+        return
     failing = run.failing or ({} if run.passed else {run.command: _error_line(text)})
     if failing and not run.failing:
         for test in _same_failures(state, run, failing[run.command]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import re2
 
-from compaction.outcomes import exit_code
+from compaction.outcomes import exit_code, hides_outcome, reports_success
 from compaction.runners import WRAPPERS, command_of, path_covers, runner_of, selected_tests, without_runner
 
 _FAILED = (
@@ -37,10 +37,6 @@ _BAD_SUMMARY = re.compile(
     r"|no such file|command not found|No module named|collected 0 items|no tests ran",
     re.MULTILINE,
 )
-_GOOD_SUMMARY = re.compile(
-    r"\b\d+ (?:passed|passing)\b|^OK\b|^ok\s+\S+|test result: ok|BUILD SUCCESS|\bAll tests passed",
-    re.MULTILINE,
-)
 _SELECTED = re.compile(r"\s(?:-run|-k|-t|--filter|--grep|-g)[= ]+(?:'([^']*)'|\"([^\"]*)\"|(\S+))")
 _OPTION = re.compile(r"^-")
 _WHOLE_TREE = frozenset({".", "./...", "./", "..."})
@@ -55,14 +51,15 @@ _WINDOW = 60_000
 class Run:
     """One test run.
 
-    `failing` maps failing tests to their messages; `passed` is the result of the whole run.
+    `failing` maps failing tests to their messages; `passed` is the result of the whole run, or None if its
+    output does not show it.
     """
 
     runner: str
     command: str
     failing: dict[str, str]
     passing: frozenset[str]
-    passed: bool
+    passed: bool | None
 
     def settles(self, test: str, command: str) -> bool:
         """Return whether a test that failed in `command` is known to pass now."""
@@ -73,12 +70,12 @@ class Run:
         if test == command:  # the failed run named no test
             mine, failed = selected_tests(self.command), selected_tests(command)
             if mine and failed:
-                return self.passed and mine.covers(failed)
+                return bool(self.passed) and mine.covers(failed)
         if runner_of(command) not in (self.runner, "") and self.runner not in WRAPPERS:
             return False
         whole = self.command == command or _covers(self.command, test)
         # A failed run proves that unnamed tests pass only if it names its failures.
-        return whole and (self.passed or bool(self.failing))
+        return whole and bool(self.passed or self.failing)
 
 
 def run_of(command: str, output: str, failed: bool) -> Run | None:
@@ -96,15 +93,20 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
             if len(failing) < MAX_FAILURES:
                 failing.setdefault(found["test"].strip(), (found["why"] or "").strip())
     passing = frozenset(found["test"].strip() for pattern in _PASSED for found in pattern.finditer(end))
-    bad = bool(failing) or _BAD_SUMMARY.search(end) is not None or _GO_PACKAGE_FAIL.search(end) is not None
-    code = exit_code(output)
-    good = code == 0 or (not failed and (_GOOD_SUMMARY.search(end) is not None or not end.strip()))
+    bad = (
+        failed
+        or bool(failing)
+        or _BAD_SUMMARY.search(end) is not None
+        or _GO_PACKAGE_FAIL.search(end) is not None
+    )
+    is_shown = not hides_outcome(command, output)
+    good = exit_code(output) == 0 or reports_success(end) or not end.strip()
     return Run(
         runner=runner_of(segment),
         command=segment,
         failing=failing,
         passing=passing - failing.keys(),
-        passed=good and not bad and not failed,
+        passed=False if bad else True if good and is_shown else None,
     )
 
 
