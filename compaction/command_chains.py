@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from posixpath import isabs, normpath
@@ -131,6 +131,23 @@ class Failures:
     _left: dict[str, list[Step]] = field(default_factory=dict)
     _texts: dict[str, set[str]] = field(default_factory=dict)  #: of commands, by the programs of their steps
 
+    @classmethod
+    def of(cls, commands: Iterable[str], settled: Mapping[str, Collection[str]]) -> Failures:
+        """Return the failures of these commands, without the steps that were settled, by their texts."""
+        failures = cls()
+        for command in commands:
+            known = settled.get(command, ())
+            failures._open(command, [step for step in failed_steps(command) if step.text not in known])
+        return failures
+
+    def settled_steps(self) -> dict[str, list[str]]:
+        """Return the texts of the steps that were settled, by the texts of the commands that have others."""
+        done = {
+            text: [step.text for step in failed_steps(text) if step not in steps]
+            for text, steps in self._left.items()
+        }
+        return {text: steps for text, steps in done.items() if steps}
+
     def add(self, text: str, command: str) -> list[str]:
         """Note that a command failed. Returns the texts of earlier failures of the same steps."""
         steps = list(failed_steps(command))
@@ -139,12 +156,15 @@ class Failures:
         ]
         for known in (*earlier, text):
             self._left.pop(known, None)
-        self._left[text] = steps
-        for step in steps:
-            self._texts.setdefault(step.programs[0], set()).add(text)
+        self._open(text, steps)
         if len(self._left) > _MOST_FAILURES:
             del self._left[next(iter(self._left))]
         return earlier
+
+    def _open(self, text: str, steps: list[Step]) -> None:
+        self._left[text] = steps
+        for step in steps:
+            self._texts.setdefault(step.programs[0], set()).add(text)
 
     def _named(self, steps: Sequence[Step]) -> list[str]:
         """Return the texts of the open failures with the programs of these steps, in a stable order."""
@@ -176,27 +196,6 @@ class Failures:
             if _names(steps, paths):
                 del self._left[text]
                 yield text
-
-
-def settled(failures: Iterable[str], command: str) -> list[str]:
-    """Return the failed commands that the success of a command settles."""
-    steps = succeeded_steps(command)
-    return [
-        known
-        for known in failures
-        if steps and all(any(step.settles(failed) for step in steps) for failed in failed_steps(known))
-    ]
-
-
-def repeated(failures: Iterable[str], command: str) -> list[str]:
-    """Return the failed commands that have the same steps as another one, in other words."""
-    steps = failed_steps(command)
-    return [known for known in failures if _is_same(failed_steps(known), steps)]
-
-
-def using(failures: Iterable[str], paths: Collection[str]) -> list[str]:
-    """Return the failed commands that ran one of the files."""
-    return [known for known in failures if paths and _names(failed_steps(known), paths)]
 
 
 def _names(steps: Iterable[Step], paths: Collection[str]) -> bool:

@@ -263,6 +263,11 @@ class TestAutomaticItems:
         before = session.memory
         assert session.ran(command, output).memory == before
 
+    def test_a_failing_chain_is_a_blocker_until_each_command_has_succeeded(self) -> None:
+        session = Session().ran("make build && make lint", "exit code: 2\na.go:3: undefined: x")
+        assert len(session.ran("make build", "exit code: 0").memory.blockers) == 1
+        assert session.ran("make lint", "exit code: 0").memory.blockers == ()
+
     def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from compaction.command_chains import repeated, settled, using
+from compaction.command_chains import Failures
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
@@ -207,18 +207,26 @@ def _same_failures(state: UpdaterState, run: Run, error: str) -> list[str]:
 def _command_failure(state: UpdaterState, call: PendingCall, text: str) -> None:
     """Note an open error, instead of those of earlier runs of the same command."""
     command = _short(call.command)
-    known = _taken(state.errors, [command, *repeated(state.errors, call.command)])
-    known += _taken(state.tried, [command, *repeated(state.tried, call.command)])
+    same = [command, *_failures(state).add(command, call.command)]
+    known = _taken(state.errors, same) + _taken(state.tried, same)
     error = _observed(_error_line(text), call.turn, call.position, group=command)
     state.errors[command] = replace(error, count=sum(error.count for error in known) + 1)
+    state.settled.pop(command, None)
 
 
 def _command_success(state: UpdaterState, command: str) -> None:
     """Remove the failures that the success of a command settles, or whose scripts it deletes."""
-    for failures in (state.errors, state.tried):
-        if failures:
-            same = settled(failures, command) + using(failures, deleted_paths(command))
-            _taken(failures, [_short(command), *same])
+    if not (state.errors or state.tried):
+        return
+    failures = _failures(state)
+    removed = [_short(command), *failures.settle(command), *failures.without_files(deleted_paths(command))]
+    for known in (state.errors, state.tried):
+        _taken(known, removed)
+    state.settled = failures.settled_steps()
+
+
+def _failures(state: UpdaterState) -> Failures:
+    return Failures.of([*state.tried, *state.errors], state.settled)
 
 
 def _short(command: str) -> str:

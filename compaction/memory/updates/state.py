@@ -46,8 +46,9 @@ LIMITS = {"files": 60, "failing": 60, "errors": 20, "tried": 4, "state": 5, "cal
 class UpdaterState:
     """The state of automatic updates. `turn` is the next turn to read.
 
-    `finished` is set if the assistant has ended its turn. `shown` are the automatic items of the last update;
-    `dismissed` are those that another author has removed, which are not added again.
+    `finished` is set if the assistant has ended its turn. `settled` are the texts of steps of failed commands
+    that have succeeded since, by command. `shown` are the automatic items of the last update; `dismissed` are
+    those that another author has removed, which are not added again.
     """
 
     turn: int = 0
@@ -59,6 +60,7 @@ class UpdaterState:
     errors: dict[str, Remembered] = field(default_factory=dict)
     tried: dict[str, Remembered] = field(default_factory=dict)
     state: dict[str, Remembered] = field(default_factory=dict)
+    settled: dict[str, list[str]] = field(default_factory=dict)
     calls: dict[str, PendingCall] = field(default_factory=dict)
     shown: tuple[tuple[str, str], ...] = ()
     dismissed: tuple[tuple[str, str], ...] = ()
@@ -84,6 +86,7 @@ class UpdaterState:
             turn=data.get("turn", 0),
             task=_observed(data.get("task")),
             finished=data.get("finished", False),
+            settled=data.get("settled", {}),
             edit=_observed(data.get("edit")),
             calls={key: PendingCall(**value) for key, value in data.get("calls", {}).items()},
             shown=_pairs(data.get("shown", ())),
