@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from posixpath import isabs, normpath
 from typing import NamedTuple
 
@@ -33,10 +33,15 @@ _TOKEN_AFTER = re.compile(r"&&|\|\||;")
 _SWITCHES = re.compile(r"git (?:stash|checkout|switch|worktree)\b")
 #: Commands that prepare the one that follows. Their failure no longer matters once that one succeeds.
 _PREPARES = re.compile(
-    r"(?:(?:echo|printf|true|:|sleep|mkdir|export|source|\.|set|unset|clear|date|which|touch|ls|pwd|git add)"
+    r"(?:(?:cat [^|]*>|echo|printf|true|:|sleep|mkdir|export|source|\.|set|unset|clear|date|which|touch|ls"
+    r"|pwd|git add)"
     r"|(?:(?:make|just|task|npm run|yarn|pnpm|mise(?: run)?|cargo|go|ruff|npx) )?"
     r"(?:fmt|format|gofmt|goimports|black|isort|prettier|rustfmt))(?: |$)"
 )
+#: Commands that only change files.
+_WRITES = re.compile(r"(?:cat|tee|rm|mv|cp|chmod|echo|ls|apply_?patch|sed -\w*i)\b")
+#: The end of a line after which the command continues.
+_OPEN_END = re.compile(r"(?:&&|\|\|?|;|\b(?:do|then|else)|[{(])$")
 _FILE = re.compile(r"\w[./]|[./]\w")
 _PYTHON = re.compile(r"^python[\d.]+(?= )")
 _TESTS = "tests"
@@ -44,6 +49,8 @@ _TESTS = "tests"
 _MOST_FAILURES = 100
 #: Number of characters at the end of a command to search for a limit.
 _MOST_SEARCHED = 160
+#: Number of characters of a command to search for here-documents.
+_MOST_READ = 10 * MAX_LENGTH
 #: A cut command is recognized by at least this many characters.
 _CUT_MIN = 12
 
@@ -77,13 +84,34 @@ class Step(NamedTuple):
 
 def subject(command: str) -> str:
     """Return a command as one line, without what limits its output at the end."""
-    line = " ".join(command.split())
+    line = one_line(command)
     for _ in range(_MOST_LIMITS):
         found = _LIMITED.search(line, max(0, len(line) - _MOST_SEARCHED))
         if not found or not found.start():
             break
         line = line[: found.start()]
     return line
+
+
+def one_line(command: str) -> str:
+    """Return a command without comments, with its lines joined by semicolons, except within quotes."""
+    if "\n" not in command.strip():
+        return " ".join(command.split())
+    text = command[:MAX_LENGTH].replace("\\\n", " ")
+    breaks = [found.start() for found in _separators(text) if found["separator"] == "\n"]
+    lines = [text[start:end] for start, end in pairwise([0, *breaks, len(text)])]
+    lines = [line for line in (" ".join(line.split()) for line in lines) if line and line[0] != "#"]
+    joined = "".join(f"{line} " if _OPEN_END.search(line) else f"{line}; " for line in lines)
+    return joined.rstrip("; ")
+
+
+def program_run(command: str) -> str:
+    """Return a command that writes a file from a here-document and then runs a program, otherwise "".
+
+    The content of the file is left out.
+    """
+    bare = without_heredocs(command[:_MOST_READ])
+    return bare if any(not _WRITES.match(step.text) for step in failed_steps(bare)) else ""
 
 
 def unfiltered(command: str) -> str:
@@ -224,7 +252,7 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
         line = subject(part.strip("() \t"))
         if line.startswith("cd "):
             folder = _within(folder, line[3:].strip("'\" "))
-        elif line:
+        elif line and not line.startswith("#"):
             if is_filtered:
                 line = _FILTERED.sub("", line)
             line = _PYTHON.sub("python", line)

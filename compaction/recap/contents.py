@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from compaction.command_chains import Failures, unfiltered
+from compaction.command_chains import Failures, program_run, unfiltered
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.prefixes import common_length
@@ -196,7 +196,11 @@ class Contents:
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
         self._mention_in_order(result.text, message, action.path)
-        if action.kind in (Kind.COMMAND, Kind.OTHER) and (action.command or action.label):
+        if action.command and action.kind in (Kind.WRITE, Kind.EDIT):
+            action = action._replace(command=program_run(action.command), shows_file=False)
+        elif action.kind not in (Kind.COMMAND, Kind.OTHER):
+            return
+        if action.command or action.label:
             self._observe_outcome(action, result, message)
 
     def _observe_outcome(self, action: Action, result: ToolResult, message: Message) -> None:

@@ -316,3 +316,30 @@ def test_a_run_that_shows_too_little_of_its_output_is_listed_without_an_outcome(
     written = recap_parse(first.render(), previous=first, position=9)
     later = Transcript().calls("Bash", "9 passed", is_error=False, command="pytest -q")
     assert [fact.notes for fact in recap_of(later, previous=written).facts] == [('ok t1 "9 passed"',)]
+
+
+SCRIPT = (
+    "cd /work && cat > try.py << 'EOF'\nimport pool\npool.evict()  # a | b\nEOF\n\n# Try it\npython try.py"
+)
+
+
+def test_a_program_that_runs_after_a_here_document_has_an_outcome() -> None:
+    transcript = Transcript().user("Fix it.").calls("Bash", FAILURE, is_error=True, command=SCRIPT)
+    transcript.calls("Bash", "", is_error=False, command="cat > notes.md << 'EOF'\nTo do\nEOF")
+    recap = recap_of(transcript)
+    assert [(fact.text, fact.status) for fact in recap.facts] == [
+        ("`cd /work && cat > try.py; python try.py`", Status.OPEN)
+    ]
+    assert {"try.py", "notes.md"} <= {item.text for item in recap.entities}
+    later = Transcript().calls("Bash", "ok", is_error=False, command="python3 try.py")
+    assert [fact.text for fact in recap_of(later, previous=recap).facts] == ["`python3 try.py`"]
+
+
+def test_the_lines_of_a_command_are_separate_commands_in_the_next_recap() -> None:
+    command = "# Build\ncd web\nnpm run lint \\\n  --fix &&\nnpm run build"
+    recap = recap_of(Transcript().user("Fix it.").calls("Bash", FAILURE, is_error=True, command=command))
+    assert [fact.text for fact in recap.facts] == ["`cd web; npm run lint --fix && npm run build`"]
+    later = Transcript()
+    for step in ("npm run lint --fix", "npm run build"):
+        later.calls("Bash", "done", is_error=False, command=f"cd web && {step}")
+    assert all(fact.status is None for fact in recap_of(later, previous=recap).facts)

@@ -268,6 +268,13 @@ class TestAutomaticItems:
         assert len(session.ran("make build", "exit code: 0").memory.blockers) == 1
         assert session.ran("make lint", "exit code: 0").memory.blockers == ()
 
+    def test_a_failing_program_is_a_blocker_although_the_command_writes_its_file_first(self) -> None:
+        command = "cat > try.py << 'EOF'\nimport pool\nEOF\npython try.py"
+        session = Session().ran(command, "exit code: 1\nImportError: no pool")
+        assert session.memory.blockers == ("`cat > try.py; python try.py` fails: ImportError: no pool",)
+        assert session.memory.recent_edits == ("try.py\n@@ written by the shell @@\n+import pool",)
+        assert session.ran("python try.py", "exit code: 0").memory.blockers == ()
+
     def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from compaction.command_chains import Failures
+from compaction.command_chains import Failures, one_line, program_run
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
@@ -33,7 +33,8 @@ _NOT_RUN = re.compile(
     re.IGNORECASE,
 )
 _MISSING = re.compile(r"no such file|does not exist|not found", re.IGNORECASE)
-_TOUCHES = frozenset({Kind.READ, Kind.EDIT, Kind.WRITE})
+_CHANGES = frozenset({Kind.EDIT, Kind.WRITE})
+_TOUCHES = _CHANGES | {Kind.READ}
 _WINDOW = 4_000
 #: Maximum characters of an error message; a longer result of a read is the content of the file.
 _LONGEST_REFUSAL = 300
@@ -85,12 +86,12 @@ def move_to_tried(state: UpdaterState, turn: int) -> None:
 
 def _pending(call: ToolCall, message: Message, names: Collection[str]) -> PendingCall:
     action = action_of(call)
-    is_edit = action.kind in (Kind.EDIT, Kind.WRITE)
+    is_edit = action.kind in _CHANGES
     old, new = texts_of(call) if is_edit else ("", "")
     return PendingCall(
         kind=action.kind,
         path=action.path,
-        command=action.command,
+        command=program_run(action.command) if is_edit else action.command,
         diff=clipped(edit_diff(call, action), message.position) if is_edit else "",
         turn=message.turn,
         position=message.position,
@@ -106,7 +107,8 @@ def _result(
     failed = is_error(result, shows_file=shows_file, command=call.command)
     if failed and _NOT_RUN.search(result.text[:_WINDOW]):
         return
-    if call.kind in (Kind.EDIT, Kind.WRITE) and not failed:
+    # A shell command that runs a program after it has changed a file may fail, but the file is changed.
+    if call.kind in _CHANGES and (call.command or not failed):
         yield from _edit_result(state, call)
     elif call.kind == Kind.READ:
         yield from _read_result(state, call, result.text, failed, names)
@@ -148,7 +150,7 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
     run = run_of(call.command, text, failed)
     if run is not None:
         yield from _test_run(state, call, run, text)
-    elif call.kind == Kind.COMMAND and failed and not is_quiet(call.command):
+    elif failed and call.kind in (Kind.COMMAND, *_CHANGES) and not is_quiet(call.command):
         _command_failure(state, call, text)
     if failed:
         return
@@ -230,7 +232,7 @@ def _failures(state: UpdaterState) -> Failures:
 
 
 def _short(command: str) -> str:
-    return shortened(" ".join(command.split()), _CHARACTERS["command"])
+    return shortened(one_line(command), _CHARACTERS["command"])
 
 
 def _taken(failures: dict[str, Remembered], commands: Sequence[str]) -> list[Remembered]:
