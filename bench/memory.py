@@ -24,6 +24,7 @@ from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
 from compaction.messages import Message, ToolCall
 from compaction.outcomes import is_error
+from compaction.paths import known_path
 from compaction.references import argument_text
 from compaction.tools import Kind, action_of
 
@@ -109,7 +110,8 @@ def _count_files(run: Run, counts: Counter[str]) -> None:
             if action.kind in (Kind.EDIT, Kind.WRITE):
                 last[action.path] = turn
     for path, turn in last.items():
-        listed = path in run.before[turn].memory.important_files
+        files = run.before[turn].memory.important_files
+        listed = known_path(path, files) in files
         counts["edited files"] += 1
         counts["edited files listed"] += listed
         if touched[path] < turn:

@@ -51,8 +51,6 @@ class Use(NamedTuple):
 
 
 _Placed = tuple[Pipeline, str]  #: a pipeline and its folder
-
-
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NOT_A_FILE = re.compile(r"/dev/(?:null|stderr|stdout|tty|fd/\d+)|&?\d|-")
 _INLINE_SCRIPT = re.compile(r"-\w*c")
@@ -109,7 +107,7 @@ def _edited(pipelines: Sequence[_Placed]) -> str:
         words = _bare(pipeline[0].words)
         if _edits_in_place(words):
             paths = [path for path in _operands(words, PROGRAMS["sed"]) if path]
-            return _within(folder, paths[-1]) if paths else ""
+            return within(folder, paths[-1]) if paths else ""
     return ""
 
 
@@ -120,7 +118,7 @@ def _shown(pipelines: Sequence[_Placed], depth: int) -> Shown | None:
         shown = _pipeline_shown(pipeline, depth)
         if shown is not None:
             if folder:
-                shown = shown._replace(paths=tuple(_within(folder, path) for path in shown.paths))
+                shown = shown._replace(paths=tuple(within(folder, path) for path in shown.paths))
             found.append(shown)
         elif not _is_quiet(pipeline):
             others = True
@@ -145,8 +143,8 @@ def _in_folders(command: str) -> Iterator[_Placed]:
     for pipeline in pipelines(command):
         yield pipeline, folder
         if _changes_folder(pipeline):
-            to = next((word for word in pipeline[0].words[1:] if not word.startswith("-")), "~")
-            folder = "" if isabs(to) or to.startswith(("~", "$")) else _within(folder, to)
+            words = (word for word in pipeline[0].words[1:] if not word.startswith("-"))
+            folder = changed_folder(folder, next(words, "~"))
 
 
 def _changes_folder(pipeline: Pipeline) -> bool:
@@ -154,7 +152,13 @@ def _changes_folder(pipeline: Pipeline) -> bool:
     return bool(words) and words[0] in ("cd", "pushd")
 
 
-def _within(folder: str, path: str) -> str:
+def changed_folder(folder: str, to: str) -> str:
+    """Return the folder after `cd`. An absolute one is taken for that of the session, which is ""."""
+    return "" if isabs(to) or to.startswith(("~", "$")) else within(folder, to)
+
+
+def within(folder: str, path: str) -> str:
+    """Return the path of a file that a command names in a folder."""
     if not folder or isabs(path) or path.startswith(("~", "$")):
         return path
     return normpath(f"{folder}/{path}")

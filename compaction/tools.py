@@ -17,7 +17,7 @@ from compaction.jsontext import loads_object_fast
 from compaction.messages import Message, ToolCall, ToolResult
 from compaction.references import contains_handle
 from compaction.shell import MAX_LENGTH
-from compaction.shell_reads import file_use
+from compaction.shell_reads import changed_folder, file_use, within
 from compaction.shortening import shortened
 
 
@@ -71,7 +71,7 @@ _COMMAND_FIELDS = ("command", "cmd", "code", "input")
 #: Maximum number of characters of a label, and of an argument in it.
 _MAX_LABEL, _MAX_ARGUMENT = 80, 40
 
-_CD = re.compile(r"^\s*cd\s+\S+\s*(?:&&|;)\s*")
+_CD = re.compile(r"^\s*cd\s+(?P<folder>\S+)\s*(?:&&|;)\s*")
 _HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>[^\s|<>&;]+)")
 _EXPANDED = re.compile(r"[$*?`{\[]")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.MULTILINE)
@@ -96,7 +96,7 @@ _REMEMBERED = 4_096
 def _action(call: ToolCall) -> Action:
     name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
     arguments = loads_object_fast(call.arguments)
-    path = _first(arguments, _PATH_FIELDS)
+    path = _plain(_first(arguments, _PATH_FIELDS))
     if name in _EDITORS:
         kind = _EDITOR_KINDS.get(str(arguments.get("command")), Kind.EDIT)
         return Action(kind=kind, path=path, span=_span(arguments), shows_file=kind is Kind.READ)
@@ -127,6 +127,11 @@ def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
+def _plain(path: str) -> str:
+    """Return a path without a reference to the current folder, as other calls name it."""
+    return path.removeprefix("./") or path
+
+
 def _span(arguments: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={arguments[name]}" for name in _SPAN_FIELDS if arguments.get(name) is not None)
 
@@ -151,16 +156,17 @@ def _command_action(command: str) -> Action:
     shows_file = shown is not None
     folder = _CD.match(start)
     if found := _HEREDOC.match(start[folder.end() :] if folder else start):
-        return Action(kind=Kind.WRITE, path=found["path"], command=command, shows_file=shows_file)
+        path = within(changed_folder("", folder["folder"]), found["path"]) if folder else found["path"]
+        return Action(kind=Kind.WRITE, path=_plain(path), command=command, shows_file=shows_file)
     if (path := use.edited) or (path := _patched_path(start)):
-        return Action(kind=Kind.EDIT, path=path, command=command, shows_file=shows_file)
+        return Action(kind=Kind.EDIT, path=_plain(path), command=command, shows_file=shows_file)
     if shown is None or not shown.only:
         return Action(kind=Kind.COMMAND, command=command, shows_file=shows_file)
     if shown.is_search:
         return Action(kind=Kind.SEARCH, command=command, shows_file=True)
     path = shown.paths[0] if len(shown.paths) == 1 and not _EXPANDED.search(shown.paths[0]) else ""
     span = "" if shown.is_whole else command
-    return Action(kind=Kind.READ, path=path, command=command, span=span, shows_file=True)
+    return Action(kind=Kind.READ, path=_plain(path), command=command, span=span, shows_file=True)
 
 
 def _patched_path(text: str) -> str:

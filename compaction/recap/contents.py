@@ -10,6 +10,7 @@ from itertools import chain
 from compaction.command_chains import Failures, program_run, unfiltered
 from compaction.deadline import check_deadline
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
+from compaction.paths import Paths
 from compaction.prefixes import common_length
 from compaction.recap.commands import is_failure, is_known, is_rejected, outcome_of
 from compaction.recap.decisions import decisions
@@ -45,6 +46,7 @@ class Contents:
     requests: dict[str, Item] = field(default_factory=dict)
     statements: dict[str, Item] = field(default_factory=dict)  #: of a conversation without tools
     names: NameTally = field(default_factory=NameTally)
+    paths: Paths = field(default_factory=Paths)
     home: dict[str, str] = field(default_factory=dict)  #: the file that a name was found in
     _calls: dict[str, Action] = field(default_factory=dict)
     _used_tools: bool = False  #: before the messages that are observed, or in the text of messages
@@ -80,7 +82,7 @@ class Contents:
         )
         for item in previous.entities:
             if item.notes:
-                self.files[item.text] = replace(item, mentions=(), handles=())
+                self.files[self.paths.first_path(item.text)] = replace(item, mentions=(), handles=())
                 self.home.update((mention.name, item.text) for mention in item.mentions)
 
     @property
@@ -178,6 +180,8 @@ class Contents:
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
+        if action.path and (path := self.paths.first_path(action.path)) != action.path:
+            action = action._replace(path=path)
         self._calls[call.call_id] = action
         self._mention(argument_names(call.arguments), message, action.path)
         if action.path and action.kind in _VERBS:

@@ -119,9 +119,10 @@ def _with_handles(
 ) -> Recap:
     """Add the handles of the evicted descriptors and of the previous recap, within their share of the cap."""
     left_out = previous.handles_left_out if previous else 0
+    placed = [replace(handled, subject=contents.paths.first_path(handled.subject)) for handled in handles]
     return with_handles(
         replace(recap, handles_left_out=left_out),
-        merged(handles_of(previous), handles),
+        merged(handles_of(previous), placed),
         room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - recap.tokens(counter)),
         counter=counter,
         files=contents.files,

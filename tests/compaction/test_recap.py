@@ -9,10 +9,11 @@ import pytest
 
 from compaction.recap import Item, Mention, Recap, Status, extract
 from compaction.recap.entities import LINE_NAMES
+from compaction.recap.handles import Handled
 from compaction.references import references
 from compaction.text_names import message_references
 from tests.compaction.builders import parse
-from tests.compaction.recaps import COUNTER, Transcript, recap_of, worked_session
+from tests.compaction.recaps import COUNTER, LISTING, Transcript, recap_of, worked_session
 
 
 def test_a_recap_lists_operations_on_files_and_identifiers_in_them() -> None:
@@ -273,3 +274,29 @@ def test_the_names_of_a_message_with_many_parts_are_counted_in_linear_time() -> 
     recap = extract(messages, counter=COUNTER, cap_tokens=1_000)
     assert time.process_time() - started < 8
     assert max(mention.messages for mention in recap.reserve) == 1
+
+
+def test_a_file_with_a_relative_and_an_absolute_path_is_one_entity() -> None:
+    transcript = Transcript().user("Fix it.").calls("Read", LISTING, path="/work/src/pool.py")
+    transcript.calls("Edit", "updated", path="src/pool.py", old_string="a", new_string="b")
+    transcript.calls("Bash", "x = 1", command="cd /work && cat ./src/pool.py")
+    transcript.calls("Read", "x = 1", path="/work/web/index.ts")
+    transcript.calls("Read", "x = 1", path="index.ts")
+    first = recap_of(transcript)
+    lines = {item.text: item.notes for item in first.entities if item.notes}
+    assert lines == {
+        "/work/src/pool.py": ("edited t2", "read t3"),
+        "/work/web/index.ts": ("read t4",),
+        "index.ts": ("read t5",),
+    }
+    handled = [Handled(handle="h_abcdefghij", subject="src/pool.py", position=3)]
+    later = recap_of(Transcript().calls("Read", "y = 1", path="src/pool.py"), previous=first, handles=handled)
+    [file] = [item for item in later.entities if item.text.endswith("pool.py")]
+    assert (file.text, file.handles) == ("/work/src/pool.py", ("h_abcdefghij",))
+
+
+def test_a_path_that_may_name_two_files_is_an_entity() -> None:
+    transcript = Transcript().user("Fix it.")
+    for path in ("/work/api/src/pool.py", "/work/web/src/pool.py", "src/pool.py"):
+        transcript.calls("Read", LISTING, path=path)
+    assert len([item for item in recap_of(transcript).entities if item.notes]) == 3

@@ -143,6 +143,12 @@ class TestAutomaticItems:
             session.read(call("c", "Read", file_path=f"src/m{number}.py"), result("c", "x = 1"))
         assert session.memory.important_files == tuple(f"src/m{number}.py" for number in range(2, 9))
 
+    def test_a_file_with_a_relative_and_an_absolute_path_is_listed_once(self) -> None:
+        session = Session()
+        for path in ("/work/src/pool.py", "src/pool.py", "./src/pool.py", "/work/api/pool.py", "pool.py"):
+            session.read(call("c", "Read", file_path=path), result("c", "x = 1"))
+        assert session.memory.important_files == ("/work/api/pool.py", "/work/src/pool.py", "pool.py")
+
     def test_a_missing_file_is_not_important(self) -> None:
         session = Session().read(
             call("c", "Read", file_path="src/no.py"),

@@ -14,6 +14,7 @@ from compaction.memory.updates.state import PendingCall, Remembered, UpdaterStat
 from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.outcomes import hides_outcome, is_error
+from compaction.paths import known_path
 from compaction.recap.commands import key_line
 from compaction.requests import is_client_command, is_summary, own_words
 from compaction.runners import selected_tests
@@ -118,11 +119,10 @@ def _result(
 
 def _touch(state: UpdaterState, call: PendingCall) -> None:
     """Add 1 to the weight of a file that was read or changed. Weights halve every `HALF_LIFE` turns."""
-    known = state.files.pop(call.path, None)
+    path = call.path if call.path in state.files else known_path(call.path, state.files)
+    known = state.files.pop(path, None)
     weight = known.weight * 0.5 ** ((call.turn - known.turn) / HALF_LIFE) if known else 0.0
-    state.files[call.path] = Remembered(
-        text=call.path, turn=call.turn, position=call.position, weight=weight + 1
-    )
+    state.files[path] = Remembered(text=path, turn=call.turn, position=call.position, weight=weight + 1)
 
 
 def _edit_result(state: UpdaterState, call: PendingCall) -> Iterator[Observation]:
