@@ -118,7 +118,25 @@ class TestAutomaticItems:
     @pytest.mark.parametrize(
         "text",
         [
+            "Nice. That was quick. Could we add retries to the HTTP client?",
+            "By the way, the login page is broken. Please fix the login page as well.",
+            "The HTTP client gives up too early. " + "It should wait before each attempt. " * 8,
+        ],
+    )
+    def test_other_work_after_small_talk_or_described_at_length_replaces_a_finished_task(
+        self, text: str
+    ) -> None:
+        session = Session().read(user("Make the pool evict."), call("c", "Read", file_path="pool.py"))
+        session.read(result("c", "x = 1"), assistant("Done: it evicts now.")).read(user(text))
+        assert session.memory.task[:20] == text[:20]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
             "yes",
+            "Why does it evict two entries? " + "I had thought that it evicts one of them. " * 8,
+            "My name is Ann and I would like a window seat. " * 8,
+            "Thanks. Please make sure that it works.",
             "Yes, go ahead.",
             "Why does it evict two entries?",
             "That is wrong, the limit is 10.",

@@ -67,7 +67,9 @@ def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Obs
     """Process text of the user: the first request is the task until another one replaces it."""
     text = own_words(text)
     is_known = state.task is not None and not is_client_command(state.task.text)
-    if is_summary(text) or (is_known and not replaces_task(text, is_finished=state.finished)):
+    if is_summary(text):
+        return
+    if is_known and not replaces_task(text, is_finished=state.finished, has_files=bool(state.files)):
         return
     if task := task_of(text):
         is_new = is_known

@@ -1,8 +1,8 @@
 """The user's task: the first request, or the latest message that replaced it.
 
 A message replaces the task if it states that explicitly ("forget that, …", "new task: …"), or if the
-assistant had finished and the message requests other work. Answers, questions and corrections belong to the
-task.
+assistant had finished and the message requests other work, or describes it at length. Answers, questions and
+corrections belong to the task.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _LONGEST = 240
 _LONGEST_REQUEST = 8_000
 #: Minimum number of words of a message that requests other work.
 _MIN_WORDS = 4
+#: The same for one that describes other work without requesting it, such as a bug report, and for its first
+#: sentence. Shorter ones are titles, or introduce an output.
+_REPORT_WORDS, _REPORT_SENTENCE_WORDS = 40, 6
 
 _OPENING_TAG = re.compile(r"<([\w-]+)(?:\s[^<>]*)?>")
 _CLOSING_TAG = re.compile(r"</([\w-]+)>")
@@ -30,16 +33,17 @@ _COURTESY = (
     r"|hey|hi|hello|no|actually|hmm+|wait|sorry|and|so|well|lgtm|looks good|sounds good)\b[\s,.!:;–—-]*)*"
 )
 _POLITE = (
-    r"(?:(?:now|next|then|also|finally|please|let'?s|let us|can you|could you|would you|will you|we should"
+    r"(?:(?:now|next|then|also|finally|please|let'?s|let us|(?:can|could|would|will) you|(?:can|could) we"
+    r"|we should|first|just|maybe"
     r"|i want(?: you)? to|i'd like(?: you)? to|i need(?: you)? to|i think|i guess|we need to|you should"
     r"|go ahead and|help me(?: to)?)\s*,?\s+)*"
 )
 _WORK = (
-    "add|analyse|analyze|build|bump|change|clean|configure|convert|create|debug|delete|deploy|design|develop"
-    "|document|draft|enable|extend|extract|find|fix|generate|implement|improve|install|integrate|introduce"
-    "|investigate|make|migrate|move|optimise|optimize|plan|port|prepare|publish|refactor|release|remove|rename"
-    "|replace|research|resolve|review|rewrite|set up|setup|simplify|solve|split|support|translate|turn|update"
-    "|upgrade|write"
+    r"add|analyse|analyze|build|bump|change|clean|configure|convert|create|debug|delete|deploy|design|develop"
+    r"|document|draft|enable|extend|extract|find|fix|generate|implement|improve|install|integrate|introduce"
+    r"|investigate|make(?! (?:sure|certain|an exception)\b)|migrate|move|optimise|optimize|plan|port|prepare"
+    r"|publish|refactor|release|remove|rename|replace|research|resolve|review|rewrite|set up|setup|simplify"
+    r"|solve|split|support|translate|turn|update|upgrade|write"
 )
 _PIVOT = re.compile(
     rf"{_COURTESY}{_POLITE}(?:"
@@ -58,6 +62,14 @@ _REQUEST = re.compile(
     rf"{_COURTESY}{_POLITE}(?:{_WORK})\s+(?!(?:this|that|it|these|those|them|both|all|\d+)\b)\w",
     re.IGNORECASE,
 )
+#: The beginning of an answer or a correction, which belongs to the task whatever it requests.
+_ANSWER = re.compile(
+    r"\s*(?:yes|yep|yeah|no|nope|wrong|still|that(?:'s| is| was)|it(?:'s| is| was| still| does)|you"
+    r"|(?:please )?(?:continue|proceed|go on|keep going))\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(rf"{_COURTESY}(?:question|how|what|when|where|which|who|why)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
 
 
 def task_of(text: str) -> str:
@@ -101,14 +113,28 @@ def _without_quoted(text: str) -> str:
     return "\n".join([*kept, text[end:]])
 
 
-def replaces_task(text: str, *, is_finished: bool) -> bool:
+def replaces_task(text: str, *, is_finished: bool, has_files: bool) -> bool:
     """Return whether a later message of the user replaces the task.
 
-    `is_finished` is set if the assistant had ended its turn, so that the message does not interrupt its work.
+    `is_finished` is set if the assistant had ended its turn, so that the message does not interrupt its work,
+    `has_files` if it works on files. In a mere conversation, users answer questions at length.
     """
     if len(text) > _LONGEST_REQUEST:
         return False
-    task = task_of(text)
-    if _PIVOT.match(task):
+    sentences = _SENTENCE_END.split(task_of(text))
+    if _PIVOT.match(sentences[0]):
         return True
-    return is_finished and len(task.split()) >= _MIN_WORDS and _REQUEST.match(task) is not None
+    if not is_finished or _ANSWER.match(text):
+        return False
+    return (has_files and _is_report(text, sentences[0])) or any(map(_is_request, sentences))
+
+
+def _is_report(text: str, sentence: str) -> bool:
+    """Whether a text describes new work at length, instead of asking a question or pasting an output."""
+    is_prose = sentence[:1].isalpha() and len(sentence.split()) >= _REPORT_SENTENCE_WORDS
+    is_question = sentence.endswith("?") or _QUESTION.match(sentence) is not None
+    return is_prose and not is_question and len(text.split()) >= _REPORT_WORDS
+
+
+def _is_request(sentence: str) -> bool:
+    return len(sentence.split()) >= _MIN_WORDS and _REQUEST.match(sentence) is not None
