@@ -46,10 +46,12 @@ def test_text_that_the_agent_inserted_is_not_a_request() -> None:
         "This is the Gemini CLI. We are setting up the context for our chat.\nToday's date is Monday.",
         "<hook_context>Use uv.</hook_context>",
         "System: Please continue.",
+        'Operation stopped by hook: Another session is active: "Fix the pool."\n\nYou can continue here.',
+        "Please continue working on the task on whatever approach you think is suitable.\nNEVER ASK.",
         "<environment_details>\n# Open tabs\npool.py\n</environment_details>",
         "/model gpt-5",
         "/clear",
-        "/compact Focus on the pool",
+        "/compact",
     ],
 )
 def test_what_clients_and_their_hooks_insert_is_not_a_request(text: str) -> None:
@@ -81,6 +83,7 @@ def test_a_command_with_arguments_is_a_request() -> None:
         "/login returns 500",
         "/config fails",
         "/theme looks wrong",
+        "/compact the JSON output please",
         "React hook error: Invalid hook call. Fix it.",
         "<command-name>/new</command-name><command-message>new</command-message><command-args>a</command-args>",
     ],
