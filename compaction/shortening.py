@@ -1,6 +1,12 @@
 """Shorten a text for a generated line."""
 
+#: Longer words at the end, such as paths, are cut.
+_LONGEST_WORD = 16
+
 
 def shortened(text: str, size: int) -> str:
     """Return the text if it has at most `size` characters, or else its start with an ellipsis."""
-    return text if len(text) <= size else text[: size - 1] + "…"
+    if len(text) <= size:
+        return text
+    end = text.rfind(" ", max(size - _LONGEST_WORD, size // 2), size)
+    return f"{text[: end if end >= 0 else size - 1].rstrip()}…"

@@ -221,7 +221,9 @@ def _ends(text: str, size: int) -> str:
     if len(text) <= size:
         return text
     half = size // 2 - 2
-    return f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
+    start, end = shortened(text, half).removesuffix("…"), text[-half:]
+    space = end.find(" ", 0, half // 4)
+    return f"{start} … {end[space + 1 :]}"
 
 
 def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:

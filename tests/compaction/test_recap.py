@@ -300,3 +300,14 @@ def test_a_path_that_may_name_two_files_is_an_entity() -> None:
     for path in ("/work/api/src/pool.py", "/work/web/src/pool.py", "src/pool.py"):
         transcript.calls("Read", LISTING, path=path)
     assert len([item for item in recap_of(transcript).entities if item.notes]) == 3
+
+
+def test_a_shortened_line_ends_with_a_whole_word() -> None:
+    request = "Make the pool evict idle connections, " * 40
+    talk = (
+        Transcript().user("Hi.").calls("Read", "x", path="a.py").user(request).calls("Read", "x", path="b.py")
+    )
+    [_, item] = recap_of(talk, cap=400).open_items
+    words = item.text.removesuffix("…").split()
+    assert item.text.endswith("…")
+    assert set(words[2:]) <= set(request.split())
