@@ -299,6 +299,13 @@ class TestAutomaticItems:
         assert session.memory.recent_edits == ("try.py\n@@ written by the shell @@\n+import pool",)
         assert session.ran("python try.py", "exit code: 0").memory.blockers == ()
 
+    def test_an_abandoned_test_run_that_named_no_test_moves_to_tried(self) -> None:
+        session = Session().ran("npm test", "exit code: 1\nError: no inspector").ran("pytest", PYTEST_FAILS)
+        for _ in range(31):
+            session.ran("ls", "a")
+        assert session.memory.blockers == ("test fails: tests/test_pool.py::test_evicts: assert 3 == 2",)
+        assert session.memory.tried == ("`npm test`: Error: no inspector",)
+
     def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()
 

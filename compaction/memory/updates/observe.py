@@ -27,6 +27,8 @@ HALF_LIFE = 10
 
 #: Number of turns after which a failed command that was not retried counts as abandoned.
 GIVEN_UP_AFTER = 10
+#: The same for a run of tests, which may be retried after much work.
+TESTS_GIVEN_UP_AFTER = 30
 
 _CHARACTERS = {"command": 100, "line": 140}
 _NOT_RUN = re.compile(
@@ -80,11 +82,18 @@ def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Obs
 
 
 def move_to_tried(state: UpdaterState, turn: int) -> None:
-    """Move commands that failed long ago and were not retried from the blockers to `tried`."""
+    """Move commands that failed long ago and were not retried from the blockers to `tried`.
+
+    Failing tests remain, but not runs that failed without naming any.
+    """
     for command, error in list(state.errors.items()):
         if turn - error.turn >= GIVEN_UP_AFTER:
             del state.errors[command]
             state.tried[command] = error
+    for test, failure in list(state.failing.items()):
+        if test == failure.group and turn - failure.turn >= TESTS_GIVEN_UP_AFTER:
+            del state.failing[test]
+            state.tried[test] = failure
 
 
 def _pending(call: ToolCall, message: Message, names: Collection[str]) -> PendingCall:
