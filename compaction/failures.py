@@ -24,7 +24,12 @@ _SIGNS = {
     "unittest": (r"^FAILED \((?:failures|errors|unexpected successes)=", r"^(?:FAIL|ERROR): \w+ \("),
     "python": (r"^Traceback \(most recent call last\):", r"^[\w.]*(?:Error|Exception|Warning as error)\b: ?"),
     "npm": (r"^npm (?:ERR!|error) ", r"^ ?ERR_PNPM_", r"^error Command failed with exit code "),
-    "jest": (r"^Tests: +[1-9]\d* failed", r"^ *[1-9]\d* failing$", r"^ +● .+ › ", r"^✖ [1-9]\d* problems?"),
+    "jest": (
+        r"^ *(?:Test Files|Tests):? +[1-9]\d* failed",
+        r"^ *[1-9]\d* failing$",
+        r"^ +● .+ › ",
+        r"^✖ [1-9]\d* problems?",
+    ),
     "java": (
         r"^Exception in thread ",
         r"^Caused by: [\w.$]+",
@@ -68,6 +73,7 @@ _SIGNS = {
     "pip": (r"^ERROR: (?:Could not|No matching|Cannot|Failed|Command errored|pip's)",),
     "mise": (r"^\[[\w:.-]+\] ERROR task failed", r"^mise ERROR "),
     "linters": (r"^Found [1-9]\d* errors?\b",),
+    "edits": (r"^\[?Your proposed edit has introduced new syntax error",),
     "node": (r"^Uncaught \w*Error\b", r"^Error: ", r"^Error \[ERR_"),
 }
 

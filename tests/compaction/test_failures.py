@@ -37,6 +37,8 @@ FAILURES = {
     "go": "--- FAIL: TestTotal (0.00s)\n    a_test.go:9: got 1, want 2\nFAIL",
     "go build": "./main.go:7:2: undefined: total",
     "curl": "curl: (7) Failed to connect to localhost port 80 after 0 ms",
+    "vitest": " Test Files  1 failed | 2 passed (3)\n      Tests  1 failed | 9 passed (10)",
+    "edit": "[Your proposed edit has introduced new syntax error(s). Please retry your edit command.]",
     "psql": 'ERROR:  relation "orders" does not exist\nLINE 1: select * from orders',
     "psycopg": 'psycopg2.errors.UndefinedTable: relation "orders" does not exist',
     "mysql": "ERROR 1064 (42000): You have an error in your SQL syntax",
