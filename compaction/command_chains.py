@@ -82,6 +82,7 @@ class Step(NamedTuple):
         return is_same and is_same_folder(self.folder, failed.folder)
 
 
+@once_per_text(1 << 12)
 def subject(command: str) -> str:
     """Return a command as one line, without what limits its output at the end."""
     line = one_line(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import re2
 
@@ -16,6 +17,7 @@ _DECISION_OF_OTHERS = re.compile(rf"(?<![^\W\u3040-\uffff])(?:{OTHERS})", re.IGN
 #: The same for RE2, which is faster. It finds more, because its word boundaries are those of ASCII.
 _MAY_DECIDE = re2.compile(f"(?i){ENGLISH}")
 _MAY_DECIDE_OF_OTHERS = re2.compile("(?i)" + OTHERS.replace(r"\b", ""))
+_PATTERNS = ((_DECISION, _MAY_DECIDE), (_DECISION_OF_OTHERS, _MAY_DECIDE_OF_OTHERS))
 #: Beginnings of text that is not a decision: announcements, guesses, table rows, code comments.
 _UNDECIDED = re.compile(
     r"(?:(?:but|or|and|so|now|actually|instead|hmm|okay|good|great|first|next|then)[,.!]? )*"
@@ -63,14 +65,7 @@ _MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 def decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
     encoded = text.encode("utf-8", "replace")  # RE2 rejects lone surrogates
-    patterns = [
-        pattern
-        for pattern, may_match in (
-            (_DECISION, _MAY_DECIDE),
-            (_DECISION_OF_OTHERS, _MAY_DECIDE_OF_OTHERS),
-        )
-        if may_match.search(encoded)
-    ]
+    patterns = [pair for pair in _PATTERNS if pair[1].search(encoded)]
     if not patterns:
         return ()
     sentences = [sentence.replace("**", "").strip(" -*#") for sentence in _sentences(text)]
@@ -98,12 +93,13 @@ def _sentences(text: str) -> Iterator[str]:
             yield shown
 
 
-def _decides(sentence: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+def _decides(sentence: str, patterns: Sequence[tuple[re.Pattern[str], Any]]) -> bool:
+    encoded = sentence.encode("utf-8", "replace")
     return (
-        len(sentence.encode("utf-8", "replace")) >= _MIN_SENTENCE
+        len(encoded) >= _MIN_SENTENCE
         and len(sentence) <= _MAX_SENTENCE
-        and any(pattern.search(sentence) for pattern in patterns)
         and not _UNDECIDED.match(sentence)
+        and any(may_match.search(encoded) and pattern.search(sentence) for pattern, may_match in patterns)
         and not _EMPTY_WORDS.issuperset(_WORD.findall(sentence.lower()))
         and not _CONTINUED.search(sentence)
     )
