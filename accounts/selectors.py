@@ -76,10 +76,18 @@ def api_key_find(text: str) -> ApiKey | None:
 
 
 def api_keys_valid(scope: Scope) -> list[ApiKey]:
-    """Return all API keys with a scope, of all projects, that are not revoked or expired."""
+    """Return all valid API keys with a scope, of all projects."""
+    return list(_valid_keys().filter(scopes__contains=[scope]).prefetch_related("project"))
+
+
+def api_keys_of_member(*, project: Project, created_by: User) -> QuerySet[ApiKey]:
+    """Return the project's keys that this user created and that are valid."""
+    return _valid_keys().filter(project=project, created_by=created_by)
+
+
+def _valid_keys() -> QuerySet[ApiKey]:
     is_current = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
-    keys = ApiKey.objects.filter(is_current, revoked_at=None, scopes__contains=[scope])
-    return list(keys.prefetch_related("project"))
+    return ApiKey.objects.filter(is_current, revoked_at=None)
 
 
 def provider_secrets(project: Project) -> dict[str, str]:

@@ -37,13 +37,13 @@ def api_key_create(
         expires_at=expires_at,
         rate_limit=rate_limit,
     )
-    audit_record(
-        action="api_key.created",
-        project=project,
-        actor=actor,
-        target=new.prefix,
-        detail={"name": name, "scopes": list(scopes)},
-    )
+    limits = {
+        "expires_at": expires_at.isoformat(timespec="seconds") if expires_at else None,
+        "rate_limit": rate_limit,
+    }
+    set_limits = {limit: value for limit, value in limits.items() if value is not None}
+    detail = {"name": name, "scopes": list(scopes), **set_limits}
+    audit_record(action="api_key.created", project=project, actor=actor, target=new.prefix, detail=detail)
     return key, new.text
 
 

@@ -76,6 +76,7 @@ def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
         project=membership.project,
         actor=actor,
         target=membership.user.get_username(),
+        detail={"role": membership.role},
     )
     membership.delete()
 

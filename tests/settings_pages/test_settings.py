@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.actors import Actor
 from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
 from accounts.selectors import api_key_find
 from accounts.services.api_keys import api_key_create
@@ -85,7 +86,9 @@ def test_owners_change_roles_and_remove_members(project, owner_client, viewer):
     owner_client.post(address("settings_member", membership.pk), {"role": "member"})
     membership.refresh_from_db()
     assert membership.role == "member"
-    owner_client.post(address("settings_member_remove", membership.pk))
+    api_key_create(project=project, name="ci", actor=Actor(user=viewer))
+    removed = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
+    assert "1 API key of this user still works." in removed.text
     assert not Membership.objects.filter(user=viewer).exists()
 
 
@@ -119,6 +122,10 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(owner_client):
     assert secret.encode() not in owner_client.get(address("settings_keys")).content
     owner_client.post(address("settings_key_revoke", key.pk))
     assert api_key_find(secret) is None
+    assert (
+        "expires: Feb 1, 2999, 00:00 UTC; requests per minute: 60"
+        in owner_client.get(address("settings_audit")).text
+    )
 
 
 def test_members_create_and_revoke_only_their_own_keys(project, member, member_client, viewer_client):

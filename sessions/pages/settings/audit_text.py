@@ -79,6 +79,7 @@ _LABELS: Mapping[str, str] = {
     "memory_model": "memory extraction model",
     "memory_proposals": "automatic proposals",
     "memory_upkeep": "automatic memory updates",
+    "rate_limit": "requests per minute",
     "redaction_patterns": "redaction patterns",
     "replaces": "replaces compaction",
     "retention_begins_at": "deletion starts",

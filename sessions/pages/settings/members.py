@@ -9,11 +9,13 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.models import Membership, Role
+from accounts.selectors import api_keys_of_member
 from accounts.services.invitations import invitation_create, invitation_revoke, invitation_send
 from accounts.services.members import MemberError, member_remove, member_role_set
 from sessions.pages.access import Viewer, actor_of, owner_of
@@ -89,7 +91,9 @@ def member_delete(request: HttpRequest, slug: str, member: int) -> HttpResponse:
         if membership.user == request.user:
             messages.success(request, f"You left the project {viewer.project.name}.")
             return redirect("home")
-        messages.success(request, f"{membership.user.get_username()} was removed.")
+        keys = api_keys_of_member(project=viewer.project, created_by=membership.user).count()
+        still = f" {keys} API key{pluralize(keys)} of this user still {pluralize(keys, 'works,work')}."
+        messages.success(request, f"{membership.user.get_username()} was removed.{still if keys else ''}")
     return redirect("settings_members", slug=slug)
 
 
