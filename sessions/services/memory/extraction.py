@@ -54,7 +54,8 @@ _LONGEST_PAUSE = timedelta(hours=1)
 
 #: Sessions that have been idle for longer are no longer read.
 _SWEEP_PERIOD = timedelta(days=1)
-_SWEEP_SESSIONS = 200
+#: Sessions per sweep: a model reads for seconds, and webhooks and the search index wait for it.
+_SWEEP_SESSIONS = 20
 
 
 def extraction_run(*, session_id: UUID) -> bool:
