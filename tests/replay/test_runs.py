@@ -63,6 +63,19 @@ def test_the_sizes_of_prompts_that_contextapp_served_are_read(session: AgentSess
     assert stored.sent(stored.calls[0]) == stored.size(stored.calls[0])
 
 
+def test_a_report_is_that_of_the_whole_prompt_if_the_agent_sent_it(session: AgentSession) -> None:
+    """For example in compact mode, while the gateway forwarded requests unchanged."""
+    last = session.turns.order_by("-index")[0]
+    whole, calibration = last.prompt_estimate, {"calibration_factor": 1.2, "calibration_overhead": 900}
+    for sent in (whole, whole // 4):
+        reported = round(1.2 * sent) + 900
+        session.turns.filter(index=last.index).update(
+            prompt_served=whole // 4, prompt_reported=reported, **calibration
+        )
+        stored = session_transcript(session)
+        assert stored.sent(stored.calls[-1]) == sent
+
+
 def test_off_has_the_stored_sizes(session: AgentSession) -> None:
     transcript = session_transcript(session)
     stored = list(session.turns.order_by("index").values_list("prompt_estimate", flat=True))
