@@ -28,10 +28,11 @@ _FIRST_LINE = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-#: Filters that may remove the report of a failure, the number of lines that they show, and patterns that find
-#: it.
+#: Filters that may remove the report of a failure, the number of lines or bytes that they show, and patterns
+#: that find it.
 _FILTER = re.compile(r"\| ?(?:head|tail|grep|egrep|rg)\b")
-_LINES = re.compile(r"-?(?:-lines=?|n)?(\d+)")
+_LIMIT = re.compile(r"-?(?:-lines=?|-bytes=?|n|c)?(\d+)")
+_BYTES = re.compile(r"-c|--bytes")
 _DEFAULT_LINES = 10
 _FINDS_FAILURES = re.compile(r"fail|error", re.IGNORECASE)
 #: The line in which a run of tests counts those that passed and failed, and those that it prints if none
@@ -102,8 +103,9 @@ def _may_remove_failure(filter_: Simple, command: str, text: str) -> bool:
     program, *words = filter_.words or [""]
     end = text[-_SUMMARY_LENGTH:]
     if program in ("head", "tail"):
-        numbers = (int(found[1]) for found in map(_LINES.fullmatch, words) if found)
-        if text.count("\n") + 1 < next(numbers, _DEFAULT_LINES):
+        numbers = (int(found[1]) for found in map(_LIMIT.fullmatch, words) if found)
+        shown = len(text) if any(map(_BYTES.match, words)) else text.count("\n") + 1
+        if shown < next(numbers, _DEFAULT_LINES):
             return False
         runner = runner_of(command_of(command) or "")
         return program == "head" or not (not runner or runner in REPORTING or reports_success(end))

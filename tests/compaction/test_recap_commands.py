@@ -293,6 +293,8 @@ def test_what_an_agent_appends_to_the_last_line_is_not_quoted() -> None:
         ("pytest -q | tail -1", "9 passed in 1s", False),
         ("pytest -q | tail -2", "see the log\ndone", True),
         ("make lint 2>&1 | head", "a.py\n" * 10, True),
+        ("make lint 2>&1 | head -c 20", "a.py\n" * 4, True),
+        ("make lint 2>&1 | head -c50", "a.py\n" * 9, False),
         ("make lint 2>&1 | tail -3", "a.py\n" * 3, False),
         ("cd /work && make test 2>&1 | tail -2", "see the log\ndone", False),
         ("make lint | grep -v note | head -n 2", "a.py\nb.py", True),
