@@ -21,6 +21,8 @@ class Paths:
             known = self._known[path] = known_path(path, same_name)
             if known == path:
                 same_name.append(path)
+            elif path.startswith("/"):  # another absolute path is that of another file
+                same_name.remove(known)
         return known
 
 

@@ -300,6 +300,11 @@ def test_a_path_that_may_name_two_files_is_an_entity() -> None:
     for path in ("/work/api/src/pool.py", "/work/web/src/pool.py", "src/pool.py"):
         transcript.calls("Read", LISTING, path=path)
     assert len([item for item in recap_of(transcript).entities if item.notes]) == 3
+    packages = Transcript().user("Fix it.")
+    for path in ("src/pool.py", "/work/api/src/pool.py", "/work/web/src/pool.py", "src/pool.py"):
+        packages.calls("Read", LISTING, path=path)
+    lines = {item.text: item.notes for item in recap_of(packages).entities if item.notes}
+    assert lines == {"src/pool.py": ("read t4",), "/work/web/src/pool.py": ("read t3",)}
 
 
 def test_a_shortened_line_ends_with_a_whole_word() -> None:

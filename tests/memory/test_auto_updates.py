@@ -166,6 +166,18 @@ class TestAutomaticItems:
         for path in ("/work/src/pool.py", "src/pool.py", "./src/pool.py", "/work/api/pool.py", "pool.py"):
             session.read(call("c", "Read", file_path=path), result("c", "x = 1"))
         assert session.memory.important_files == ("/work/api/pool.py", "/work/src/pool.py", "pool.py")
+        session.ran("rm /work/api/pool.py src/pool.py", "")
+        assert session.memory.important_files == ("pool.py",)
+
+    def test_files_of_two_folders_with_the_same_relative_path_are_listed_separately(self) -> None:
+        session = Session()
+        for path in ("src/pool.py", "/work/api/src/pool.py", "/work/web/src/pool.py", "src/pool.py"):
+            session.read(call("c", "Read", path=path), result("c", "x = 1"))
+        assert sorted(session.memory.important_files) == ["/work/web/src/pool.py", "src/pool.py"]
+        session.read(
+            call("c", "Read", path="/work/api/src/pool.py"), result("c", "Error: no such file or directory")
+        )
+        assert session.memory.important_files == ("/work/web/src/pool.py",)
 
     def test_a_missing_file_is_not_important(self) -> None:
         session = Session().read(

@@ -130,10 +130,23 @@ def _result(
 
 def _touch(state: UpdaterState, call: PendingCall) -> None:
     """Add 1 to the weight of a file that was read or changed. Weights halve every `HALF_LIFE` turns."""
-    path = call.path if call.path in state.files else known_path(call.path, state.files)
+    path = _file(state, call.path)
     known = state.files.pop(path, None)
     weight = known.weight * 0.5 ** ((call.turn - known.turn) / HALF_LIFE) if known else 0.0
-    state.files[path] = Remembered(text=path, turn=call.turn, position=call.position, weight=weight + 1)
+    absolute = call.path if call.path.startswith("/") else known.group if known else ""
+    state.files[path] = Remembered(
+        text=path, turn=call.turn, position=call.position, weight=weight + 1, group=absolute
+    )
+
+
+def _file(state: UpdaterState, path: str) -> str:
+    """Return the path under which a file is known. Its absolute path is the group of the file."""
+    if path in state.files:
+        return path
+    is_absolute = path.startswith("/")
+    return known_path(
+        path, [known for known, file in state.files.items() if not is_absolute or file.group in ("", path)]
+    )
 
 
 def _edit_result(state: UpdaterState, call: PendingCall) -> Iterator[Observation]:
@@ -150,7 +163,7 @@ def _read_result(
 ) -> Iterator[Observation]:
     if failed:
         if _MISSING.search(text[:_WINDOW]):
-            state.files.pop(call.path, None)
+            state.files.pop(_file(state, call.path), None)
             yield Observation(turn=call.turn, missing=call.path)
         return
     for name, value in values_in(text, names).items():
@@ -169,7 +182,8 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
         _command_success(state, call.command)
     yield from tools_in(segments(call.command), call.turn)
     for path in removed_paths(call.command):
-        for known in [known for known in state.files if known == path or known.endswith(f"/{path}")]:
+        file = _file(state, path)
+        for known in [known for known in state.files if known == file or known.endswith(f"/{path}")]:
             del state.files[known]
         yield Observation(turn=call.turn, missing=path)
     if changes := state_changes(call.command):
