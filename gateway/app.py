@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import httpx2
 from django.conf import settings
@@ -24,7 +24,7 @@ from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooL
 from gateway.metrics import metrics
 from gateway.options import budget_check, mode_of
 from gateway.recording.recorder import Recorder
-from gateway.recording.sessions import is_of_same_session
+from gateway.recording.sessions import is_of_session
 from gateway.routing import NO_SUCH_URL, Route, route_of
 from gateway.status import serve_status
 from gateway.summaries import Summaries
@@ -232,7 +232,7 @@ class Gateway:
         try:
             if credentials.is_subscription and not caller.compacts_subscriptions:
                 raise NotServable(Reason.SUBSCRIPTION)
-            await self._recorder.wait_for(partial(is_of_same_session, call), seconds=_RECORDING_PATIENCE)
+            await self._recorder.wait_for(is_of_session(call), seconds=_RECORDING_PATIENCE)
             result = await self._compactor.serve(call, caller)
         except NotServable as error:
             extra = [(REPORT, f"passthrough; reason={error.reason}".encode())]

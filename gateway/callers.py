@@ -123,12 +123,12 @@ class Callers:
         """Read all keys. Return whether this was possible."""
         started = time.monotonic()
         try:
-            callers = await self._in_thread(_read_all)
+            found = await self._in_thread(_read_all)
         except Exception as error:
             log.info("The API keys cannot be read (%s).", type(error).__name__)
             return False
         newer = {id: each for id, each in self._known.items() if each[0] >= started + _CACHE_SECONDS}
-        self._known = {caller.key.id: (0.0, caller) for caller in callers} | newer
+        self._known = found | newer
         return True
 
     def _in_thread(self, read: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
@@ -145,12 +145,13 @@ def _read(text: str, proof: KeyProof) -> Caller | None:
     return caller_of(key, proof)
 
 
-def _read_all() -> list[Caller]:
+def _read_all() -> dict[bytes, tuple[float, Caller | None]]:
     try:
         keys = api_keys_valid(Scope.PUSH)
-        return [caller_of(key, KeyProof(prefix=key.prefix, hash=bytes(key.hash).hex())) for key in keys]
     finally:
         connection.close()
+    proofs = [KeyProof(prefix=key.prefix, hash=bytes(key.hash).hex()) for key in keys]
+    return {proof.id: (0.0, caller_of(key, proof)) for key, proof in zip(keys, proofs, strict=True)}
 
 
 def caller_of(key: ApiKey, proof: KeyProof) -> Caller:

@@ -107,9 +107,10 @@ class Recorder:
     async def wait_for(self, is_wanted: Callable[[Call], bool], *, seconds: float) -> None:
         """Wait until the calls in memory that are wanted are recorded or on disk, at most some seconds."""
         last = next(filter(is_wanted, reversed(self._queue)), None)
-        deadline = time.monotonic() + seconds
-        while any(each is last for each in self._queue) and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)
+        began = time.monotonic()
+        while any(each is last for each in self._queue) and (waited := time.monotonic() - began) < seconds:
+            # Many requests may wait while the store is slow, and the queue is long then.
+            await asyncio.sleep(min(0.005 + waited / 4, seconds - waited))
 
     async def settle(self) -> None:
         """Return when every call is recorded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -93,12 +93,15 @@ def caller_id(call: Call, key: ApiKey) -> bytes:
     return hashlib.blake2b(f"{key.pk}:{call.provider}:{call.upstream}".encode(), digest_size=16).digest()
 
 
-def is_of_same_session(one: Call, other: Call) -> bool:
-    """Return whether the headers of two calls name the same session. True if both name none."""
-    if (one.key, one.provider) != (other.key, other.provider):
-        return False
-    first, second = (PROVIDERS[one.provider].identity(call.headers, {}) for call in (one, other))
-    return (first.session, first.agent) == (second.session, second.agent)
+def is_of_session(call: Call) -> Callable[[Call], bool]:
+    """Return a test whether the headers of a call name the same session as this one, or both name none."""
+
+    def named(call: Call) -> tuple[str | None, str]:
+        identity = PROVIDERS[call.provider].identity(call.headers, {})
+        return identity.session, identity.agent
+
+    caller, name = (call.key, call.provider), named(call)
+    return lambda other: (other.key, other.provider) == caller and named(other) == name
 
 
 def session_of_call(place: Place) -> AgentSession:
