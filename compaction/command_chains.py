@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from posixpath import isabs, normpath
 from typing import NamedTuple
 
 from compaction.runners import SelectedTests, is_same_folder, selected_tests
 from compaction.shell import MAX_LENGTH, without_heredocs
+from compaction.shell_reads import within
 from compaction.text_cache import once_per_text
 
 #: Maximum number of characters of a command in a recap.
@@ -252,7 +252,7 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
             outer = folder
         line = subject(part.strip("() \t"))
         if line.startswith("cd "):
-            folder = _within(folder, line[3:].strip("'\" "))
+            folder = within(folder, line[3:].strip("'\" "))
         elif line and not line.startswith("#"):
             if is_filtered:
                 line = _FILTERED.sub("", line)
@@ -277,10 +277,3 @@ def _stronger(one: str, other: str) -> str:
 
 def _separators(text: str) -> Iterator[re.Match[str]]:
     return (found for found in _TOKEN.finditer(text) if found["separator"])
-
-
-def _within(folder: str, path: str) -> str:
-    if isabs(path) or path.startswith(("~", "$")):
-        return path
-    joined = normpath(f"{folder}/{path}" if folder else path)
-    return "" if joined == "." else joined

@@ -117,8 +117,7 @@ def _shown(pipelines: Sequence[_Placed], depth: int) -> Shown | None:
     for pipeline, folder in pipelines:
         shown = _pipeline_shown(pipeline, depth)
         if shown is not None:
-            if folder:
-                shown = shown._replace(paths=tuple(within(folder, path) for path in shown.paths))
+            shown = shown._replace(paths=tuple(within(folder, path) for path in shown.paths))
             found.append(shown)
         elif not _is_quiet(pipeline):
             others = True
@@ -159,9 +158,10 @@ def changed_folder(folder: str, to: str) -> str:
 
 def within(folder: str, path: str) -> str:
     """Return the path of a file that a command names in a folder."""
-    if not folder or isabs(path) or path.startswith(("~", "$")):
+    if isabs(path) or path.startswith(("~", "$")):
         return path
-    return normpath(f"{folder}/{path}")
+    joined = normpath(f"{folder}/{path}" if folder else path)
+    return "" if joined == "." else joined
 
 
 def _is_quiet(pipeline: Pipeline) -> bool:
