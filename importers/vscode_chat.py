@@ -28,6 +28,9 @@ from .values import (
 )
 from .vscode_parts import Round, agents_of, changed, content_of, path_of, rounds_of, rounds_of_parts
 
+#: States of a request: the model is answering, or waits for the user's confirmation.
+_RUNNING = (0, 4)
+
 
 class VSCodeChatImporter:
     """Reads chat sessions of VS Code."""
@@ -105,6 +108,8 @@ class _Reading:
 
     def take_request(self, number: int, request: Mapping[str, Any]) -> None:
         """Read a request of the user with all its model calls."""
+        if _is_running(request):
+            return  # when it is complete, the log contains other messages in place of what the user sees
         main, result = self._main, mapping_of(request.get("result"))
         metadata = mapping_of(result.get("metadata"))
         request_id = str(request.get("requestId") or f"request-{number}")
@@ -196,6 +201,10 @@ def _is_session(value: Any) -> bool:
 
 def _is_change(value: Any) -> bool:
     return isinstance(value, Mapping) and type(value.get("kind")) is int and not {"k", "v"}.isdisjoint(value)
+
+
+def _is_running(request: Mapping[str, Any]) -> bool:
+    return not request.get("result") and mapping_of(request.get("modelState")).get("value") in _RUNNING
 
 
 def _summaries(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:

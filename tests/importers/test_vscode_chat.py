@@ -276,3 +276,16 @@ def test_a_damaged_request_does_not_hide_the_others() -> None:
     [session], damages = read(document({**SESSION, "requests": requests}), "vscode-chat")
     assert len(session.turns) == 2
     assert [damage.line for damage in damages] == [1, 3]
+
+
+@pytest.mark.parametrize("state", [0, 4])
+def test_a_running_request_is_imported_when_it_is_complete(state: int) -> None:
+    running = asked(2, "Go on", {"value": "I am on it."}) | {"result": None, "modelState": {"value": state}}
+    done = {"metadata": {"toolCallRounds": [{"id": "round-3", "response": "It is done."}]}}
+    changes: list[JSON] = [
+        {"kind": 0, "v": {**SESSION, "requests": [REQUEST, running]}},
+        {"kind": 1, "k": ["requests", 1, "result"], "v": done},
+    ]
+    assert sessions_of(jsonl(changes[0])) == sessions_of(document(SESSION))
+    [session] = sessions_of(jsonl(*changes))
+    assert bodies(session)[-1]["content"] == [{"type": "text", "text": "It is done."}]
