@@ -11,7 +11,7 @@ from django.urls import reverse
 from compaction.edits import Op
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
-from sessions.pages.session import past_prompt_rows
+from sessions.pages.session import compactions, past_prompt_rows
 from sessions.pages.session.past_prompt_rows import opening_window
 from sessions.selectors.past_prompts import outline
 from sessions.selectors.past_prompts.contents import entry_contents
@@ -83,7 +83,7 @@ def test_a_revert_applies_from_its_turn_on(project, django_assert_num_queries):
         entry_contents(session=session, outline=outline, entries=outline.entries)
 
 
-def test_a_compaction_by_the_client_drops_earlier_messages(project, member_client):
+def test_a_compaction_by_the_client_drops_earlier_messages(project, member_client, monkeypatch):
     summary = message("user", "What happened so far.", "u3", is_summary=True)
     compacted = turn(3, [summary, message("assistant", "On.", "a3")],
                      compaction=ClientCompaction(trigger="auto", tokens_before=9_000))  # fmt: skip
@@ -94,7 +94,13 @@ def test_a_compaction_by_the_client_drops_earlier_messages(project, member_clien
     assert after.tokens == session.turns.get(index=3).prompt_estimate
     page = one_line(member_client.get(address("session_compactions", session)))
     assert "No compactions by contextapp yet." in page
-    assert "Before turn 3</a> from" in page
+    assert 'Before turn 3</a>, at <data value="9000"' in page
+    assert "are listed" not in page
+    monkeypatch.setattr(compactions, "_BY_CLIENT", 1)
+    session.turns.filter(index=2).update(client_compaction={"trigger": "manual"})
+    page = one_line(member_client.get(address("session_compactions", session)))
+    assert "Before turn 2" not in page
+    assert "Only the newest 1 are listed." in page
 
 
 @pytest.mark.parametrize("index", [-1, 21, 10**9])

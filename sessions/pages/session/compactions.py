@@ -187,7 +187,8 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
         ),
     }
     if not wants_fragment(request):
-        context["by_client"] = client_compactions(session_id=session.pk, limit=_BY_CLIENT)
+        by_client = client_compactions(session_id=session.pk, limit=_BY_CLIENT + 1)
+        context |= {"by_client": by_client[:_BY_CLIENT], "more_by_client": len(by_client) > _BY_CLIENT}
         context["pinned"] = [(row, pin_text(row.pin)) for row in pinned_messages(session)]
     return page_or_fragment(request, _PAGE, _FRAGMENT, context)
 
