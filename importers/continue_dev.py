@@ -1,4 +1,4 @@
-"""Sessions of Continue: of its extensions for VS Code and JetBrains, and of its CLI. One JSON document each.
+"""Sessions of Continue's extensions for VS Code and JetBrains, and of its CLI: one JSON document each.
 
 The history contains the user's messages with the context that was added to them, and the answers with their
 tool calls and results. It is converted to Anthropic's format. Continue logs no times.

@@ -116,13 +116,13 @@ class _Conversation:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """Messages and system prompt of a request, and the places of the messages in the list of all."""
+    """Messages and system prompt of a request, and the indexes of the messages in the sample's list."""
 
     indexes: list[int] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     system: str | None = None
 
-    def is_whole(self, indexes: list[int], pool: list[Any]) -> bool:
+    def is_prefix_of(self, indexes: list[int], pool: list[Any]) -> bool:
         """Return whether another request begins with this one, and does not extend its last message."""
         count = len(self.indexes)
         if not count or indexes[:count] != self.indexes:
@@ -236,7 +236,7 @@ class _Sample:
         pool, last = self._pool, self._requests.get((agent, is_anthropic), _Request())
         ranges = (range(max(start, 0), min(end, len(pool))) for start, end in refs)
         indexes = list(chain.from_iterable(ranges))
-        if not last.is_whole(indexes, pool):
+        if not last.is_prefix_of(indexes, pool):
             last = _Request()
         new = indexes[len(last.indexes) :]
         bodies = list(last.bodies)

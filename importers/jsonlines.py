@@ -120,7 +120,7 @@ def document(log: LogFile) -> Any:
 
 @lru_cache(maxsize=1)
 def _first_line(log: LogFile) -> Any:
-    """Return the value of the first line, None if it is not exactly one, or the only line."""
+    """Return the value of the first line, or None if the line is not exactly one value or is the only one."""
     data = text_bytes(log.data)
     start, stop = _span(data)
     end = data.find(b"\n", start, stop)

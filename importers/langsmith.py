@@ -24,7 +24,7 @@ from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
 _TYPES = ("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser")
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
-#: Keys of lists of runs: pages of the API's versions.
+#: Keys of the list of runs in a page. The two versions of the API have different ones.
 _PAGES = ("runs", "items")
 
 #: Keys that LangSmith recognizes as the id of a thread in the metadata of a run.
@@ -33,7 +33,7 @@ _THREAD = ("session_id", "thread_id", "conversation_id")
 #: Keys that contain JSON as text in a bulk export.
 _JSON = ("inputs", "outputs", "extra", "metadata", "tags", "prompt_token_details")
 
-#: Keys of LangChain's token details, which newer versions split by the time to live.
+#: Keys of cache writes in LangChain's token details. Newer versions split them by time to live.
 _WRITES = ("cache_creation", "cache_write", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 
 
@@ -130,7 +130,7 @@ def _is_run(value: Any) -> bool:
 
 
 def _page(value: Any) -> list[Any] | None:
-    """Return the runs of a page, None if the value is none."""
+    """Return the runs of a page, or None if the value is not a page."""
     pages = (
         (value.get(key) for key in _PAGES) if isinstance(value, Mapping) and "run_type" not in value else ()
     )
@@ -190,7 +190,7 @@ def _call(run: Mapping[str, Any]) -> tuple[Any, LoggedCall]:
 
 
 def _messages(messages: Any) -> Any:
-    """Return the messages of a request, of which LangChain records a batch."""
+    """Return the messages of a request. LangChain records a list of requests; the first one is used."""
     if not isinstance(messages, list):
         return messages
     batch = messages[0] if messages and isinstance(messages[0], list) else messages
@@ -198,7 +198,7 @@ def _messages(messages: Any) -> Any:
 
 
 def _message(message: Any) -> Any:
-    """Return a message. That of LangChain is serialized as the arguments of its class."""
+    """Return a message. LangChain serializes its messages as the arguments of their class."""
     if isinstance(message, Mapping) and "lc" in message and "kwargs" in message:
         kind = str((list_of(message.get("id")) or [""])[-1]).removesuffix("Chunk").removesuffix("Message")
         return {"type": kind.lower(), **message["kwargs"]}

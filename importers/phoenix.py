@@ -22,7 +22,7 @@ from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
 
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
-#: The longest path of an attribute has about ten parts.
+#: Dots of a key that are expanded. The longest path of an attribute has about ten parts.
 _MAX_PARTS = 20
 
 
@@ -116,7 +116,7 @@ def _page(value: Any) -> list[Any] | None:
 
 
 def _nested(value: Any) -> Any:
-    """Return a value with an object for each part of the paths that are its keys, or a list for numbers."""
+    """Return a value whose keys with dots are expanded to objects, or to lists if the parts are numbers."""
     if isinstance(value, list):
         return [_nested(each) for each in value]
     if not isinstance(value, Mapping):
@@ -219,7 +219,7 @@ def _part(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage | None:
-    """Return the usage. The prompt contains the cached tokens, unless these are more."""
+    """Return the usage. The tokens of the prompt include the cached ones, unless those are more."""
     counts, details = _whole(counts), _whole(mapping_of(counts.get("prompt_details")))
     prompt = tokens_of(counts, "prompt")
     read, write = tokens_of(details, "cache_read"), tokens_of(details, "cache_write")

@@ -1,4 +1,4 @@
-"""The model calls of a trace, as the exports of tracing services contain them, read as sessions."""
+"""Read the model calls in exports of tracing services as sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Conversation:
 
 
 class TracedSession:
-    """The calls of one session. A call that continues no conversation begins one: that of a sub-agent."""
+    """The calls of one session. A call that does not continue a conversation starts one, of a sub-agent."""
 
     def __init__(self, name: str) -> None:
         self._name = name

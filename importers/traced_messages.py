@@ -66,7 +66,8 @@ def request_of_call(value: Any) -> Request:
         tools = value.get("tools") or value.get("functions")
         request.tools += [tool for each in list_of(tools) if (tool := _tool(mapping_of(each)))]
         found = [value[key] for key in ("messages", "input", "prompt", "contents") if value.get(key)]
-        value = parsed(found[0]) if found else (None if request.system or request.tools else _text(value))
+        has_text = value and not request.system and not request.tools
+        value = parsed(found[0]) if found else (_text(value) if has_text else None)
     while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]  # a batch of one
     for message in value if isinstance(value, list) else [value]:

@@ -21,13 +21,13 @@ _NODE, _TEXT_NODE = 1, 2
 _IMAGE_ELEMENT = 3
 _IMAGE_PART, _TEXT_PART, _DOCUMENT_PART = 0, 1, 4
 
-#: Maximum length of a list that changes may build; a larger index is damage.
+#: Maximum index in a change; a larger one is damage.
 _MAX_INDEX = 1 << 20
 
 
 @dataclass(slots=True)
 class Round:
-    """One answer with the results of its tool calls, None for those that have none.
+    """One answer with the results of its tool calls. A result is None if the log does not contain it.
 
     `context` is the text that a hook added after it, and `summary` that of the conversation up to here.
     """
@@ -43,7 +43,7 @@ class Round:
 
 @dataclass(slots=True)
 class Agent:
-    """A sub-agent, as far as a session contains it."""
+    """What a session contains of a sub-agent."""
 
     task: str = ""
     title: str = ""

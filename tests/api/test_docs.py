@@ -64,7 +64,7 @@ def test_every_call_has_a_curl_example(text: str) -> None:
 
 @pytest.mark.processes
 def test_the_examples_run_as_shown(text: str, served_url: str, project: Project, tmp_path: Path) -> None:
-    """Those of the first sections, which compact a session and retrieve what was removed."""
+    """The first sections compact a session and retrieve removed content."""
     key = api_key_create(project=project, name="admin", scopes=list(Scope))[1]
     (tmp_path / ".contextapp").mkdir()
     (tmp_path / ".contextapp" / "api-key").write_text(key)

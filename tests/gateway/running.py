@@ -106,7 +106,7 @@ class Running:
         await serving
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for what the gateway waits for."""
+        """Advance the clock of the gateway's event loop."""
         now = self._loop.time
         setattr(self._loop, "time", lambda: now() + seconds)  # noqa: B010
 

@@ -130,6 +130,8 @@ def test_arguments_of_a_function_that_calls_a_model() -> None:
         '{"question":"Why?"}',
         '{"answer":"So."}',
     ]
+    [without] = sessions_of(document([run(1, {}, {"answer": "So."})]))  # as if its inputs are hidden
+    assert [body["role"] for body in bodies(without)] == ["assistant"]
 
 
 def test_damaged_runs_do_not_hide_the_others() -> None:

@@ -49,7 +49,7 @@ def test_viewers_see_every_page_without_third_party_scripts_unframed_and_uncache
     viewer_client: Client,
     subtests: Any,
 ) -> None:
-    """Counter-check of the tests of access: the URLs exist."""
+    """This also checks that the URLs in the tests of access exist."""
     for route, pattern in PAGES:
         with subtests.test(route):
             response = viewer_client.get(address_of(pattern, ids))
