@@ -12,6 +12,7 @@ from compaction.meter import Slope
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize
 from sessions.charts.slope import slope_of
 from sessions.models import AgentSession, Compaction
+from sessions.selectors.summarizers import is_soft_trigger_used
 from sessions.selectors.token_budgets import limit_of, policy_of, session_calibration
 from sessions.store.counts import breakdown_unpack
 from sessions.store.postgres import rows_fetch
@@ -69,7 +70,8 @@ def prompt_slope(
     `compactions` are the turns of `compactions_by_turn`.
     """
     limit, policy = limit_of(session), policy_of(session.policy)
-    share = min((each for each in (policy.soft, policy.hard) if each), default=None)
+    soft = policy.soft if is_soft_trigger_used(session.policy) else 0
+    share = min((each for each in (soft, policy.hard) if each), default=None)
     return slope_of(
         points,
         limit.tokens if limit else None,

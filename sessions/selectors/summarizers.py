@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,15 @@ def summarizer_is_expected(project: Project) -> bool:
     """Return whether a model should write recaps: an API key or a model is set, and models are not off."""
     model = summarizer_model(project)
     return model != OFF and bool(model or settings.CONTEXTAPP_ANTHROPIC_API_KEY)
+
+
+def is_soft_trigger_used(policy: Mapping[str, Any]) -> bool:
+    """Return whether the soft trigger fires under a stored policy: a model can summarize, or it sets `soft`.
+
+    Without a model the hard trigger does the same work later and therefore less often: 0.47 of the raw input
+    cost against 0.57 on recorded sessions (docs/benchmarks.md).
+    """
+    return bool(settings.CONTEXTAPP_ANTHROPIC_API_KEY) or "soft" in policy
 
 
 def summarizer_model(project: Project) -> str:

@@ -295,3 +295,19 @@ def test_no_expensive_calls_without_prices(member_client, project):
     session.save()
     assert expensive_calls(session=session) == []
     assert "Most expensive calls" not in member_client.get(address("session", session)).text
+
+
+def test_turns_left_are_counted_to_the_trigger_that_will_fire(project, member_client, settings):
+    readings = [reading_turn(n, f"{n}: " + "a line of a file\n" * 100) for n in range(8)]
+    session = make_session(project, readings)
+    session.budget_tokens = 100_000
+    session.save()
+
+    def share() -> float:
+        slope = member_client.get(address("session", session)).context["slope"]
+        return (session.last_prompt_tokens + slope.turns_left * slope.tokens_per_turn) / 100_000
+
+    settings.CONTEXTAPP_ANTHROPIC_API_KEY = ""
+    assert share() == pytest.approx(0.95, abs=0.02)
+    settings.CONTEXTAPP_ANTHROPIC_API_KEY = "sk-test"  # a model can summarize in the background
+    assert share() == pytest.approx(0.7, abs=0.02)
