@@ -165,7 +165,8 @@ def test_two_turns_compared(member_client, session):
 
 def test_a_comparison_with_a_missing_turn_says_which_turns_exist(member_client, session):
     last = session.turn_count - 1
-    page = get(member_client, "session_turn_diff", session, last, turn=999)
+    page = get(member_client, "session_turn_diff", session, last, turn=999, view="table")
+    assert '<input type="hidden" name="view" value="table">' in page.text
     assert f"Turn 999 does not exist. This session has turns 0 to {last}." in one_line(page)
     for name in ("session_turn", "session_past_prompt", "session_turn_diff"):
         page = member_client.get(address(name, session, 999))
