@@ -4,9 +4,12 @@ Logs omit what the client adds to every prompt (system prompt, tools), and estim
 provider's count by a factor. Both are derived from the usage: `ratio` from the growth of the reported
 prompts, `unseen` from the first of them. If a call reports its usage, its size is calculated from it:
 
-    real = reported * (shown + unseen) / (sent + unseen)
+    real = reported * (shown + unseen) / (sent + unseen)   if shown <= sent
+    real = reported + ratio * (shown - sent)               otherwise
 
-so that the prompt that was sent has exactly the size that the provider reported.
+so that the prompt that was sent has exactly the size that the provider reported. The second formula is for
+sessions that contextapp compacted: the whole transcript may be many times as large as the prompt that was
+sent, whose report would scale it too inaccurately.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ class Scale:
         """Return the real tokens of `shown` estimated tokens if those of the `sent` prompt were reported."""
         if reported is None:
             return round(self.ratio * (shown + self.unseen))
+        if shown > sent:
+            return round(reported + self.ratio * (shown - sent))
         return round(reported * (shown + self.unseen) / max(1, sent + self.unseen))
 
     def estimated(self, real: int) -> int:

@@ -124,9 +124,14 @@ def test_reports_of_compacted_prompts_do_not_shrink_the_others() -> None:
     ]
     session = replace(whole, calls=calls)
     off = run(session, "off").series
-    assert list(off.prompts) == pytest.approx([2 * (size + 500) for size in map(whole.size, calls)], abs=2)
+    sizes = [2 * (size + 500) for size in map(whole.size, calls)]
+    assert list(off.prompts) == pytest.approx(sizes, abs=2)
     # Only the first call is cold: a compaction by contextapp did not change the prompt of this policy.
     assert all(cached > 0 for cached, prompt in zip(off.cached, off.prompts, strict=True) if prompt > 5_000)
+    # What an estimate misses in the short prompt does not multiply in the long one.
+    calls[40] = replace(calls[40], usage=Usage(uncached_tokens=2 * (served[40] + 700)))
+    more = run(replace(whole, calls=calls), "off").series
+    assert more.prompts[40] == pytest.approx(sizes[40] + 400, abs=20)
 
 
 def test_costs_by_any_table() -> None:
