@@ -24,6 +24,7 @@ from .values import (
     text_of,
     title_of,
     tokens_of,
+    usage_in_parts,
 )
 
 #: Titles of sessions without a name.
@@ -207,11 +208,7 @@ def _usage(usage: Mapping[str, Any], model: str) -> Usage | None:
     prompt = tokens_of(usage, "promptTokens", "prompt_tokens")
     read = tokens_of(details, "cachedTokens", "cached_tokens")
     write = tokens_of(details, "cacheWriteTokens", "cache_write_tokens")
-    is_apart = "claude" in model.lower() or read + write > prompt
-    found = Usage(
-        uncached_tokens=prompt if is_apart else prompt - read - write,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=tokens_of(usage, "completionTokens", "completion_tokens"),
-    )
-    return found if found.prompt_tokens else None
+    if "claude" in model.lower():
+        prompt += read + write
+    output = tokens_of(usage, "completionTokens", "completion_tokens")
+    return usage_in_parts(prompt=prompt, read=read, write=write, output=output)

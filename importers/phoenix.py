@@ -18,7 +18,7 @@ from .calls import LoggedCall
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
 from .traced_calls import TracedSession, TraceFacts, latency_ms
 from .traced_messages import Request, answer_of_call, parsed, request_of_call
-from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
+from .values import list_of, mapping_of, microusd_of, time_of, tokens_of, usage_in_parts
 
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
@@ -219,17 +219,13 @@ def _part(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage | None:
-    """Return the usage. The tokens of the prompt include the cached ones, unless those are more."""
     counts, details = _whole(counts), _whole(mapping_of(counts.get("prompt_details")))
-    prompt = tokens_of(counts, "prompt")
-    read, write = tokens_of(details, "cache_read"), tokens_of(details, "cache_write")
-    found = Usage(
-        uncached_tokens=prompt if read + write > prompt else prompt - read - write,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=tokens_of(counts, "completion"),
+    return usage_in_parts(
+        prompt=tokens_of(counts, "prompt"),
+        read=tokens_of(details, "cache_read"),
+        write=tokens_of(details, "cache_write"),
+        output=tokens_of(counts, "completion"),
     )
-    return found if found.prompt_tokens else None
 
 
 def _whole(counts: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,20 +118,28 @@ def usage_of(*, prompt: int, cached: int, output: int) -> Usage | None:
     )
 
 
-def usage_with_cache(usage: Mapping[str, Any]) -> Usage | None:
-    """Return the usage in disjoint parts, None without a prompt. `inputTokens` includes the cached tokens.
+def usage_in_parts(*, prompt: int, read: int, write: int, output: int) -> Usage | None:
+    """Return the usage in disjoint parts, None without a prompt.
 
-    If these are more, the input does not include them.
+    `prompt` includes the tokens that were read from and written to the cache, unless these are more.
     """
-    total = tokens_of(usage, "inputTokens")
-    read, write = tokens_of(usage, "cacheReadTokens"), tokens_of(usage, "cacheWriteTokens")
     found = Usage(
-        uncached_tokens=total if read + write > total else total - read - write,
+        uncached_tokens=prompt if read + write > prompt else prompt - read - write,
         cache_read_tokens=read,
         cache_write_tokens=write,
-        output_tokens=tokens_of(usage, "outputTokens"),
+        output_tokens=output,
     )
     return found if found.prompt_tokens else None
+
+
+def usage_with_cache(usage: Mapping[str, Any]) -> Usage | None:
+    """Return the usage in disjoint parts, None without a prompt."""
+    return usage_in_parts(
+        prompt=tokens_of(usage, "inputTokens"),
+        read=tokens_of(usage, "cacheReadTokens"),
+        write=tokens_of(usage, "cacheWriteTokens"),
+        output=tokens_of(usage, "outputTokens"),
+    )
 
 
 def milliseconds_of(value: Any, *, unit: int = 1) -> int | None:
