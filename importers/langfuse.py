@@ -18,7 +18,7 @@ from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .chat import chat_usage
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_calls import TracedSession, TraceFacts, latency_ms
+from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
 from .traced_messages import answer_of_call, parsed, request_of_call
 from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
 
@@ -57,15 +57,9 @@ class LangfuseImporter:
         export = _Export()
         yield from read_records(log, values(log), export.take)
         yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
-        for name, calls in export.sessions().items():
-            session = TracedSession(name)
-            for call in calls:
-                try:
-                    _add(session, call)
-                except MALFORMED as error:
-                    reason = f"observation {call.get('id')}: {type(error).__name__}: {error}"
-                    yield Damage(file=log.name, line=call["line"], reason=reason)
-            yield from session.conversations()
+        yield from traced_sessions(
+            log, export.sessions(), _add, lambda call: (call["line"], f"observation {call.get('id')}")
+        )
 
 
 class _Export:

@@ -17,7 +17,7 @@ from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .chat import chat_usage
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_calls import TracedSession, TraceFacts, latency_ms
+from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
 from .traced_messages import answer_of_call, parsed, request_of_call
 from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
 
@@ -50,15 +50,9 @@ class LangSmithImporter:
         export = _Export()
         yield from read_records(log, values(log), lambda record: export.take(record.value, record.line))
         yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
-        for name, runs in export.sessions().items():
-            session = TracedSession(name)
-            for run in runs:
-                try:
-                    session.add(*_call(run.value), export.facts(run.value))
-                except MALFORMED as error:
-                    reason = f"run {_id(run.value)}: {type(error).__name__}: {error}"
-                    yield Damage(file=log.name, line=run.line, reason=reason)
-            yield from session.conversations()
+        yield from traced_sessions(
+            log, export.sessions(), export.add, lambda run: (run.line, f"run {_id(run.value)}")
+        )
 
 
 class _Export:
@@ -97,7 +91,11 @@ class _Export:
                 found.setdefault(thread or str(run.get("trace_id") or id), []).append(record)
         return found
 
-    def facts(self, run: Mapping[str, Any]) -> TraceFacts:
+    def add(self, session: TracedSession, run: Record) -> None:
+        """Add a call to its session. Raises one of `MALFORMED`."""
+        session.add(*_call(run.value), self._facts(run.value))
+
+    def _facts(self, run: Mapping[str, Any]) -> TraceFacts:
         root = self._root(run)
         name = str(root.get("name") or "")
         tags = [str(tag) for tag in list_of(root.get("tags"))]

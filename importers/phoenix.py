@@ -16,7 +16,7 @@ from compaction.messages import Usage
 from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_calls import TracedSession, TraceFacts, latency_ms
+from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
 from .traced_messages import Request, answer_of_call, parsed, request_of_call
 from .values import list_of, mapping_of, microusd_of, time_of, tokens_of, usage_in_parts
 
@@ -41,15 +41,9 @@ class PhoenixImporter:
         export = _Export()
         yield from read_records(log, values(log), export.take)
         yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
-        for name, calls in export.sessions().items():
-            session = TracedSession(name)
-            for line, span, request in calls:
-                try:
-                    session.add(request, _call(span, request), export.facts(span))
-                except MALFORMED as error:
-                    reason = f"span {_id(span)}: {type(error).__name__}: {error}"
-                    yield Damage(file=log.name, line=line, reason=reason)
-            yield from session.conversations()
+        yield from traced_sessions(
+            log, export.sessions(), export.add, lambda call: (call[0], f"span {_id(call[1])}")
+        )
 
 
 class _Export:
@@ -83,7 +77,12 @@ class _Export:
                 found.setdefault(name, []).append(call)
         return found
 
-    def facts(self, span: Mapping[str, Any]) -> TraceFacts:
+    def add(self, session: TracedSession, call: tuple[int, Mapping[str, Any], Request]) -> None:
+        """Add a call to its session. Raises one of `MALFORMED`."""
+        _, span, request = call
+        session.add(request, _call(span, request), self._facts(span))
+
+    def _facts(self, span: Mapping[str, Any]) -> TraceFacts:
         name = str(self._root(span).get("name") or "")
         return TraceFacts(title=name, metadata={"trace": name} if name else {})
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from .anthropic_messages import AnthropicSeries
-from .base import ImportedSession
+from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall, conversation_id
+from .jsonlines import MALFORMED
 from .traced_messages import Request
 from .values import title_of
+
+Call = TypeVar("Call")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,27 @@ class TracedSession:
             alike.append(_Conversation(f"{key}-run{len(alike) + 1}" if alike else key, facts))
             self._all.append(alike[-1])
         return alike[-1]
+
+
+def traced_sessions(
+    log: LogFile,
+    calls: Mapping[str, Iterable[Call]],
+    add: Callable[[TracedSession, Call], None],
+    place: Callable[[Call], tuple[int, str]],
+) -> Iterator[ImportedSession | Damage]:
+    """Yield the sessions with these calls, by name, and the calls that `add` cannot read.
+
+    `place` returns the line of a call and what damages name it.
+    """
+    for name, found in calls.items():
+        session = TracedSession(name)
+        for call in found:
+            try:
+                add(session, call)
+            except MALFORMED as error:
+                line, label = place(call)
+                yield Damage(file=log.name, line=line, reason=f"{label}: {type(error).__name__}: {error}")
+        yield from session.conversations()
 
 
 def latency_ms(start: datetime | None, end: datetime | None) -> int | None:
