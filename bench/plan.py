@@ -29,7 +29,6 @@ from pathlib import Path
 from statistics import median
 
 from compaction import dialects, references, text_cache, text_names
-from compaction.adapters import tiktoken_counter
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.continuation import Continuation
 from compaction.messages import JSON, Message, Role
@@ -168,7 +167,6 @@ def _request(messages: tuple[Message, ...], tokens: int) -> PlanRequest:
 def _forget_all() -> None:
     _forget_texts()
     references.forget()
-    tiktoken_counter.forget()
     name_sizes.cache_clear()
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 Fact = TypeVar("Fact")
+Others = TypeVarTuple("Others")
 
 #: Returned by a lookup of a text that is not cached. An exception would take much longer.
 _UNKNOWN: Any = object()
@@ -19,27 +20,23 @@ _UNKNOWN: Any = object()
 _caches: list[dict[Any, Any]] = []
 
 
-def fact_cache() -> dict[Any, Any]:
-    """Return a cache that `forget` clears too, for facts that depend on more than a text."""
-    known: dict[Any, Any] = {}
-    _caches.append(known)
-    return known
+def once_per_text(
+    limit: int,
+) -> Callable[[Callable[[str, *Others], Fact]], Callable[[str, *Others], Fact]]:
+    """Return a decorator that caches up to `limit` results of a function of a text and hashable values."""
 
-
-def once_per_text(limit: int) -> Callable[[Callable[[str], Fact]], Callable[[str], Fact]]:
-    """Return a decorator that caches up to `limit` results of a function of one text."""
-
-    def decorate(find: Callable[[str], Fact]) -> Callable[[str], Fact]:
-        known = fact_cache()
+    def decorate(find: Callable[[str, *Others], Fact]) -> Callable[[str, *Others], Fact]:
+        known: dict[Any, Any] = {}
+        _caches.append(known)
 
         @wraps(find)
-        def found(text: str) -> Fact:
-            key = hash(text), len(text)
+        def found(text: str, *others: *Others) -> Fact:
+            key = hash(text), len(text), *others
             fact: Fact = known.get(key, _UNKNOWN)
             if fact is _UNKNOWN:
                 if len(known) >= limit:
                     known.clear()
-                fact = known[key] = find(text)
+                fact = known[key] = find(text, *others)
             return fact
 
         return found

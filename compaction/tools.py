@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from compaction.edits import Edit, Op
@@ -19,6 +18,7 @@ from compaction.references import contains_handle
 from compaction.shell import MAX_LENGTH
 from compaction.shell_reads import changed_folder, file_use, within
 from compaction.shortening import shortened
+from compaction.text_cache import once_per_text
 
 
 class Kind(StrEnum):
@@ -79,23 +79,13 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.M
 
 def action_of(call: ToolCall) -> Action:
     """Return the action of the call. Never fails."""
-    key = call.name, hash(call.arguments), len(call.arguments)
-    action = _known.get(key)
-    if action is None:
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        action = _known[key] = _action(call)
-    return action
+    return _action(call.arguments, call.name)
 
 
-#: Actions by name and arguments of the call, as a plan needs each several times.
-_known: dict[tuple[str, int, int], Action] = {}
-_REMEMBERED = 4_096
-
-
-def _action(call: ToolCall) -> Action:
-    name = call.name.rpartition("__")[2].lower()  # `mcp__server__tool`
-    arguments = loads_object_fast(call.arguments)
+@once_per_text(1 << 12)
+def _action(text: str, tool: str) -> Action:
+    name = tool.rpartition("__")[2].lower()  # `mcp__server__tool`
+    arguments = loads_object_fast(text)
     path = _plain(_first(arguments, _PATH_FIELDS))
     if name in _EDITORS:
         kind = _EDITOR_KINDS.get(str(arguments.get("command")), Kind.EDIT)
@@ -104,10 +94,10 @@ def _action(call: ToolCall) -> Action:
     if kind is Kind.COMMAND:
         return _command_action(_command(arguments))
     if kind is Kind.EDIT and not path:
-        path = _patched_path(str(arguments.get("input") or arguments.get("patch") or call.arguments))
+        path = _patched_path(str(arguments.get("input") or arguments.get("patch") or text))
     span = _span(arguments) if kind is Kind.READ else ""
     shows_file = kind is Kind.READ or name in _LINE_SEARCHES
-    label = "" if path else _label(call.name, arguments)
+    label = "" if path else _label(tool, arguments)
     return Action(kind=kind, path=path, span=span, shows_file=shows_file, label=label)
 
 
@@ -147,7 +137,6 @@ def _command(arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-@lru_cache(1_024)
 def _command_action(command: str) -> Action:
     command = command.strip()
     start = command[:MAX_LENGTH]

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import pairwise
 
 from compaction.adapters.tokenizer import tokenizer
+from compaction.text_cache import once_per_text
 
 #: Text is counted in pieces of this many characters, because runs without whitespace take more than linear
 #: time and the splitting pattern fails on runs of millions of characters. Each split adds about one token.
@@ -22,22 +23,12 @@ _REMEMBERED = 1 << 17
 #: The token of a single line break.
 _LINE_BREAK = 198
 
-#: Counts by hash and length of the text. The hash is keyed and has 64 bits, so collisions of texts of the
-#: same length are practically impossible and the texts need not be stored.
-_known: dict[tuple[int, int], int] = {}
-
 
 class TiktokenCounter:
     """Counts tokens with o200k_base. Special tokens count as plain text."""
 
     def count(self, text: str) -> int:
-        key = (hash(text), len(text))
-        tokens = _known.get(key)
-        if tokens is None:
-            if len(_known) >= _REMEMBERED:
-                forget()
-            tokens = _known[key] = _count(text)
-        return tokens
+        return _count(text)
 
     def count_lines(self, lines: Sequence[str]) -> list[int]:
         """Return the tokens of each line. Lines begin with a space and end with a letter or digit.
@@ -51,11 +42,7 @@ class TiktokenCounter:
         return [end - start - 1 for start, end in pairwise((-1, *ends, len(ids)))]
 
 
-def forget() -> None:
-    """Clear the cache of counts."""
-    _known.clear()
-
-
+@once_per_text(_REMEMBERED)
 def _count(text: str) -> int:
     count = tokenizer().count
     if len(text) <= _CHUNK:

@@ -18,7 +18,7 @@ from compaction.outcomes import hides_outcome, is_error
 from compaction.recap.values import Item, Status
 from compaction.references import contains_handle
 from compaction.shortening import shortened
-from compaction.text_cache import fact_cache
+from compaction.text_cache import once_per_text
 from compaction.tools import Action
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
@@ -46,8 +46,7 @@ _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool u
 
 #: The status of a command. The output of one that ran does not show whether it succeeded.
 _OK, _FAILED, _RAN = "ok", "failed", "ran"
-#: Outcomes by the output and the call, as each plan needs them.
-_known: dict[tuple[int, int, bool | None, Action], tuple[str, str]] = fact_cache()
+#: Number of outputs whose line a process remembers.
 _REMEMBERED = 1 << 13
 _MAX_LINE = 160
 #: Maximum length of the values of a JSON result together, and of each key and value.
@@ -63,13 +62,7 @@ def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
     if is_rejected(result):
         failed, outcome = False, f"rejected by the user t{message.turn}"
     else:
-        key = hash(result.text), len(result.text), result.is_error, action
-        found = _known.get(key)
-        if found is None:
-            if len(_known) >= _REMEMBERED:
-                _known.clear()
-            found = _known[key] = _outcome(action, result)
-        status, line = found
+        status, line = _outcome(action, result)
         failed = status == _FAILED
         outcome = f"{status} t{message.turn}" + (f' "{line}"' if line else "")
     return Item(
@@ -84,7 +77,7 @@ def _outcome(action: Action, result: ToolResult) -> tuple[str, str]:
     """Return the status of a run, and the line of its output that says most."""
     failed = is_error(result, shows_file=action.shows_file, command=action.command)
     line = "" if failed or action.command else _values(result.text, action.label)
-    line = line or key_line(result.text, failed=failed)
+    line = line or key_line(result.text, failed)
     if failed:
         return _FAILED, line
     return _RAN if hides_outcome(action.command, result.text) else _OK, line
@@ -105,6 +98,7 @@ def is_rejected(result: ToolResult) -> bool:
     return _REJECTED.match(result.text) is not None
 
 
+@once_per_text(_REMEMBERED)
 def _values(text: str, label: str) -> str:
     """Return the short values of a JSON result with their keys, except values that the call contains.
 
@@ -140,7 +134,8 @@ def _quoted(command: str) -> str:
     return f"`{shortened(command, LENGTH)}`"
 
 
-def key_line(text: str, *, failed: bool) -> str:
+@once_per_text(_REMEMBERED)
+def key_line(text: str, failed: bool) -> str:
     """Return the most informative line of an output: the last error line of a failure, or the last line."""
     last = bare = ""
     window = _FAILURE_WINDOW if failed else _WINDOW

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compaction import text_cache
 from compaction.adapters import tokenizer as tokenizers
-from compaction.adapters.tiktoken_counter import TiktokenCounter, forget
+from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.adapters.tokenizer import Fastokens, tokenizer, vocabulary
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, NameSizes, message_tokens
@@ -85,7 +86,7 @@ def test_a_cached_count_is_the_same(counter: TiktokenCounter) -> None:
     texts = ["remembered", "rememberex", "remembered by its content", ""]
     first = [counter.count(text) for text in texts]
     assert [counter.count("".join(list(text))) for text in texts] == first
-    forget()
+    text_cache.forget()
     assert [counter.count(text) for text in texts] == first
 
 

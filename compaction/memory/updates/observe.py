@@ -267,7 +267,7 @@ def _taken(failures: dict[str, Remembered], commands: Sequence[str]) -> list[Rem
 
 def _error_line(text: str) -> str:
     """Return the most informative line of a failure."""
-    return shortened(key_line(text, failed=True), _CHARACTERS["line"])
+    return shortened(key_line(text, True), _CHARACTERS["line"])
 
 
 def _observed(text: str, turn: int, position: int, group: str = "") -> Remembered:
