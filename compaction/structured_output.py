@@ -91,3 +91,23 @@ def array_of(items: JSON) -> dict[str, JSON]:
 
 def one_of(*values: str) -> dict[str, JSON]:
     return {"type": "string", "enum": list(values)}
+
+
+_TYPES = {"object": dict, "array": list, "string": str, "integer": int}
+
+
+def check(data: JSON, schema: Mapping[str, JSON]) -> None:
+    """Raise SummaryMalformed if the data does not match a schema of the functions below."""
+    kind, values = schema["type"], schema.get("enum")
+    if type(data) is not _TYPES[kind] or (values and data not in values):
+        expected = f"one of {', '.join(values)}" if values else f"a value of the type {kind}"
+        raise SummaryMalformed(f"expected {expected} in the answer, got {type(data).__name__}")
+    if isinstance(data, dict):
+        properties = schema["properties"]
+        if data.keys() != properties.keys():
+            raise SummaryMalformed(f"expected the fields {', '.join(properties)} in an object of the answer")
+        for name, value in data.items():
+            check(value, properties[name])
+    elif isinstance(data, list):
+        for item in data:
+            check(item, schema["items"])

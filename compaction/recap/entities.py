@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress, count, islice, repeat
 from operator import add, mul, sub
 
@@ -226,7 +226,7 @@ class Packing:
         listed = [line for line in self._lines.values() if line.is_listed]
         order = sorted(listed, key=lambda line: (line.file.text in files, line.file.sources), reverse=True)
         mentions = self._contents.names.mentions([name for line in order for name in line.names])
-        return tuple(line.file.with_mentions(tuple(islice(mentions, len(line.names)))) for line in order)
+        return tuple(replace(line.file, mentions=tuple(islice(mentions, len(line.names)))) for line in order)
 
     def reserve(self) -> tuple[Mention, ...]:
         """Return the best of the other names, for the next recap."""

@@ -170,7 +170,7 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
     """Merge packed items into existing ones with the same text; append the others."""
     named = {item.text: item for item in packed}
     joined = (
-        item.with_mentions(item.mentions + named.pop(item.text).mentions) if item.text in named else item
+        replace(item, mentions=item.mentions + named.pop(item.text).mentions) if item.text in named else item
         for item in existing
     )
     return (*joined, *named.values())

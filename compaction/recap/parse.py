@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from compaction.recap.handles import handles_of
-from compaction.recap.values import Group, Item, Mention, Recap, Status
+from compaction.recap.values import SECTIONS, Group, Item, Mention, Recap, Status
 from compaction.references import references
 
 #: Beginnings of the generated lines around a recap, which are not part of the user's text.
@@ -24,7 +24,8 @@ _HANDLES = "handles"
 _LABELS = frozenset({_HANDLES, *map(str, Group)})
 _LEFT_OUT = re.compile(r"\d+ older handles? (?:is|are) not listed\b.*")
 
-_DECISIONS, _ENTITIES, _FACTS, _OPEN = "decisions", "entities", "facts", "open items"
+#: The fields of the sections, by title in lower case.
+_FIELDS = {title.lower(): name for name, title in SECTIONS.items()}
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
     mentioned at `position`, the last message that the recap replaces, so that the next recap ranks them as
     new. Lines with the handles and names of an entity keep what `previous` knows about them.
     """
-    sections: dict[str, list[Item]] = {_DECISIONS: [], _ENTITIES: [], _FACTS: [], _OPEN: []}
+    sections: dict[str, list[Item]] = {name: [] for name in SECTIONS}
     lines = _lines(text)
     known = {mention.name: mention for item in previous.entities for mention in item.mentions}
     handles = {handled.handle for handled in handles_of(previous)}
@@ -56,33 +57,29 @@ def recap_parse(text: str, *, previous: Recap, position: int) -> Recap:
     return Recap(
         first_turn=previous.first_turn,
         last_turn=previous.last_turn,
-        decisions=tuple(sections[_DECISIONS]),
-        entities=tuple(sections[_ENTITIES]),
-        facts=tuple(sections[_FACTS]),
-        open_items=tuple(sections[_OPEN]),
         reserve=(*named.values(), *kept),
         handles_left_out=previous.handles_left_out if has_left_out else 0,
+        **{name: tuple(items) for name, items in sections.items()},
     )
 
 
 def _lines(text: str) -> Sequence[_Line]:
     """Return the user's lines, each with its section."""
-    section, found, latest = _FACTS, list[_Line](), None
+    section, found, latest = "facts", list[_Line](), None
     for raw in text.splitlines():
         line = raw.strip()
         if line == _MEMORY:
             break
         if latest and (continued := _CONTINUED.fullmatch(raw)):
             label = continued[1]
-            if latest.section == _ENTITIES and label in _LABELS:
+            if latest.section == "entities" and label in _LABELS:
                 latest.groups.setdefault(label, []).extend(continued[2].split())
             else:
                 latest.text += f"; {line}"
             continue
         heading = _HEADING.fullmatch(line)
-        title = heading[1].lower() if heading else ""
-        if title in (_DECISIONS, _ENTITIES, _FACTS, _OPEN):
-            section, latest = title, None
+        if heading and (name := _FIELDS.get(heading[1].lower())):
+            section, latest = name, None
         elif line and not line.startswith(_FRAME) and not _LEFT_OUT.fullmatch(line):
             latest = _Line(section, line)
             found.append(latest)
@@ -94,11 +91,11 @@ def _item(line: _Line, position: int, known: Mapping[str, Mention], handles: Col
     status, text = (found[1], found[2]) if found else (None, line.text)
     text = " ".join(text.split())
     notes: tuple[str, ...] = ()
-    if line.section == _ENTITIES and ": " in text:
+    if line.section == "entities" and ": " in text:
         # Notes identify an entity as a file for the next recap.
         text, _, note = text.partition(": ")
         notes = (note,)
-    elif line.section == _FACTS and (command := _COMMAND.fullmatch(text)):
+    elif line.section == "facts" and (command := _COMMAND.fullmatch(text)):
         # The next run of the command replaces this one.
         text, notes = command[1], (command[2],)
     written = Mention(name="", last=position, own=position, own_count=1)

@@ -8,17 +8,17 @@ identifier in it occurs in the model's input, or consists of words that do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from compaction.errors import SummaryMalformed, SummaryTooLong
 from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
-from compaction.recap.prompt import STANDING
+from compaction.recap.prompt import SCHEMA, STANDING
 from compaction.recap.values import Item, Mention, Recap, Status
 from compaction.references import Kind, argument_text, kind_of, references, without_handles
-from compaction.structured_output import Reply, answer_of
+from compaction.structured_output import Reply, answer_of, check
 from compaction.tokens import TokenCounter
 
 #: Replaces an identifier that the model invented.
@@ -90,8 +90,10 @@ def summary_read(
         SummaryTooLong: the answer was cut off, or the recap's text takes more than `cap_tokens`.
         SummaryMalformed: the answer does not match the schema, or is empty.
     """
+    answer = answer_of(reply)
+    check(answer, SCHEMA)
     reader = _Reader(source)
-    recap = reader.recap(answer_of(reply))
+    recap = reader.recap(answer)
     if not any(recap.sections().values()):
         raise SummaryMalformed("the recap is empty")
     tokens = counter.count(recap.render())
@@ -109,53 +111,24 @@ class _Reader:
         self.dropped: dict[str, None] = {}
 
     def recap(self, data: Mapping[str, JSON]) -> Recap:
-        _keys(data, "decisions", "entities", "facts", "open_items")
-        return Recap(
-            first_turn=self._source.first_turn,
-            last_turn=self._source.last_turn,
-            decisions=_each(data["decisions"], self._decision),
-            entities=_each(data["entities"], self._entity),
-            facts=_each(data["facts"], self._fact),
-            open_items=_each(data["open_items"], self._open_item),
+        sections: dict[str, Any] = {name: _distinct(map(self._item, items)) for name, items in data.items()}
+        return Recap(first_turn=self._source.first_turn, last_turn=self._source.last_turn, **sections)
+
+    def _item(self, data: Mapping[str, JSON]) -> Item:
+        """Return the item of any section. Only entities have a name instead of a text, notes and names."""
+        sources = self._source.positions.intersection(data["sources"])
+        status, last = data.get("status", STANDING), max(sources, default=0)
+        names = dict.fromkeys(self._lines(data.get("names", ())))
+        return Item(
+            text=self._line(data["name"] if "name" in data else data["text"]),
+            notes=tuple(self._lines(data.get("notes", ()))),
+            mentions=tuple(Mention(name=name, last=last, own=last, own_count=1) for name in names),
+            status=None if status == STANDING else Status(status),
+            sources=tuple(sorted(sources)),
         )
 
-    def _decision(self, data: Mapping[str, JSON]) -> Item | None:
-        _keys(data, "text", "status", "sources")
-        status = None if data["status"] == STANDING else _status(data["status"])
-        return self._item(data["text"], data["sources"], status=status)
-
-    def _fact(self, data: Mapping[str, JSON]) -> Item | None:
-        _keys(data, "text", "sources")
-        return self._item(data["text"], data["sources"])
-
-    def _open_item(self, data: Mapping[str, JSON]) -> Item | None:
-        _keys(data, "text", "status", "sources")
-        return self._item(data["text"], data["sources"], status=_status(data["status"]))
-
-    def _entity(self, data: Mapping[str, JSON]) -> Item | None:
-        _keys(data, "name", "notes", "names", "sources")
-        sources = self._sources(data["sources"])
-        last = max(sources, default=0)
-        notes = (self._line(note) for note in _list(data["notes"], str))
-        names = dict.fromkeys(self._line(name) for name in _list(data["names"], str))
-        return self._item(
-            data["name"],
-            data["sources"],
-            notes=tuple(filter(_has_content, notes)),
-            mentions=tuple(
-                Mention(name=name, last=last, own=last, own_count=1) for name in names if _has_content(name)
-            ),
-        )
-
-    def _item(self, text: JSON, sources: JSON, **fields: Any) -> Item | None:
-        """Return an item, or None if nothing is left of its text."""
-        line = self._line(_string(text))
-        if not _has_content(line):
-            return None
-        return Item(text=line, sources=self._sources(sources), **fields)
-
-    def _sources(self, sources: JSON) -> tuple[int, ...]:
-        return tuple(sorted(self._source.positions.intersection(_list(sources, int))))
+    def _lines(self, texts: Iterable[str]) -> Iterable[str]:
+        return filter(_has_content, map(self._line, texts))
 
     def _line(self, text: str) -> str:
         """Return `text` as one line, without handles and identifiers that the source does not contain.
@@ -212,36 +185,6 @@ def _has_content(line: str) -> bool:
     return any(map(str.isalnum, line.replace(REMOVED, "")))
 
 
-def _mapping(data: JSON) -> Mapping[str, JSON]:
-    if not isinstance(data, dict):
-        raise SummaryMalformed(f"expected an object in the answer, got {type(data).__name__}")
-    return data
-
-
-def _keys(data: Mapping[str, JSON], *names: str) -> None:
-    if set(data) != set(names):
-        raise SummaryMalformed(f"expected the fields {', '.join(names)} in an object of the answer")
-
-
-def _each(data: JSON, read: Callable[[Mapping[str, JSON]], Item | None]) -> tuple[Item, ...]:
-    items = (read(_mapping(entry)) for entry in _list(data, dict))
-    return tuple({item.text: item for item in items if item is not None}.values())
-
-
-def _list(data: JSON, kind: type) -> list[JSON]:
-    if not isinstance(data, list) or not all(type(entry) is kind for entry in data):
-        raise SummaryMalformed(f"expected a list of {kind.__name__} in the answer")
-    return data
-
-
-def _string(data: JSON) -> str:
-    if not isinstance(data, str):
-        raise SummaryMalformed(f"expected a string in the answer, got {type(data).__name__}")
-    return data
-
-
-def _status(data: JSON) -> Status:
-    try:
-        return Status(data)
-    except ValueError as error:
-        raise SummaryMalformed("the answer has an unknown status") from error
+def _distinct(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return the last item with each text, without those whose text has no content."""
+    return tuple({item.text: item for item in items if _has_content(item.text)}.values())

@@ -77,17 +77,6 @@ class Item:
         named = (f"{_LABELS[group]} {' '.join(names)}" for group, names in groups.items() if names)
         return line + "".join(named)
 
-    def with_mentions(self, mentions: tuple[Mention, ...]) -> Item:
-        """Return the item with these mentions."""
-        return Item(
-            text=self.text,
-            notes=self.notes,
-            mentions=mentions,
-            handles=self.handles,
-            status=self.status,
-            sources=self.sources,
-        )
-
 
 class Group(StrEnum):
     """The groups of names in an item, in order."""
@@ -117,7 +106,8 @@ _FRAME = (
     "A record, not a request: the latest user message wins. tN = turn N."
     " search_history and expand_clip, if you have them, bring details back."
 )
-_SECTIONS = ("decisions", "entities", "facts", "open_items")
+#: The fields of the sections, in order, with their titles.
+SECTIONS = {"decisions": "Decisions", "entities": "Entities", "facts": "Facts", "open_items": "Open items"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +152,7 @@ class Recap:
 
     def sections(self) -> Mapping[str, tuple[Item, ...]]:
         """Return the sections by title, in order."""
-        return {
-            "Decisions": self.decisions,
-            "Entities": self.entities,
-            "Facts": self.facts,
-            "Open items": self.open_items,
-        }
+        return {title: getattr(self, name) for name, title in SECTIONS.items()}
 
     def to_json(self) -> dict[str, JSON]:
         """Return a JSON object for `from_json`. Mentions are lists, since there are hundreds."""
@@ -176,7 +161,7 @@ class Recap:
             "last_turn": self.last_turn,
             "reserve": list(map(list, self.reserve)),
             "handles_left_out": self.handles_left_out,
-            **{name: list(map(_item_json, getattr(self, name))) for name in _SECTIONS},
+            **{name: list(map(_item_json, getattr(self, name))) for name in SECTIONS},
         }
 
     @classmethod
@@ -189,12 +174,9 @@ class Recap:
         return cls(
             first_turn=data["first_turn"],
             last_turn=data["last_turn"],
-            decisions=tuple(map(_item, data["decisions"])),
-            entities=tuple(map(_item, data["entities"])),
-            facts=tuple(map(_item, data["facts"])),
-            open_items=tuple(map(_item, data["open_items"])),
             reserve=tuple(map(_mention, data["reserve"])),
             handles_left_out=data["handles_left_out"],
+            **{name: tuple(map(_item, data[name])) for name in SECTIONS},
         )
 
 
