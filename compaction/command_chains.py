@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from compaction.runners import SelectedTests, is_same_folder, selected_tests
 from compaction.shell import MAX_LENGTH, without_heredocs
+from compaction.shell_effects import deleted_paths
 from compaction.shell_reads import within
 from compaction.text_cache import once_per_text
 
@@ -200,15 +201,15 @@ class Failures:
         texts = chain.from_iterable(self._texts.get(step.programs[0], ()) for step in steps)
         return sorted({text for text in texts if text in self._left})
 
-    def discard(self, text: str) -> None:
-        """Note that the command itself succeeded."""
-        self._left.pop(text, None)
-
-    def settle(self, command: str) -> Iterator[str]:
-        """Yield the texts of the failures that the success of a command settles."""
+    def settle(self, text: str, command: str) -> Iterator[str]:
+        """Yield the texts of failures that the success of a command settles, or whose scripts it deletes."""
+        if self._left.pop(text, None) is not None:
+            yield text
         for step in succeeded_steps(command) if self._left else ():
             for program in step.programs:
                 yield from self._settle(step, program)
+        if self._left and (paths := deleted_paths(command)):
+            yield from self._without_files(paths)
 
     def _settle(self, step: Step, program: str) -> Iterator[str]:
         for text in sorted(self._texts.get(program, ())):
@@ -219,7 +220,7 @@ class Failures:
                 if self._left.pop(text, None) is not None:
                     yield text
 
-    def without_files(self, paths: Sequence[str]) -> Iterator[str]:
+    def _without_files(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield the texts of the failures of commands that ran one of the files, which no longer exist."""
         for text, steps in list(self._left.items()):
             if _names(steps, paths):

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from dataclasses import dataclass, field
 from itertools import islice
 
-from compaction.command_chains import LENGTH, subject
+from compaction.command_chains import LENGTH, Failures, subject, unfiltered
 from compaction.failures import reports_failure
 from compaction.jsontext import loads_fast
 from compaction.messages import JSON, Message, ToolResult
 from compaction.outcomes import hides_outcome, is_error
-from compaction.recap.values import Item, Status
+from compaction.recap.values import Item, Recap, Status
 from compaction.references import contains_handle
+from compaction.shell_effects import is_inspection
 from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
 from compaction.tools import Action
@@ -57,9 +59,57 @@ _MOST_VALUES = 100
 _WINDOW, _FAILURE_WINDOW = 4_000, 20_000
 
 
-def outcome_of(action: Action, result: ToolResult, message: Message) -> Item:
+@dataclass(slots=True)
+class Commands:
+    """The newest run of each command, by the text of its item, in chronological order."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    _failures: Failures = field(default_factory=Failures)
+    _runs: dict[str, str] = field(default_factory=dict)  #: the text of each command without filters
+
+    def fold(self, previous: Recap) -> None:
+        """Add the commands of an earlier recap."""
+        self.items.update((item.text, item) for item in previous.facts)
+        for item in previous.facts:
+            if item.text.startswith("`"):
+                self._runs[unfiltered(item.text.strip("`"))] = item.text
+            if is_failure(item):
+                self._failures.add(item.text, item.text.strip("`"))
+
+    def add(self, action: Action, result: ToolResult, message: Message) -> None:
+        """Add a run. One that only shows something is left out, unless it failed.
+
+        If its outcome is unknown, it does not replace one that failed.
+        """
+        item = _outcome_item(action, result, message)
+        if _is_rejected(result):
+            self.items.setdefault(item.text, item)
+            return
+        command = unfiltered(action.command) if action.command else item.text
+        earlier = self.items.get(self._runs.get(command, item.text))
+        is_listed = bool(action.label or item.status) or not is_inspection(action.command)
+        if not _is_known(item) and (not is_listed or (earlier and is_failure(earlier))):
+            return
+        self.items.pop(item.text, None)
+        if earlier and earlier.text != item.text and not is_failure(earlier):
+            del self.items[earlier.text]  # with another filter of its output
+        self._runs[command] = item.text
+        if _is_known(item):
+            self._settle(item, action.command)
+        if is_listed:
+            self.items[item.text] = item
+
+    def _settle(self, item: Item, command: str) -> None:
+        """Leave out the failures that this run settles, or repeats in other words."""
+        texts = self._failures.add if item.status else self._failures.settle
+        for text in texts(item.text, command):
+            if text in self.items and is_failure(self.items[text]):
+                del self.items[text]
+
+
+def _outcome_item(action: Action, result: ToolResult, message: Message) -> Item:
     """Return the recap item for a command or another labeled call, with the outcome of this run."""
-    if is_rejected(result):
+    if _is_rejected(result):
         failed, outcome = False, f"rejected by the user t{message.turn}"
     else:
         status, line = _outcome(action, result)
@@ -88,12 +138,12 @@ def is_failure(item: Item) -> bool:
     return item.status is Status.OPEN or any(note.startswith("failed t") for note in item.notes)
 
 
-def is_known(item: Item) -> bool:
+def _is_known(item: Item) -> bool:
     """Return whether the newest run of a command showed its outcome."""
     return not any(note.startswith(f"{_RAN} t") for note in item.notes)
 
 
-def is_rejected(result: ToolResult) -> bool:
+def _is_rejected(result: ToolResult) -> bool:
     """Return whether the user did not allow the call, so that it did not run."""
     return _REJECTED.match(result.text) is not None
 

@@ -181,7 +181,7 @@ def _commands(contents: Contents, end: int) -> Iterator[Item]:
 
     A search that found nothing long ago is left out.
     """
-    for item in contents.commands.values():
+    for item in contents.commands.items.values():
         if max(item.sources, default=0) >= end - _GIVEN_UP_AFTER:
             yield item
         elif not (is_failure(item) and is_inspection(item.text.strip("`"))):
@@ -195,7 +195,7 @@ def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tup
     included, because the next request may refer to it ("Yes, do that"), except in a conversation without
     tools, whose statements other sections list.
     """
-    items = list(contents.requests.values())
+    items = list(contents.open_items.items.values())
     cap, answer_cap = int(cap_tokens * REQUEST_SHARE), int(cap_tokens * ANSWER_SHARE)
     room = cap * _CHARACTERS_PER_TOKEN
     size = max((len(item.text) for item in items), default=0)

@@ -18,7 +18,7 @@ from compaction.paths import known_path
 from compaction.recap.commands import key_line
 from compaction.requests import is_client_command, is_summary, own_words
 from compaction.runners import selected_tests
-from compaction.shell_effects import deleted_paths, is_quiet, removed_paths, segments, state_changes
+from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shortening import shortened
 from compaction.tools import Kind, action_of
 
@@ -242,13 +242,13 @@ def _command_failure(state: UpdaterState, call: PendingCall, text: str) -> None:
 
 
 def _command_success(state: UpdaterState, command: str) -> None:
-    """Remove the failures that the success of a command settles, or whose scripts it deletes."""
+    """Remove the failures that the success of a command settles."""
     if not (state.errors or state.tried):
         return
     failures = _failures(state)
-    removed = [_short(command), *failures.settle(command), *failures.without_files(deleted_paths(command))]
+    settled = list(failures.settle(_short(command), command))
     for known in (state.errors, state.tried):
-        _taken(known, removed)
+        _taken(known, settled)
     state.settled = failures.settled_steps()
 
 
