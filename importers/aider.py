@@ -17,7 +17,7 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import lines_of, text_bytes
 from .turns import Answer, TurnBuilder
-from .values import microusd_of, request_of, time_of, title_of
+from .values import disjoint_usage, microusd_of, request_of, time_of, title_of
 
 #: The name of the file. It has no stem.
 HISTORY_NAME = ".aider.chat.history.md"
@@ -203,10 +203,5 @@ def _usage(line: str) -> Usage | None:
     sent, write = counts.get("sent", 0), counts.get("cache write", 0)
     read = counts.get("cache hit", counts.get("cached", 0))
     rest = sent - 2 * write - read
-    usage = Usage(
-        uncached_tokens=rest if rest >= 0 else max(sent - write, 0),
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=counts.get("received", 0),
-    )
-    return usage if usage.prompt_tokens else None
+    uncached = rest if rest >= 0 else max(sent - write, 0)
+    return disjoint_usage(uncached=uncached, read=read, write=write, output=counts.get("received", 0))

@@ -22,7 +22,7 @@ from compaction.prefixes import common_length
 from .base import ClientCompaction, ImportedMessage, ImportedTurn
 from .chat import call_ids, chat_body, chat_usage
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, microusd_of, request_of, text_of, time_of
+from .values import id_of, mapping_of, microusd_of, request_of, text_of, time_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def logged_call(record: Mapping[str, Any]) -> LoggedCall:
         answer=response if response.get("type") == "message" else choices[0].get("message"),
         model=str(response.get("model") or request.get("model") or record.get("model") or ""),
         usage=chat_usage(response.get("usage") or record.get("usage")),
-        response_id=str(response["id"]) if response.get("id") else None,
+        response_id=id_of(response.get("id")),
         cost_microusd=microusd_of(record.get("cost")),
         at=time_of(record.get("timestamp") or response.get("created") or record.get("created")),
     )

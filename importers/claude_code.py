@@ -17,7 +17,7 @@ from pricing.usage import usage_salvage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder, in_one_message
-from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import id_of, mapping_of, request_of, text_of, time_of, title_of, tokens_of
 
 _CONVERSATION = ("user", "assistant")
 _OTHERS = ("system", "summary", "attachment", "progress", "queue-operation", "file-history-snapshot")
@@ -243,7 +243,7 @@ def _answer(record: Mapping[str, Any], message: Mapping[str, Any], response_id: 
         body={"role": "assistant", "content": []},
         source_id=response_id,
         response_id=response_id,
-        request_id=str(record.get("requestId") or "") or None,
+        request_id=id_of(record.get("requestId")),
         at=time_of(record.get("timestamp")),
         model=str(message.get("model") or ""),
     )

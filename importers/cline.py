@@ -23,6 +23,7 @@ from .calls import conversation_id
 from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
 from .values import (
+    id_of,
     mapping_of,
     microusd_of,
     request_of,
@@ -153,7 +154,6 @@ class _Task:
         self._note_requests()
         facts, document = self._facts, self._document
         origin = mapping_of(document.get("origin"))
-        parent = origin.get("parentThreadId")
         details = mapping_of(facts.get("metadata"))
         branch = mapping_of(details.get("git")).get("branch")
         found = {
@@ -163,7 +163,7 @@ class _Task:
         }
         return ImportedSession(
             external_id=str(document.get("sessionId") or "") or self._log_name(log),
-            parent_external_id=str(parent) if parent else None,
+            parent_external_id=id_of(origin.get("parentThreadId")),
             format="anthropic",
             agent="cline",
             turns=self._turns.turns(),

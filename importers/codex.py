@@ -18,7 +18,7 @@ import orjson
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, first_value, read_records, values
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
+from .values import id_of, mapping_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
 
 _LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 #: Fields of items that are only in logs.
@@ -109,13 +109,12 @@ class _Rollout:
     def session(self, log: LogFile) -> ImportedSession:
         meta = self._meta
         spawn = mapping_of(mapping_of(mapping_of(meta.get("source")).get("subagent")).get("thread_spawn"))
-        parent = spawn.get("parent_thread_id")
         instructions = mapping_of(meta.get("base_instructions")).get("text") or meta.get("instructions")
         git = mapping_of(meta.get("git"))
         names = {"cwd": "cwd", "cli_version": "client_version", "forked_from_id": "forked_from"}
         return ImportedSession(
             external_id=str(meta.get("id") or log.stem),
-            parent_external_id=str(parent) if parent else None,
+            parent_external_id=id_of(spawn.get("parent_thread_id")),
             format="openai-responses",
             agent="codex",
             turns=self._turns.turns(),

@@ -25,7 +25,7 @@ from .base import (
     LogFile,
 )
 from .jsonlines import first_objects, objects, read_records
-from .values import MAX_MICROUSD, count_of, mapping_of, time_of, tokens_of
+from .values import MAX_MICROUSD, count_of, id_of, mapping_of, time_of, tokens_of
 
 #: The version of the format.
 VERSION = 1
@@ -95,7 +95,6 @@ class _Session:
 
     def imported(self) -> ImportedSession:
         facts = self._facts
-        parent = facts.get("parent")
         return ImportedSession(
             external_id=self.id,
             format=str(facts.get("format") or DEFAULT),
@@ -103,7 +102,7 @@ class _Session:
             turns=self._imported_turns(),
             model=str(facts.get("model") or ""),
             title=str(facts.get("title") or ""),
-            parent_external_id=str(parent) if parent else None,
+            parent_external_id=id_of(facts.get("parent")),
             started_at=time_of(facts.get("started_at")),
             context_window=count_of(facts.get("context_window"), MAX_TOKENS) or None,
             system=self._system.get("system"),
@@ -160,8 +159,8 @@ class _Turn:
             messages=[replace(message, at=message.at or at) for message in self.messages],
             model=str(facts.get("model") or ""),
             usage=_usage(facts),
-            response_id=_id(facts.get("response_id")),
-            request_id=_id(facts.get("request_id")),
+            response_id=id_of(facts.get("response_id")),
+            request_id=id_of(facts.get("request_id")),
             at=at,
             client_compaction=_client_compaction(facts.get("client_compaction")),
             cost_microusd=count_of(facts.get("cost_microusd"), MAX_MICROUSD),
@@ -226,10 +225,6 @@ def _client_compaction(value: Any) -> ClientCompaction | None:
         return None
     before = count_of(value.get("tokens_before"), MAX_TOKENS)
     return ClientCompaction(trigger=str(value.get("trigger") or ""), tokens_before=before)
-
-
-def _id(value: Any) -> str | None:
-    return str(value) if value else None
 
 
 def _is_list_of_objects(value: Any) -> bool:

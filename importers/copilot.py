@@ -18,6 +18,7 @@ from .copilot_events import answer_blocks, inserted, is_event, skill_text
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder, in_one_message
 from .values import (
+    id_of,
     list_of,
     mapping_of,
     milliseconds_of,
@@ -208,8 +209,8 @@ class _Reading:
             source_id=str(event["id"]),
             at=time_of(event.get("timestamp")),
             model=str(data.get("model") or conversation.facts.get("model") or self._model),
-            response_id=str(response_id) if response_id else None,
-            request_id=str(data["requestId"]) if data.get("requestId") else None,
+            response_id=id_of(response_id),
+            request_id=id_of(data.get("requestId")),
         )
         conversation.model = answer.model
         conversation.is_empty = False

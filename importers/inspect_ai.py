@@ -20,7 +20,7 @@ from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .inspect_messages import Attachments, bodies_of, system_of, tools_of, usage_of_call
 from .jsonlines import MALFORMED, document, document_damages, list_in
-from .values import list_of, mapping_of, milliseconds_of, time_of, title_of
+from .values import id_of, list_of, mapping_of, milliseconds_of, time_of, title_of
 
 #: Files in an archive, of which the first two describe the evaluation.
 _FACTS = ("header.json", "_journal/start.json")
@@ -284,5 +284,4 @@ def _short(model: str) -> str:
 
 def _response_id(event: Mapping[str, Any]) -> str | None:
     response = mapping_of(mapping_of(event.get("call")).get("response"))
-    found = event["output"].get("response_id") or response.get("id")
-    return str(found) if found else None
+    return id_of(event["output"].get("response_id") or response.get("id"))

@@ -10,7 +10,7 @@ import orjson
 
 from compaction.messages import Usage
 
-from .values import arguments_of, embedded_file, mapping_of, tokens_of
+from .values import arguments_of, disjoint_usage, embedded_file, mapping_of, tokens_of
 
 _ATTACHMENT = re.compile(r"attachment://([0-9a-f]+)")
 
@@ -81,13 +81,8 @@ def usage_of_call(usage: Mapping[str, Any]) -> Usage | None:
     read, write = tokens_of(usage, "input_tokens_cache_read"), tokens_of(usage, "input_tokens_cache_write")
     output = tokens_of(usage, "output_tokens")
     is_contained = read + write <= total and tokens_of(usage, "total_tokens") == total + output
-    found = Usage(
-        uncached_tokens=total - read - write if is_contained else total,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=output,
-    )
-    return found if found.prompt_tokens else None
+    uncached = total - read - write if is_contained else total
+    return disjoint_usage(uncached=uncached, read=read, write=write, output=output)
 
 
 def _is_results(body: Mapping[str, Any]) -> bool:

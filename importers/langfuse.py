@@ -20,7 +20,7 @@ from .chat import chat_usage
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
 from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
 from .traced_messages import answer_of_call, parsed, request_of_call
-from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
+from .values import disjoint_usage, list_of, mapping_of, microusd_of, time_of, tokens_of
 
 _TYPES = (
     "GENERATION",
@@ -187,13 +187,12 @@ def _usage(usage: Mapping[str, Any]) -> Usage | None:
     output = sum(counts[key] for key in counts if key.startswith("output"))
     if read and counts.get("total") == uncached + output and read + write <= uncached:
         uncached -= read + write
-    found = Usage(
-        uncached_tokens=uncached or (0 if read + write else tokens_of(usage, "promptTokens")),
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=output or tokens_of(usage, "completionTokens"),
+    return disjoint_usage(
+        uncached=uncached or (0 if read + write else tokens_of(usage, "promptTokens")),
+        read=read,
+        write=write,
+        output=output or tokens_of(usage, "completionTokens"),
     )
-    return found if found.prompt_tokens else None
 
 
 def _cost(call: Mapping[str, Any]) -> int | None:

@@ -19,7 +19,7 @@ from .chat import chat_usage
 from .jsonlines import MALFORMED, Record, first_value, read_records, values
 from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
 from .traced_messages import answer_of_call, parsed, request_of_call
-from .values import list_of, mapping_of, microusd_of, time_of, tokens_of
+from .values import disjoint_usage, list_of, mapping_of, microusd_of, time_of, tokens_of
 
 _TYPES = ("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser")
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -222,9 +222,4 @@ def _usage(run: Mapping[str, Any], outputs: Mapping[str, Any], message: Mapping[
     if not total:
         return chat_usage(outputs.get("usage") or mapping_of(outputs.get("llm_output")).get("token_usage"))
     read, write = tokens_of(details, "cache_read"), sum(tokens_of(details, key) for key in _WRITES)
-    return Usage(
-        uncached_tokens=max(total - read - write, 0),
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=output,
-    )
+    return disjoint_usage(uncached=max(total - read - write, 0), read=read, write=write, output=output)

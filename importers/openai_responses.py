@@ -20,7 +20,7 @@ from .calls import logged_request
 from .chat import chat_usage
 from .jsonlines import Record, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, request_of, text_of, time_of, title_of
+from .values import id_of, mapping_of, request_of, text_of, time_of, title_of
 
 #: Values of a log that are read to recognize it: its first items may be messages.
 _FIRST_VALUES = 20
@@ -116,7 +116,7 @@ class _Conversation:
 
     def _note_response(self, answer: Answer, response: Mapping[str, Any]) -> None:
         answer.usage = chat_usage(response.get("usage"))
-        answer.response_id = str(response["id"]) if response.get("id") else None
+        answer.response_id = id_of(response.get("id"))
         answer.model = self._model = str(response.get("model") or self._model)
         answer.at = time_of(response.get("created_at"))
         self._answer = None

@@ -21,7 +21,17 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import (
+    disjoint_usage,
+    id_of,
+    mapping_of,
+    microusd_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+)
 
 #: Beginnings of the titles that sessions have until a model writes one.
 _DEFAULT_TITLES = ("New session - ", "Child session - ")
@@ -107,11 +117,11 @@ class _Reading:
 
     def session(self, log: LogFile) -> ImportedSession:
         info = self._info
-        title, parent = str(info.get("title") or ""), info.get("parentID")
+        title = str(info.get("title") or "")
         names = {"directory": "cwd", "version": "client_version"}
         return ImportedSession(
             external_id=str(info.get("id") or log.stem),
-            parent_external_id=str(parent) if parent else None,
+            parent_external_id=id_of(info.get("parentID")),
             format="anthropic",
             agent="opencode",
             turns=self._turns.turns(),
@@ -279,7 +289,4 @@ def _usage(tokens: Mapping[str, Any]) -> Usage | None:
     reasoning = tokens_of(tokens, "reasoning")
     if reasoning > output or tokens_of(tokens, "total") == uncached + read + write + output + reasoning:
         output += reasoning
-    usage = Usage(
-        uncached_tokens=uncached, cache_read_tokens=read, cache_write_tokens=write, output_tokens=output
-    )
-    return usage if usage.prompt_tokens else None
+    return disjoint_usage(uncached=uncached, read=read, write=write, output=output)

@@ -17,7 +17,7 @@ from .calls import conversation_id
 from .chat import call_ids
 from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
-from .values import list_of, mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import id_of, list_of, mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
 
 #: Kinds of events that are sent to the model, or change what is sent.
 _KINDS = (
@@ -143,7 +143,7 @@ class _Conversation:
         self._add_answer(event, answer)
 
     def _add_answer(self, event: Mapping[str, Any], answer: Answer) -> None:
-        answer.response_id = str(event.get("llm_response_id") or "") or None
+        answer.response_id = id_of(event.get("llm_response_id"))
         if answer.response_id:
             self._answers[answer.response_id] = answer
         self._turns.answer(answer, call_ids(answer.body))

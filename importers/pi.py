@@ -14,7 +14,17 @@ from compaction.messages import Usage
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder, in_one_message
-from .values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from .values import (
+    disjoint_usage,
+    id_of,
+    mapping_of,
+    microusd_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+)
 
 
 class PiImporter:
@@ -109,7 +119,7 @@ class _Reading:
             at=at,
             model=str(message.get("model") or ""),
             usage=_usage(usage),
-            response_id=str(message["responseId"]) if message.get("responseId") else None,
+            response_id=id_of(message.get("responseId")),
             cost_microusd=microusd_of(mapping_of(usage.get("cost")).get("total")),
         )
         self._turns.answer(answer, [block["id"] for block in content if block["type"] == "tool_use"])
@@ -117,13 +127,12 @@ class _Reading:
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
     """Return the usage, whose parts are disjoint in pi's logs, or None for an aborted call."""
-    read = Usage(
-        uncached_tokens=tokens_of(usage, "input"),
-        cache_read_tokens=tokens_of(usage, "cacheRead"),
-        cache_write_tokens=tokens_of(usage, "cacheWrite"),
-        output_tokens=tokens_of(usage, "output"),
+    return disjoint_usage(
+        uncached=tokens_of(usage, "input"),
+        read=tokens_of(usage, "cacheRead"),
+        write=tokens_of(usage, "cacheWrite"),
+        output=tokens_of(usage, "output"),
     )
-    return read if read.prompt_tokens else None
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from .base import Damage, ImportedMessage, ImportedSession, LogFile
 from .chat import call_ids, chat_body, chat_usage
 from .jsonlines import MALFORMED, document, document_damages
 from .turns import Answer, TurnBuilder
-from .values import mapping_of, microusd_of, text_of, time_of, title_of
+from .values import id_of, mapping_of, microusd_of, text_of, time_of, title_of
 
 
 class TauBenchImporter:
@@ -142,7 +142,7 @@ def _take_tau2(turns: TurnBuilder, message: Mapping[str, Any], model: str) -> No
         at=at,
         model=str(raw.get("model") or model),
         usage=chat_usage(raw.get("usage") or message.get("usage")),
-        response_id=str(raw["id"]) if raw.get("id") else None,
+        response_id=id_of(raw.get("id")),
         cost_microusd=microusd_of(message.get("cost")),
     )
     turns.answer(answer, call_ids(body))

@@ -48,6 +48,11 @@ def time_of(value: Any) -> datetime | None:
     return None
 
 
+def id_of(value: Any) -> str | None:
+    """Return an id as text, or None if it is missing or empty."""
+    return str(value) if value else None
+
+
 def microusd_of(dollars: Any) -> int | None:
     """Return dollars as micro-dollars, rounded half up, or None if the value is not a plausible cost."""
     if isinstance(dollars, bool) or not isinstance(dollars, int | float | str | Decimal):
@@ -108,14 +113,18 @@ def tokens_of(usage: Mapping[str, Any], *keys: str) -> int:
     return next((count for count in counts if count is not None), 0)
 
 
+def disjoint_usage(*, uncached: int, read: int, write: int, output: int) -> Usage | None:
+    """Return the usage with these parts, None without a prompt."""
+    found = Usage(
+        uncached_tokens=uncached, cache_read_tokens=read, cache_write_tokens=write, output_tokens=output
+    )
+    return found if found.prompt_tokens else None
+
+
 def usage_of(*, prompt: int, cached: int, output: int) -> Usage | None:
     """Return the usage in disjoint parts, None without a prompt. `prompt` includes `cached`."""
-    if not prompt:
-        return None
     read = min(cached, prompt)
-    return Usage(
-        uncached_tokens=prompt - read, cache_read_tokens=read, cache_write_tokens=0, output_tokens=output
-    )
+    return disjoint_usage(uncached=prompt - read, read=read, write=0, output=output)
 
 
 def usage_in_parts(*, prompt: int, read: int, write: int, output: int) -> Usage | None:
@@ -123,13 +132,8 @@ def usage_in_parts(*, prompt: int, read: int, write: int, output: int) -> Usage 
 
     `prompt` includes the tokens that were read from and written to the cache, unless these are more.
     """
-    found = Usage(
-        uncached_tokens=prompt if read + write > prompt else prompt - read - write,
-        cache_read_tokens=read,
-        cache_write_tokens=write,
-        output_tokens=output,
-    )
-    return found if found.prompt_tokens else None
+    uncached = prompt if read + write > prompt else prompt - read - write
+    return disjoint_usage(uncached=uncached, read=read, write=write, output=output)
 
 
 def usage_with_cache(usage: Mapping[str, Any]) -> Usage | None:

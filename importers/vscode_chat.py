@@ -16,6 +16,7 @@ from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, Lo
 from .jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from .turns import Answer, TurnBuilder, in_one_message
 from .values import (
+    id_of,
     list_of,
     mapping_of,
     milliseconds_of,
@@ -222,7 +223,7 @@ def _note_usage(
     prompt, output = tokens_of(usage, "promptTokens"), tokens_of(usage, "outputTokens", "completionTokens")
     last.usage = usage_of(prompt=prompt, cached=0, output=output)
     response_id = metadata.get("modelMessageId") or request.get("responseId")
-    last.response_id = str(response_id) if response_id else None
+    last.response_id = id_of(response_id)
     answers[0].first_token_ms = milliseconds_of(timings.get("firstProgress"))
     if len(answers) == 1:
         last.duration_ms = milliseconds_of(timings.get("totalElapsed"))
