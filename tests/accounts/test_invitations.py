@@ -15,8 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Invitation, Membership
-from tests.api.test_concurrent_retries import in_thread, waiting
 from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 
 pytestmark = pytest.mark.django_db
 

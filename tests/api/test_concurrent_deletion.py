@@ -31,8 +31,8 @@ from sessions.services.tools.counting import tools_count
 from sessions.services.webhooks.subscriptions import webhook_create, webhook_delete
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn
-from tests.api.test_concurrent_retries import in_thread, waiting
 from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session"), pytest.mark.slow]
 

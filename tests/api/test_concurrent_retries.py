@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
-from django.http import HttpResponse
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import ApiKey
@@ -17,6 +16,7 @@ from sessions.models import AgentSession, Preamble, Turn
 from tests.api.client import Api, code
 from tests.api.talk import TURNS, push, request
 from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
 
@@ -30,21 +30,6 @@ def pushed_at_once(api: Api, *bodies: dict[str, Any], meanwhile: Callable[[], ob
             eventually(lambda: waiting() == len(bodies))
             meanwhile()
         return [job.result() for job in jobs]
-
-
-def in_thread(work: Callable[[], HttpResponse]) -> HttpResponse:
-    try:
-        return work()
-    finally:
-        connection.close()
-
-
-def waiting() -> int:
-    """Return how many database sessions wait for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted")
-        [count] = cursor.fetchone()
-    return int(count)
 
 
 def test_the_same_push_is_stored_once_and_answered_twice(api: Api) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from functools import partial
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.recaps import recap_newest, recap_value
-from sessions.services.compactions import background
-from sessions.services.compactions.background import (
-    CompactionJob,
-    compaction_claim,
-    compaction_finish,
-    compaction_retry_or_fail,
-    compaction_run,
-)
-from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
+from sessions.services.compactions.background import compaction_claim, compaction_run, compactions_sweep
 from sessions.services.compactions.triggers import compaction_request
 from sessions.services.sessions.lifecycle import session_delete
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 from tests.provider import behaviours
+from tests.provider.meanwhile import meanwhile
 from tests.provider.server import FakeProvider
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]  # Anthropic's SDK takes seconds to load
@@ -41,48 +36,52 @@ def pending(session: AgentSession, provider: FakeProvider) -> Compaction:
     return compaction_request(session=session, reason="requested in the dashboard")
 
 
-def summarized(compaction: Compaction) -> tuple[CompactionJob, SummaryAttempt]:
-    """Claim a compaction and call the model, as a worker does, which then does nothing for a while."""
-    claimed = compaction_claim(compaction_id=compaction.pk)
-    assert claimed is not None
-    job = background._job(claimed)
-    return job, background._summarize(job)
+def lose(compaction: Compaction) -> None:
+    """Let the sweep take the compaction from its worker, whose lease has ended."""
+    past = timezone.now() - timedelta(seconds=1)
+    Compaction.objects.filter(pk=compaction.pk).update(lease_until=past)
+    compactions_sweep()
 
 
-def test_a_late_worker_adds_its_cost_to_that_of_the_next_one(pending: Compaction) -> None:
-    slow = summarized(pending)
-    compaction_retry_or_fail(compaction=slow[0].compaction, reason="the worker was lost")
-    following = summarized(pending)
-    compaction_finish(job=slow[0], attempt=slow[1])
-    compaction_finish(job=following[0], attempt=following[1])
-    costs = [attempt.cost_microusd or 0 for _, attempt in (slow, following)]
+def test_a_worker_whose_claim_is_taken_while_it_waits_adds_its_cost(
+    pending: Compaction, provider: FakeProvider
+) -> None:
+    provider.script(meanwhile(partial(lose, pending), behaviours.summary()))
+    compaction_run(compaction_id=pending.pk)
     pending.refresh_from_db()
-    assert all(costs)
-    assert (pending.state, pending.cost_microusd) == (Compaction.State.DONE, sum(costs))
+    first = pending.cost_microusd or 0
+    assert (pending.state, pending.attempts) == (Compaction.State.PENDING, 1)
+    assert first
+    compaction_run(compaction_id=pending.pk)
+    pending.refresh_from_db()
+    assert (pending.state, pending.cost_microusd) == (Compaction.State.DONE, 2 * first)
     assert pending.reason == "requested in the dashboard"
 
 
 def test_a_late_failure_does_not_change_the_record(pending: Compaction, provider: FakeProvider) -> None:
-    provider.script(behaviours.refusal())
-    slow = summarized(pending)
-    compaction_retry_or_fail(compaction=slow[0].compaction, reason="the worker was lost")
+    records = []
+
+    def take_over() -> None:
+        lose(pending)
+        compaction_run(compaction_id=pending.pk)
+        pending.refresh_from_db()
+        records.append((pending.record, pending.cost_microusd or 0))
+
+    provider.script(meanwhile(take_over, behaviours.refusal()))
     compaction_run(compaction_id=pending.pk)
     pending.refresh_from_db()
-    record, cost = pending.record, pending.cost_microusd or 0
+    [(record, cost)] = records
     assert record["summary_used"]
-    compaction_finish(job=slow[0], attempt=slow[1])
-    pending.refresh_from_db()
     assert pending.record == record
-    assert pending.cost_microusd == cost + (slow[1].cost_microusd or 0)
+    assert (pending.cost_microusd or 0) > cost > 0
 
 
 def test_the_last_attempt_states_why_the_earlier_ones_failed(
     pending: Compaction, provider: FakeProvider
 ) -> None:
     for _ in range(2):
-        lost = compaction_claim(compaction_id=pending.pk)
-        assert lost is not None
-        compaction_retry_or_fail(compaction=lost, reason="the worker was lost")
+        assert compaction_claim(compaction_id=pending.pk) is not None  # the worker dies here
+        lose(pending)
     compaction_run(compaction_id=pending.pk)
     pending.refresh_from_db()
     assert (pending.state, len(provider.requests)) == (Compaction.State.DONE, 0)
@@ -91,14 +90,13 @@ def test_the_last_attempt_states_why_the_earlier_ones_failed(
 
 
 def test_a_summary_that_could_not_be_applied_is_paid_for(
-    pending: Compaction, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+    pending: Compaction, session: AgentSession, provider: FakeProvider
 ) -> None:
-    def fail(*args: Any) -> None:
-        raise RuntimeError
-
-    with monkeypatch.context() as broken:
-        broken.setattr(background, "_apply", fail)
-        compaction_run(compaction_id=pending.pk)
+    row = session.messages.filter(position=2)
+    body = row.get().body
+    provider.script(meanwhile(partial(row.update, body=b"not json"), behaviours.summary()))
+    compaction_run(compaction_id=pending.pk)
+    row.update(body=body)
     pending.refresh_from_db()
     paid = pending.cost_microusd or 0
     compaction_run(compaction_id=pending.pk)
@@ -126,14 +124,9 @@ def test_a_secret_in_a_summary_is_stored_nowhere(pending: Compaction, provider: 
 
 
 def test_a_session_may_be_deleted_while_the_model_writes(
-    pending: Compaction, session: AgentSession, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+    pending: Compaction, session: AgentSession, provider: FakeProvider
 ) -> None:
-    def deleted_meanwhile(**fields: Any) -> SummaryAttempt:
-        attempt = summary_attempt(**fields)
-        session_delete(session=session)
-        return attempt
-
-    monkeypatch.setattr(background, "summary_attempt", deleted_meanwhile)
+    provider.script(meanwhile(partial(session_delete, session=session), behaviours.summary()))
     compaction_run(compaction_id=pending.pk)
     assert len(provider.requests) == 1
     assert not Compaction.objects.exists()

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Project
 from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, MemoryRevision, MemoryUpdateState
-from sessions.services import dispatch
-from sessions.services.memory import auto_updates
+from sessions.services.dispatch import MEMORY_OBSERVE, MEMORY_UPDATE
 from sessions.services.memory.auto_updates import memory_update, memory_updates_sweep
 from tests.api.client import Api
 from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user
+from tests.locking import in_thread, waiting
 from tests.memory.conftest import MEMORY
 from tests.plugins.reused import reused
 
@@ -27,22 +29,6 @@ pytestmark = pytest.mark.django_db
 FAILS, PASSES = "FAILED tests/test_a.py::test_b - assert 1 == 2\n1 failed", "1 passed in 0.1s"
 
 Ran = Callable[[str, str], None]
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch, stored: UUID) -> list[tuple[str, str]]:
-    """Record the tasks sent to workers for the session: task and id.
-
-    Ignores other sessions, because the sending thread may still process those of an earlier test.
-    """
-    dispatched: list[tuple[str, str]] = []
-
-    def send(task: str, row_id: str) -> None:
-        if row_id == str(stored):
-            dispatched.append((task, row_id))
-
-    monkeypatch.setattr(dispatch, "_send", send)
-    return dispatched
 
 
 @reused
@@ -57,10 +43,8 @@ def upkeep_on(project: Project) -> None:
 
 class TestAfterAPush:
     def test_a_disabled_project_is_left_alone(
-        self, ran: Ran, stored: UUID, other_project: Project, monkeypatch: pytest.MonkeyPatch
+        self, ran: Ran, stored: UUID, other_project: Project, dispatched: list[tuple[str, str]]
     ) -> None:
-        dispatched: list[str] = []
-        monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
         Project.objects.filter(pk=other_project.pk).update(memory_upkeep=True)
         other = Api(api_key_create(project=other_project, name="theirs")[1])
         kept = other.post("sessions/", {"id": "kept", "format": "openai"}).json()["id"]
@@ -68,16 +52,15 @@ class TestAfterAPush:
         # Wake-ups are collected and sent in any order; those after a sent message are collected again.
         for times in (1, 2):
             other.post("sessions/kept/turns/", {"messages": [user("Mend it")]})
-            eventually(lambda: dispatched.count(kept) >= times)  # noqa: B023
-        assert str(stored) not in dispatched
+            eventually(lambda: dispatched.count((MEMORY_UPDATE, kept)) >= times)  # noqa: B023
+        assert (MEMORY_UPDATE, str(stored)) not in dispatched
         assert memory_update(session_id=stored) == 0
 
     @pytest.mark.usefixtures("upkeep_on")
-    def test_a_worker_updates_the_memory(self, api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
+    def test_a_worker_updates_the_memory(self, api: Api, ran: Ran, dispatched: Any, stored: UUID) -> None:
         ran("pytest", FAILS)
         ran("ls", "a.py")
-        eventually(lambda: sent)
-        assert set(sent) == {(dispatch.MEMORY_UPDATE, str(stored))}
+        eventually(lambda: (MEMORY_UPDATE, str(stored)) in dispatched)
         assert memory_update(session_id=stored) == 2
         shown = api.get(MEMORY).json()
         assert shown["memory"]["blockers"] == ["test fails: tests/test_a.py::test_b: assert 1 == 2"]
@@ -89,14 +72,14 @@ class TestAfterAPush:
         [blocker] = [item for item in shown["items"] if item["field"] == "blockers"]
         assert (blocker["via"], blocker["turn"], blocker["message"]) == ("upkeep", 0, 0)
 
-    @pytest.mark.usefixtures("upkeep_on", "sent")
+    @pytest.mark.usefixtures("upkeep_on")
     def test_retried_pushes_and_repeated_tasks_do_no_harm(self, ran: Ran, stored: UUID) -> None:
         ran("pytest", FAILS)
         assert [memory_update(session_id=stored) for _ in range(3)] == [1, 0, 0]
         assert MemoryRevision.objects.count() == 1
 
 
-@pytest.mark.usefixtures("upkeep_on", "sent")
+@pytest.mark.usefixtures("upkeep_on")
 class TestCatchingUp:
     def test_each_new_turn_creates_its_revision(self, api: Api, ran: Ran, stored: UUID) -> None:
         for output in (FAILS, PASSES, FAILS):
@@ -107,43 +90,27 @@ class TestCatchingUp:
         blockers = next(change for change in steps[1]["changes"] if change["field"] == "blockers")
         assert len(blockers["resolved"]) == 1
 
-    def test_it_is_based_on_concurrent_writes(
-        self, api: Api, ran: Ran, stored: UUID, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("others_read", [False, True])
+    def test_an_update_is_based_on_concurrent_writes(
+        self, api: Api, ran: Ran, stored: UUID, others_read: bool
     ) -> None:
-        """Another writer changes the memory during an update, which is then repeated."""
+        """A user changes the memory while a worker reads a turn. Another worker may read it and the next."""
         ran("pytest", FAILS)
-        write, calls = auto_updates._write, []
-
-        def interrupted(session: AgentSession, read: Any) -> bool:
-            if not calls:
+        with ThreadPoolExecutor(1) as pool:
+            with transaction.atomic():
                 api.patch(f"{MEMORY}?author=person", {"decisions": ["mine"]}, if_match="*")
-            calls.append(read.base_revision)
-            return write(session, read)
-
-        monkeypatch.setattr(auto_updates, "_write", interrupted)
-        memory_update(session_id=stored)
-        assert calls == [0, 1]
-        memory = api.get(MEMORY).json()["memory"]
-        assert memory["decisions"] == ["mine"]
-        assert len(memory["blockers"]) == 1
-
-    def test_turns_that_another_worker_has_read_meanwhile_are_not_read_again(
-        self, ran: Ran, stored: UUID, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A turn is pushed and read by another worker after this one has loaded the session."""
-        ran("pytest", FAILS)
-        read = auto_updates._read
-
-        def overtaken(session: AgentSession) -> Any:
-            monkeypatch.setattr(auto_updates, "_read", read)
-            ran("pytest", FAILS)
-            assert memory_update(session_id=stored) == 2
-            return read(session)
-
-        monkeypatch.setattr(auto_updates, "_read", overtaken)
-        memory_update(session_id=stored)
-        assert MemoryUpdateState.objects.get(session_id=stored).turn == 2
-        assert memory_update(session_id=stored) == 0
+                worker = pool.submit(in_thread, partial(memory_update, session_id=stored))
+                eventually(waiting)
+                if others_read:
+                    ran("pytest", FAILS)
+                    assert memory_update(session_id=stored) == 2
+            worker.result()
+        memory = api.get(MEMORY).json()
+        assert memory["memory"]["decisions"] == ["mine"]
+        assert len(memory["memory"]["blockers"]) == 1
+        assert memory["revision"] == 2
+        assert MemoryUpdateState.objects.get(session_id=stored).turn == 1 + others_read
 
     @pytest.mark.slow
     def test_the_work_per_turn_does_not_grow_with_the_session(self, ran: Ran, stored: UUID) -> None:
@@ -158,11 +125,11 @@ class TestCatchingUp:
             counts.append(len(captured))
         assert counts[0] == counts[1] <= 20
 
-    def test_the_sweep_dispatches_lost_work(self, ran: Ran, sent: Any, stored: UUID) -> None:
+    def test_the_sweep_dispatches_lost_work(self, ran: Ran, dispatched: Any, stored: UUID) -> None:
         ran("pytest", FAILS)
-        eventually(lambda: sent)
+        eventually(lambda: dispatched)
         assert memory_updates_sweep() == 1
-        assert sent[-1] == (dispatch.MEMORY_UPDATE, str(stored))
+        assert dispatched[-1] == (MEMORY_UPDATE, str(stored))
         memory_update(session_id=stored)
         assert memory_updates_sweep() == 0
 
@@ -180,21 +147,20 @@ class TestCatchingUp:
 
 @pytest.mark.usefixtures("upkeep_on")
 def test_an_imported_session_is_updated_too(
-    api: Api, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+    api: Api, dispatched: list[tuple[str, str]], django_capture_on_commit_callbacks: Any
 ) -> None:
-    dispatched: list[str] = []
-    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
     chat = [user("Mend it"), call("c", "bash", command="pytest"), result("c", FAILS), assistant("One fails.")]
     with django_capture_on_commit_callbacks(execute=True):
         [stored] = api.post("imports/?name=chat.json", {"messages": chat}).json()["sessions"]
-    assert stored["id"] in dispatched
+    assert (MEMORY_UPDATE, stored["id"]) in dispatched
     memory_update(session_id=UUID(stored["id"]))
     assert len(api.get(f"sessions/{stored['id']}/memory/").json()["memory"]["blockers"]) == 1
 
 
-@pytest.mark.usefixtures("sent")
-def test_users_can_request_an_update_if_updates_are_off(api: Api, ran: Ran, sent: Any, stored: UUID) -> None:
+def test_users_can_request_an_update_if_updates_are_off(
+    api: Api, ran: Ran, dispatched: list[tuple[str, str]], stored: UUID
+) -> None:
     ran("pytest", FAILS)
     assert api.post(f"{MEMORY}upkeep/").status_code == 202
-    assert sent == [(dispatch.MEMORY_OBSERVE, str(stored))]
+    assert [task for task, id in dispatched if id == str(stored)] == [MEMORY_OBSERVE]
     assert memory_update(session_id=stored, forced=True) == 1

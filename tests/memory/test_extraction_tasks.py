@@ -20,11 +20,15 @@ from django.utils import timezone
 import pricing
 from accounts.models import AuditEvent, Project
 from compaction.memory.extraction.schedule import READ_TOKENS, TURNS_AT_ONCE
-from sessions.models import AgentSession, MemoryExtraction, MemoryExtractionState, MemoryRevision
+from sessions.models import (
+    AgentSession,
+    MemoryExtraction,
+    MemoryExtractionState,
+    MemoryRevision,
+    MemoryUpdateState,
+)
 from sessions.selectors import summarizers
-from sessions.services import dispatch
-from sessions.services.memory import extraction
-from sessions.services.memory.auto_updates import memory_update
+from sessions.services.dispatch import MEMORY_UPDATE
 from sessions.services.memory.extraction import extractions_sweep
 from sessions.store import bodies
 from sessions.tasks import memory_observe, memory_upkeep
@@ -32,10 +36,12 @@ from tests.api.client import Api
 from tests.background.world import eventually
 from tests.compaction.builders import assistant, call, result, user
 from tests.memory.conftest import MEMORY
+from tests.pages.transcripts import make_session, message, turn
 from tests.plugins.reused import reused
 from tests.provider import behaviours as it
 from tests.provider.behaviours import operation as op
 from tests.provider.behaviours import operations
+from tests.provider.meanwhile import meanwhile
 from tests.provider.server import FakeProvider
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]  # Anthropic's SDK takes seconds to load
@@ -64,14 +70,6 @@ def provider(settings: Any) -> Iterator[FakeProvider]:
         summarizers.reader.cache_clear()
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sessions that were dispatched to workers."""
-    dispatched: list[str] = []
-    monkeypatch.setattr(dispatch, "_send", lambda task, row_id: dispatched.append(row_id))
-    return dispatched
-
-
 @reused
 def stored(session: dict[str, Any]) -> UUID:
     return UUID(session["id"])
@@ -83,7 +81,7 @@ def model_on(project: Project) -> None:
 
 
 @pytest.fixture
-def work(stored: UUID, sent: Any) -> Callable[[], None]:
+def work(stored: UUID) -> Callable[[], None]:
     """Run the task of a worker."""
     return lambda: memory_upkeep(str(stored))
 
@@ -158,16 +156,16 @@ class TestSchedule:
 
     @pytest.mark.usefixtures("model_on")
     def test_extraction_runs_when_the_session_is_idle(
-        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, sent: list[str]
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, dispatched: Any
     ) -> None:
+        task = (MEMORY_UPDATE, str(stored))
         push(user("Mend the pool"))
-        eventually(lambda: sent)  # a thread dispatches
+        eventually(lambda: task in dispatched)  # a thread dispatches
         work()
         assert extractions_sweep() == 0
         rest(stored)
-        sent.clear()
         assert extractions_sweep() == 1
-        assert sent == [str(stored)]
+        assert dispatched[-1] == task
         work()
         assert len(provider.requests) == 1
         assert extractions_sweep() == 0
@@ -187,21 +185,21 @@ class TestSchedule:
 
     @pytest.mark.usefixtures("model_on")
     def test_a_long_session_is_read_in_separate_tasks(
-        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
+        self, provider: FakeProvider, project: Project, dispatched: list[tuple[str, str]]
     ) -> None:
-        sent: list[UUID] = []
-        monkeypatch.setattr(extraction, "task_dispatch", lambda task, id: sent.append(id))
-        for number in range(120):
-            push(user(f"step {number}"))
-        work()
+        steps = [turn(n, [message("user", f"step {n}", f"u{n}")]) for n in range(120)]
+        long = make_session(project, steps).pk
+        AgentSession.objects.filter(pk=long).update(last_active_at=timezone.now())
+        task = (MEMORY_UPDATE, str(long))
+        memory_upkeep(str(long))
         assert MemoryExtractionState.objects.get().turn == TURNS_AT_ONCE
-        assert sent == [stored]
-        work()
-        work()
+        assert dispatched == [task]
+        memory_upkeep(str(long))
+        memory_upkeep(str(long))
         assert len(provider.requests) == 2
-        assert sent == [stored]
-        rest(stored)
-        memory_observe(str(stored))
+        assert dispatched == [task]
+        rest(long)
+        memory_observe(str(long))
         assert MemoryExtractionState.objects.get().turn == 120
 
     @pytest.mark.usefixtures("model_on")
@@ -308,17 +306,12 @@ class TestWrites:
         assert memory(api)["risks"] == ["the clock is mocked"]
 
     def test_concurrent_writes_are_kept(
-        self, api: Api, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, provider: FakeProvider, push: Push, work: Any
     ) -> None:
-        suggestions = extraction._suggestions
-
-        def interrupted(*arguments: Any) -> Any:
-            found = suggestions(*arguments)
+        def write() -> None:
             api.patch(f"{MEMORY}?author=person", {"decisions": ["mine"]}, if_match="*")
-            return found
 
-        monkeypatch.setattr(extraction, "_suggestions", interrupted)
-        provider.script(operations(op("add", "a queue")))
+        provider.script(meanwhile(write, operations(op("add", "a queue"))))
         push(assistant(LONG))
         work()
         assert memory(api)["decisions"] == ["mine", "a queue"]
@@ -429,62 +422,44 @@ class TestFailures:
         assert states() == ["failed", "failed", "given_up"]
 
     def test_an_internal_error_is_not_quoted_and_pauses(
-        self, provider: FakeProvider, push: Push, work: Any, monkeypatch: pytest.MonkeyPatch
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
-        def broken(*_: Any) -> Any:
-            raise RuntimeError(f"quotes {SECRET}")
+        def damage() -> None:
+            MemoryUpdateState.objects.filter(session_id=stored).update(data=[SECRET])
 
-        monkeypatch.setattr(extraction, "_suggestions", broken)
+        provider.script(meanwhile(damage, operations(op("add", "a queue"))))
         push(assistant(LONG))
         work()
         row = MemoryExtractionState.objects.get()
         assert row.last_error == "internal error; see the server log"
         assert row.lease_until is not None
 
-    def test_a_worker_that_dies_loses_no_turns(
-        self, provider: FakeProvider, push: Push, stored: UUID, work: Any
+    def test_another_worker_continues_after_the_lease_of_one_that_is_slow_or_dead(
+        self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
-        push(assistant(LONG))
-        memory_update(session_id=stored)
-        assert extraction._claim_turns(stored) is not None  # the worker dies here
-        work()
-        assert provider.requests == []
-        later(stored)
-        work()
-        assert len(provider.requests) == 1
-        assert MemoryExtractionState.objects.get().turn == 1
+        """A slow worker stores only its cost."""
+        requests = []
 
-    def test_a_slow_worker_stores_only_its_cost(
-        self, api: Api, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
-    ) -> None:
-        suggestions, calls = extraction._suggestions, []
+        def wait() -> None:
+            work()
+            requests.append(len(provider.requests))
+            later(stored)
+            work()
+            requests.append(len(provider.requests))
 
-        def slow(*arguments: Any) -> Any:
-            found = suggestions(*arguments)
-            if not calls:
-                calls.append(1)
-                later(stored)
-                work()
-            return found
-
-        monkeypatch.setattr(extraction, "_suggestions", slow)
-        provider.script(operations(op("add", "a timer")), operations(op("add", "a queue")))
+        provider.script(meanwhile(wait, operations(op("add", "a timer"))), operations(op("add", "a queue")))
         push(assistant(LONG))
         work()
+        assert requests == [1, 2]
         assert memory(api)["decisions"] == ["a queue"]
+        assert MemoryExtractionState.objects.get().turn == 1
         assert states() == ["done", "superseded"]
         assert all(row.cost_microusd for row in MemoryExtraction.objects.all())
 
     def test_a_session_deleted_during_extraction_is_not_an_error(
-        self, provider: FakeProvider, push: Push, stored: UUID, work: Any, monkeypatch: Any
+        self, provider: FakeProvider, push: Push, stored: UUID, work: Any
     ) -> None:
-        suggestions = extraction._suggestions
-
-        def delete_session(*arguments: Any) -> Any:
-            AgentSession.objects.filter(pk=stored).delete()
-            return suggestions(*arguments)
-
-        monkeypatch.setattr(extraction, "_suggestions", delete_session)
+        provider.script(meanwhile(AgentSession.objects.filter(pk=stored).delete, NOTHING))
         push(assistant(LONG))
         work()
         assert not MemoryExtraction.objects.exists()
@@ -492,9 +467,7 @@ class TestFailures:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("model_on")
-def test_concurrent_workers_pay_once(
-    api: Api, provider: FakeProvider, push: Push, stored: UUID, sent: list[str]
-) -> None:
+def test_concurrent_workers_pay_once(api: Api, provider: FakeProvider, push: Push, stored: UUID) -> None:
     requested = []
 
     def answer(request: dict[str, Any]) -> it.Answer:
@@ -580,11 +553,10 @@ class TestSettingsAndState:
         assert state["next_try_at"] is not None
         assert f"{MODEL} failed at turn 0: " in page
         later(stored)
-        memory_update(session_id=stored)
-        assert extraction._claim_turns(stored) is not None
-        assert f"{MODEL} is extracting from turn 0 onward." in state_and_page()[1]
-        later(stored)
+        during: list[str] = []
+        provider.script(meanwhile(lambda: during.append(state_and_page()[1]), NOTHING))
         work()
+        assert f"{MODEL} is extracting from turn 0 onward." in during[0]
         state, page = state_and_page()
         assert (state["turn"], state["told"], state["next_try_at"]) == (1, None, None)
         assert state["readings"] == 2

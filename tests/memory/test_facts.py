@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
@@ -19,6 +18,7 @@ from sessions.services.memory.fact_identity import text_digest
 from sessions.services.memory.facts import UNDECIDED, fact_decide, facts_prune
 from tests.api.client import Api, code
 from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 from tests.memory.conftest import MEMORY
 from tests.plugins.reused import reused
 
@@ -186,7 +186,7 @@ def test_a_fact_confirmed_during_pruning_is_kept(project: Project, proposed: dic
         with transaction.atomic():
             SharedFact.objects.update(confirmed_at=timezone.now())
             pruned = pool.submit(in_thread, partial(facts_prune, project=project))
-            eventually(one_waits)
+            eventually(waiting)
         assert pruned.result() == 0
     assert SharedFact.objects.exists()
 
@@ -197,7 +197,7 @@ def test_a_decision_on_a_pruned_fact_finds_nothing(api: Api, proposed: dict[str,
         with transaction.atomic():
             SharedFact.objects.all().delete()
             decided = pool.submit(in_thread, partial(decide, api, proposed, state="accepted"))
-            eventually(one_waits)
+            eventually(waiting)
         assert (decided.result().status_code, code(decided.result())) == (404, "not_found")
     assert not AuditEvent.objects.filter(action="memory.fact.accepted").exists()
 
@@ -211,19 +211,5 @@ def test_concurrent_rewording_to_the_same_text_succeeds_once(api: Api, proposed:
         with transaction.atomic():
             fact_decide(fact=SharedFact.objects.get(pk=proposed["id"]), text="the same")
             second = pool.submit(in_thread, partial(decide, api, other, text="The same."))
-            eventually(one_waits)
+            eventually(waiting)
         assert code(second.result()) == "invalid_field"
-
-
-def in_thread(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    finally:
-        connection.close()
-
-
-def one_waits() -> bool:
-    """Return whether a database session waits for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone() is not None

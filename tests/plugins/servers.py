@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
+from celery.signals import after_task_publish
 from django.conf import settings
 from django.db import connection, transaction
 from django.test import TransactionTestCase
@@ -62,6 +64,19 @@ def servers() -> Iterator[None]:
     with Supervisor() as supervisor:
         supervisor.start(*programs)
         yield
+
+
+@pytest.fixture
+def dispatched(servers: None) -> Iterator[list[tuple[str, str]]]:
+    """Return the tasks that the broker has accepted, each with the id of its row."""
+    found: list[tuple[str, str]] = []
+
+    def add(sender: str, body: Any, **_: Any) -> None:
+        found.append((sender, str(body[0][0])))
+
+    after_task_publish.connect(add, weak=False)
+    yield found
+    after_task_publish.disconnect(add)
 
 
 @pytest.fixture(scope="session")

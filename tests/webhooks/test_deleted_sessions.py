@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookFormat
@@ -15,8 +16,9 @@ from sessions.services.compactions.triggers import compaction_request
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.webhooks.deliveries import event_emit
 from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 from tests.pages.transcripts import make_session, reading_turn
-from tests.webhooks.test_webhooks import URL, waits_for_a_lock
+from tests.webhooks.test_webhooks import URL
 
 
 @pytest.mark.django_db(transaction=True)
@@ -29,8 +31,8 @@ def test_a_session_can_be_deleted_while_its_compaction_starts(project: Project, 
         with transaction.atomic():
             assert compaction_claim(compaction_id=pending.pk) is not None
             assert WebhookDelivery.objects.exists()
-            deletion = pool.submit(delete, session)
-            eventually(lambda: deletion.done() or waits_for_a_lock())
+            deletion = pool.submit(in_thread, partial(session_delete, session=session))
+            eventually(lambda: deletion.done() or waiting())
         deletion.result()
     assert not AgentSession.objects.exists()
     assert not WebhookDelivery.objects.exists()
@@ -57,10 +59,3 @@ def test_pending_reports_about_a_session_are_deleted_with_it(
     session_delete(session=deleted)
     [left] = WebhookDelivery.objects.all()
     assert str(kept.pk) in bytes(left.body).decode()
-
-
-def delete(session: AgentSession) -> None:
-    try:
-        session_delete(session=session)
-    finally:
-        connection.close()

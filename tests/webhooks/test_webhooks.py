@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -27,6 +28,7 @@ from sessions.tasks import retention_run
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
 from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 from tests.plugins.reused import reused
 from tests.webhooks.receiver import Receiver, receiver
 
@@ -206,26 +208,10 @@ def test_deleting_a_webhook_fails_no_change_that_reports_to_it(project: Project)
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             event_emit(project_id=project.pk, event="budget.reached", payload={})
-            deletion = pool.submit(delete, hook)
-            eventually(lambda: deletion.done() or waits_for_a_lock())
+            deletion = pool.submit(in_thread, partial(webhook_delete, webhook=hook))
+            eventually(lambda: deletion.done() or waiting())
         deletion.result()
     assert not Webhook.objects.exists()
-
-
-def delete(hook: Webhook) -> None:
-    try:
-        webhook_delete(webhook=hook)
-    finally:
-        connection.close()
-
-
-def waits_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return cursor.fetchone() != (0,)
 
 
 def test_compactions_of_another_project_are_not_reported(
