@@ -20,12 +20,14 @@ from compaction.messages import Usage
 class LogFile:
     """One log: its name without `.gz` or `.zst`, its decompressed bytes, and when the file was last changed.
 
-    A folder with one file per model call is also one log, with one call per line (see `reading.py`).
+    Several files of a folder can be one log (see `reading.py`). `parts` are the first line and the name of
+    each.
     """
 
     name: str
     data: bytes
     modified: datetime | None = None
+    parts: Sequence[tuple[int, str]] = ()
 
     @property
     def path(self) -> PurePosixPath:
@@ -36,6 +38,11 @@ class LogFile:
     def stem(self) -> str:
         """The file name without suffixes, which is the id if the log contains none."""
         return self.path.name.split(".", 1)[0]
+
+    def damage(self, line: int, reason: str) -> Damage:
+        """Return the report of a damaged line, which names the file that contains it."""
+        first, name = next((part for part in reversed(self.parts) if part[0] <= line), (1, self.name))
+        return Damage(file=name, line=line - first + 1, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

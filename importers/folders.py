@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -37,11 +38,19 @@ _CONTINUE_LIST = ("sessions", "sessions.json")
 _COPILOT_LOG, _COPILOT_FACTS = "events.jsonl", "workspace.yaml"
 
 
+#: The files of a session of Kimi CLI: messages, of which earlier ones are in numbered files, and the others.
+_KIMI_LOG = re.compile(r"^context(?:_(\d+))?\.jsonl$")
+_KIMI_EVENTS, _KIMI_FACTS = "wire.jsonl", ("state.json", "meta.json")
+
+
 def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
     """Yield the logs in a folder, whose log files are `logs`, sorted."""
     if any(entry.name == _TASK_FILES[0] for entry in logs):
         task = [entry for entry in logs if entry.name in _TASK_FILES]
         yield folder / _TASK_FILES[0], task
+        return
+    if any(entry.name == _KIMI_EVENTS for entry in logs) and (kimi := _kimi_session(folder, logs)):
+        yield kimi
         return
     if folder.name == _CHATS and (workspace := folder.parent / _CHATS_WORKSPACE).is_file():
         yield from ((entry, [entry, workspace]) for entry in logs)
@@ -96,6 +105,13 @@ def opencode_sessions(folder: Path) -> Iterator[Group]:
         messages = sorted((folder / "message" / session.stem).glob("msg_*.json"))
         parts = [part for each in messages for part in sorted((folder / "part" / each.stem).glob("*.json"))]
         yield session, [session, *messages, *parts]
+
+
+def _kimi_session(folder: Path, logs: Sequence[Path]) -> Group | None:
+    found = [(match, entry) for entry in logs if (match := _KIMI_LOG.match(entry.name))]
+    messages = [entry for _, entry in sorted(found, key=lambda item: int(item[0][1] or sys.maxsize))]
+    facts = [entry for entry in logs if entry.name in _KIMI_FACTS]
+    return (folder / "context.jsonl", [*messages, folder / _KIMI_EVENTS, *facts]) if messages else None
 
 
 def _series(folder: Path, logs: Sequence[Path]) -> list[Path]:

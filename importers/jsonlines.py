@@ -45,7 +45,8 @@ def records(log: LogFile) -> Iterator[Record | Damage]:
     for number, line in enumerate(lines_of(text_bytes(log.data)), start=1):
         stripped = line.strip(_BLANK)
         if stripped:
-            yield from _line_records(log.name, number, stripped)
+            for item in _line_records(log.name, number, stripped):
+                yield log.damage(number, item.reason) if isinstance(item, Damage) else item
 
 
 def lines_of(data: bytes) -> Iterator[bytes]:
@@ -63,7 +64,7 @@ def objects(log: LogFile) -> Iterator[Record | Damage]:
         if isinstance(record, Damage) or isinstance(record.value, dict):
             yield record
         else:
-            yield Damage(file=log.name, line=record.line, reason="not a JSON object")
+            yield log.damage(record.line, "not a JSON object")
 
 
 def read_records(
@@ -78,7 +79,7 @@ def read_records(
             take(item)
         except MALFORMED as error:
             reason = f"not a record of this format: {type(error).__name__}: {error}"
-            yield Damage(file=log.name, line=item.line, reason=reason)
+            yield log.damage(item.line, reason)
 
 
 def take_messages(

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,13 +62,19 @@ class LogSource:
 
     def read(self) -> LogFile:
         """Return the decompressed log. Raises UnreadableLogError."""
-        return LogFile(name=self.name, data=self._data(), modified=_modified(self.files))
-
-    def _data(self) -> bytes:
         if self.error:
             raise UnreadableLogError(self.error)
-        if not self.session:
-            return b"\n".join(_record(file, len(self.files)) for file in self.files)
+        modified = _modified(self.files)
+        if self.session:
+            return LogFile(name=self.name, data=self._session(), modified=modified)
+        if len(self.files) == 1:
+            return LogFile(name=self.name, data=_read(self.files[0]), modified=modified)
+        contents = [_record(file) for file in self.files]
+        starts = accumulate((data.count(b"\n") + 1 for data in contents), initial=1)
+        parts = tuple(zip(starts, map(_plain_name, self.files), strict=False))
+        return LogFile(name=self.name, data=b"\n".join(contents), modified=modified, parts=parts)
+
+    def _session(self) -> bytes:
         try:
             return database_log(self.files[0], self.session)
         except (sqlite3.Error, OSError) as error:
@@ -94,7 +101,8 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
     copilot = Path(environment.get("COPILOT_HOME") or home / ".copilot")
     shared = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
     folders = [*(folder / "projects" for folder in claude), codex / "sessions", codex / "archived_sessions"]
-    folders += [copilot / "session-state"]
+    kimi = Path(environment.get("KIMI_SHARE_DIR") or home / ".kimi")
+    folders += [copilot / "session-state", kimi / "sessions"]
     folders += [shared / "opencode", shared / "goose" / "sessions"]
     folders += [Path(environment.get("CONTINUE_GLOBAL_DIR") or home / ".continue") / "sessions"]
     folders += vscode_chat_folders(environment, home)
@@ -176,11 +184,11 @@ def _modified(files: Sequence[Path]) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def _record(file: Path, files: int) -> bytes:
-    """Return a file, on one line if it is one of several. JSON has line breaks only between tokens."""
+def _record(file: Path) -> bytes:
+    """Return one of several files, documents on one line. JSON has line breaks only between tokens."""
     data = _read(file)
-    is_document = files > 1 and not _plain_name(file).endswith(_LINES_ENDING)
-    return data.replace(b"\r", b" ").replace(b"\n", b" ") if is_document else data
+    is_lines = _plain_name(file).endswith(_LINES_ENDING)
+    return data if is_lines else data.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
 def _read(path: Path) -> bytes:

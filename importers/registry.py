@@ -15,6 +15,7 @@ from .copilot import CopilotImporter
 from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .inspect_ai import InspectImporter
+from .kimi_cli import KimiCliImporter
 from .langfuse import LangfuseImporter
 from .langsmith import LangSmithImporter
 from .mini_swe_agent import MiniSweAgentImporter
@@ -47,6 +48,7 @@ IMPORTERS: dict[str, Importer] = {
         ClineImporter(),
         ContinueImporter(),
         GooseImporter(),
+        KimiCliImporter(),
         LangfuseImporter(),
         LangSmithImporter(),
         PhoenixImporter(),
