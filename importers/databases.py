@@ -1,4 +1,4 @@
-"""Read the sessions of SQLite databases in which coding agents store them: OpenCode and goose.
+"""Read the sessions of SQLite databases in which coding agents store them: OpenCode, goose, Crush and Zed.
 
 Each session becomes one log, with one record of the client per line, so that its importer reads the same
 records as in the client's files.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import zstandard
 
 #: The first bytes of a SQLite database. If the two versions after the page size are 2, it has a separate log.
 _MAGIC = b"SQLite format 3\x00"
@@ -37,6 +38,17 @@ _GOOSE = (
     "SELECT * FROM sessions WHERE id = ?",
     "SELECT * FROM messages WHERE session_id = ? ORDER BY created_timestamp, id",
 )
+_CRUSH = (
+    "SELECT * FROM sessions WHERE id = ?",
+    "SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid",
+)
+_ZED = ("SELECT *, data AS _ FROM threads WHERE id = ?",)
+
+#: The tables of each client, and columns of `threads`, whose name is common.
+_NAMES = """
+    SELECT name FROM sqlite_master WHERE type = 'table'
+    UNION ALL SELECT 'threads.' || name FROM pragma_table_info('threads')
+"""
 _CLIENTS: Mapping[frozenset[str], tuple[str, Sequence[str]]] = {
     frozenset({"session", "message", "part"}): (
         "SELECT id FROM session ORDER BY time_created, id",
@@ -46,10 +58,21 @@ _CLIENTS: Mapping[frozenset[str], tuple[str, Sequence[str]]] = {
         "SELECT id FROM sessions ORDER BY created_at, id",
         _GOOSE,
     ),
+    frozenset({"sessions", "messages", "files", "goose_db_version"}): (
+        "SELECT id FROM sessions ORDER BY created_at, id",
+        _CRUSH,
+    ),
+    frozenset({"threads", "threads.data_type", "threads.data"}): (
+        "SELECT id FROM threads ORDER BY updated_at, id",
+        _ZED,
+    ),
 }
 
 #: Columns that contain JSON, besides those whose name ends with "_json".
-_JSON = ("_", "time")
+_JSON = ("_", "time", "parts")
+
+#: The first bytes of content that a client has compressed, and its maximum size decompressed.
+_ZSTD, _LARGEST_BYTES = b"\x28\xb5\x2f\xfd", 1 << 28
 
 
 def is_database(path: Path) -> bool:
@@ -91,16 +114,17 @@ def _is_at_rest(path: Path) -> bool:
 
 
 def _client(connection: sqlite3.Connection) -> tuple[str, Sequence[str]]:
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = {_text(row[0]) for row in rows}
-    return next((client for needed, client in _CLIENTS.items() if needed <= tables), ("", ()))
+    names = {_text(row[0]) for row in connection.execute(_NAMES)}
+    return next((client for needed, client in _CLIENTS.items() if needed <= names), ("", ()))
 
 
 def _line(row: sqlite3.Row) -> bytes:
     """Return a row as an object on one line. JSON is copied: some of what can be read cannot be written."""
     columns = {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118
-    rest = columns.pop("_", None)
-    rest = rest.strip() if isinstance(rest, bytes) else b""
+    rest = b""
+    if "_" in columns:
+        rest = _unpacked(columns.pop("_")).strip()
+        columns.pop("data", None)
     if rest.startswith(b"{") and rest.endswith(b"}"):
         rest = rest[1:-1].strip()
     fields = [rest, *(b'"%b":%b' % (name.encode(), _json(name, value)) for name, value in columns.items())]
@@ -110,9 +134,22 @@ def _line(row: sqlite3.Row) -> bytes:
 def _json(name: str, value: Any) -> bytes:
     if not isinstance(value, bytes):
         return orjson.dumps(value)
+    value = _unpacked(value)
     text = _text(value)
     is_json = (name in _JSON or name.endswith("_json")) and _is_json(text)
     return value if is_json else orjson.dumps(text)
+
+
+def _unpacked(value: Any) -> bytes:
+    """Return the content of a column decompressed, or unchanged if it is damaged."""
+    if not isinstance(value, bytes):
+        return b""
+    if not value.startswith(_ZSTD):
+        return value
+    try:
+        return zstandard.ZstdDecompressor().stream_reader(value).read(_LARGEST_BYTES) or value
+    except zstandard.ZstdError:
+        return value
 
 
 def _text(value: Any) -> str:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import orjson
+
 #: A log: the file or folder that it is named after, and its files, in order.
 Group = tuple[Path, Sequence[Path]]
 
@@ -41,6 +43,9 @@ _COPILOT_LOG, _COPILOT_FACTS = "events.jsonl", "workspace.yaml"
 #: The files of a session of Kimi CLI: messages, of which earlier ones are in numbered files, and the others.
 _KIMI_LOG = re.compile(r"^context(?:_(\d+))?\.jsonl$")
 _KIMI_EVENTS, _KIMI_FACTS = "wire.jsonl", ("state.json", "meta.json")
+
+#: The list of projects in Crush's folder.
+_CRUSH_PROJECTS = Path("crush", "projects.json")
 
 
 def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
@@ -89,6 +94,15 @@ def vscode_chat_folders(environment: Mapping[str, str], home: Path) -> list[Path
     users = [folder / editor / "User" for folder in settings for editor in _EDITORS]
     users.append(home / ".vscode-server" / "data" / "User")
     return [found for user in users for pattern in _CHAT_FOLDERS for found in sorted(user.glob(pattern))]
+
+
+def crush_folders(shared: Path) -> list[Path]:
+    """Return the folders with Crush's databases, one per project, from its list of projects."""
+    try:
+        projects = orjson.loads((shared / _CRUSH_PROJECTS).read_bytes())["projects"]
+        return [Path(project["path"], project["data_dir"]) for project in projects]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
 
 
 def is_opencode_storage(folder: Path) -> bool:

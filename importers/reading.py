@@ -18,7 +18,14 @@ import zstandard
 from .aider import HISTORY_NAME
 from .base import LogFile
 from .databases import database_log, database_sessions, is_database
-from .folders import copilot_log, grouped, is_opencode_storage, opencode_sessions, vscode_chat_folders
+from .folders import (
+    copilot_log,
+    crush_folders,
+    grouped,
+    is_opencode_storage,
+    opencode_sessions,
+    vscode_chat_folders,
+)
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", HISTORY_NAME)
@@ -105,6 +112,8 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
     folders += [copilot / "session-state", kimi / "sessions"]
     folders += [shared / "opencode", shared / "goose" / "sessions"]
     folders += [Path(environment.get("CONTINUE_GLOBAL_DIR") or home / ".continue") / "sessions"]
+    folders += [*crush_folders(shared), shared / "zed" / "threads"]
+    folders += [home / "Library" / "Application Support" / "Zed" / "threads"]
     folders += vscode_chat_folders(environment, home)
     return [folder for folder in folders if folder.is_dir()]
 

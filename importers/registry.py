@@ -12,6 +12,7 @@ from .codex import CodexImporter
 from .contextapp import ContextappImporter
 from .continue_dev import ContinueImporter
 from .copilot import CopilotImporter
+from .crush import CrushImporter
 from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .inspect_ai import InspectImporter
@@ -31,6 +32,7 @@ from .qwen_code import QwenCodeImporter
 from .swe_agent import SweAgentImporter
 from .tau_bench import Tau2BenchImporter, TauBenchImporter
 from .vscode_chat import VSCodeChatImporter
+from .zed import ZedImporter
 
 #: Importers by name, in the order in which they are tried. Formats that resemble others come last.
 IMPORTERS: dict[str, Importer] = {
@@ -48,6 +50,8 @@ IMPORTERS: dict[str, Importer] = {
         ClineImporter(),
         ContinueImporter(),
         GooseImporter(),
+        CrushImporter(),
+        ZedImporter(),
         KimiCliImporter(),
         LangfuseImporter(),
         LangSmithImporter(),
