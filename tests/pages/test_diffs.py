@@ -20,10 +20,16 @@ from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 
 
+def shown_lines(html):
+    """Yield the kind and the text of each line of a diff."""
+    for piece in html.split('<div class="line ')[1:]:
+        kind, _, block = piece.split("</div>")[0].partition('">')
+        for line in block.split("\n"):
+            yield kind, strip_tags(line)[1:]
+
+
 def lines_of(html, kind):
-    """Return the text of the lines of a kind in a unified diff."""
-    pieces = html.split('<div class="line ')[1:]
-    return [strip_tags(f"<div {piece.split('</div>')[0]}")[1:] for piece in pieces if piece.startswith(kind)]
+    return [text for found, text in shown_lines(html) if found == kind]
 
 
 def test_only_changed_lines_and_their_surroundings_are_displayed():
@@ -46,8 +52,14 @@ def test_lines_that_a_long_output_keeps_are_unchanged():
 
 def test_long_changes_are_folded_with_their_count():
     html = diff_html("\n".join(f"a{n}" for n in range(3_000)), "short", is_unified=True)
-    assert "2,990 more lines" in html
-    assert "1,000 lines are not displayed" in html
+    assert "490 more lines" in html
+    assert "2,500 more lines are not displayed" in html
+
+
+def test_many_removed_lines_take_little_more_space_than_their_text():
+    old = "\n".join(f"line {n} of a tool's output" for n in range(400))
+    for is_unified in (True, False):
+        assert len(diff_html(old, "", is_unified=is_unified)) < 2 * len(old)
 
 
 lines = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=9)
@@ -58,8 +70,7 @@ def test_both_texts_can_be_rebuilt_from_a_short_diff(old, new):
     html = diff_html("\n".join(old), "\n".join(new), is_unified=True)
     if "unchanged" in html:
         return
-    shown = html.split('<div class="line ')[1:]
-    texts = [(piece.split('"')[0], piece.split("</i>")[1].split("</div>")[0]) for piece in shown]
+    texts = list(shown_lines(html))
     assert [text for kind, text in texts if kind != "added"] == "\n".join(old).splitlines()
     assert [text for kind, text in texts if kind != "removed"] == "\n".join(new).splitlines()
 

@@ -17,10 +17,13 @@ from sessions.pages.text import visible
 #: begin and end with.
 _COMPARED = 1_500**2
 #: Unchanged lines around a change, lines of a change that are not folded, and lines that are displayed.
-_CONTEXT, _OPEN, _MOST = 3, 10, 2_000
+_CONTEXT, _OPEN, _MOST = 3, 10, 500
 
+#: The kind of a line and its sign.
+_REMOVED, _ADDED, _SAME = ("removed", "−"), ("added", "+"), ("same", " ")
 
 Row = TypeVar("Row")
+Pair = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +80,9 @@ def _html(section: Section, at: int, count: int, is_unified: bool) -> str:
     if section.is_same:
         return _unchanged(section.old, is_first=at == 0, is_last=at == count - 1, is_unified=is_unified)
     if not is_unified:
-        return _folded(list(zip_longest(section.old, section.new)), _pair_html)
-    removed = [("removed", "−", line) for line in section.old]
-    added = [("added", "+", line) for line in section.new]
-    return _folded(removed, _line_html) + _folded(added, _line_html)
+        return _folded(list(zip_longest(section.old, section.new)), _pairs_html)
+    removed = _folded(section.old, lambda lines: _lines_html(_REMOVED, lines))
+    return removed + _folded(section.new, lambda lines: _lines_html(_ADDED, lines))
 
 
 def _unchanged(lines: Sequence[str], *, is_first: bool, is_last: bool, is_unified: bool) -> str:
@@ -96,44 +98,45 @@ def _unchanged(lines: Sequence[str], *, is_first: bool, is_last: bool, is_unifie
 
 def _same_html(lines: Sequence[str], is_unified: bool) -> str:
     if is_unified:
-        return _line_html([("same", " ", line) for line in lines])
-    return _pair_html([(line, line) for line in lines], kind="same")
+        return _lines_html(_SAME, lines)
+    return "".join(_pair_html(_lines_html(_SAME, [line]), _lines_html(_SAME, [line])) for line in lines)
 
 
-def _folded(rows: Sequence[Row], html: Callable[[Sequence[Row]], SafeString]) -> str:
+def _folded(rows: Sequence[Row], html: Callable[[Sequence[Row]], str]) -> str:
     """Return the first rows, and the others in a fold."""
     if len(rows) <= _OPEN + 2:
         return html(rows)
     rest = rows[_OPEN:_MOST]
+    left = len(rows) - _OPEN - len(rest)
     more = format_html(
         '<details class="diff-rest"><summary>{} more line{}</summary>{}</details>',
-        f"{len(rows) - _OPEN:,}",
-        "" if len(rows) - _OPEN == 1 else "s",
-        html(rest),
+        f"{len(rest):,}",
+        "" if len(rest) == 1 else "s",
+        SafeString(html(rest)),
     )
-    left = len(rows) - _MOST
-    end = format_html('<p class="gap">{} lines are not displayed</p>', f"{left:,}") if left > 0 else ""
+    end = format_html('<p class="gap">{} more lines are not displayed</p>', f"{left:,}") if left else ""
     return f"{html(rows[:_OPEN])}{more}{end}"
 
 
-def _line_html(lines: Sequence[tuple[str, str, str]]) -> SafeString:
-    return format_html_join("", '<div class="line {}"><i>{}</i>{}</div>', lines)
+def _pairs_html(pairs: Sequence[Pair]) -> str:
+    """Return replaced lines side by side, and the others, which follow, as one block beside nothing."""
+    rows = [
+        _pair_html(_lines_html(_REMOVED, [old]), _lines_html(_ADDED, [new]))
+        for old, new in pairs
+        if old is not None and new is not None
+    ]
+    removed = [old for old, new in pairs if old is not None and new is None]
+    added = [new for old, new in pairs if old is None and new is not None]
+    rest = _lines_html(_REMOVED, removed) + _lines_html(_ADDED, added)
+    return "".join(rows) + (_pair_html(rest) if rest else "")
 
 
-def _pair_html(pairs: Sequence[tuple[str | None, str | None]], kind: str = "") -> SafeString:
-    return format_html_join(
-        "",
-        '<div class="pair"><div class="line {}"><i>{}</i>{}</div>'
-        '<div class="line {}"><i>{}</i>{}</div></div>',
-        (
-            (
-                kind or ("removed" if old is not None else "none"),
-                "−" if not kind and old is not None else " ",
-                old or "",
-                kind or ("added" if new is not None else "none"),
-                "+" if not kind and new is not None else " ",
-                new or "",
-            )
-            for old, new in pairs
-        ),
-    )
+def _pair_html(*sides: str) -> str:
+    return f'<div class="pair">{"".join(sides)}</div>'
+
+
+def _lines_html(kind: tuple[str, str], lines: Sequence[str]) -> str:
+    """Return lines of a kind as one block: an element for each would be most of a long page."""
+    name, sign = kind
+    block = format_html_join("\n", "<i>{}</i>{}", ((sign, line) for line in lines))
+    return f'<div class="line {name}">{block}</div>' if lines else ""
