@@ -63,8 +63,10 @@ def sessions_list(
 
     Only the order `activity` uses an index; the others sort all sessions that match.
     """
-    rows = sessions_filtered(filters, project_id=project.pk).select_related("parent", "profile")
-    found = list(page_after(rows, after, order)[: limit + 1])
+    rows = page_after(sessions_filtered(filters, project_id=project.pk), after, order)
+    # Selects the ids first, so that Postgres sorts only these and not whole rows.
+    related = AgentSession.objects.filter(pk__in=rows.values("pk")[: limit + 1])
+    found = list(page_after(related.select_related("parent", "profile"), None, order))
     page = found[:limit]
     last = page[-1] if len(found) > limit else None
     ids = [session.pk for session in page]
