@@ -267,8 +267,9 @@ USE_I18N = False
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static", ("docs", BASE_DIR / "docs" / "images")]
-# A checkout serves the files of STATICFILES_DIRS. The Docker image collects, compresses and hashes them.
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
+# A checkout serves the files of STATICFILES_DIRS, which `git pull` replaces while the server runs. The Docker
+# image collects, compresses and hashes them.
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

@@ -23,5 +23,3 @@ from contextapp.settings import *  # noqa: F403
 
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 1
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# Each test client would otherwise list all static files. Servers keep the list, as in production.
-WHITENOISE_AUTOREFRESH = not os.environ.get("CONTEXTAPP_TEST_HOME")

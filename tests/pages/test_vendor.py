@@ -1,4 +1,4 @@
-"""The vendored browser libraries match their pinned versions and include their licenses."""
+"""Static files. The vendored browser libraries match their pinned versions and include their licenses."""
 
 import hashlib
 import json
@@ -37,3 +37,13 @@ def test_versions_in_the_files_match_the_pins():
     uplot = vendored("uplot", "dist/uPlot.iife.min.js").read_text()
     assert re.search(r'version:"([\d.]+)"', htmx)[1] == PINS["htmx.org"]["version"]
     assert re.search(r"uPlot \(v([\d.]+)\)", uplot)[1] == PINS["uplot"]["version"]
+
+
+def test_a_file_that_an_upgrade_replaces_is_served_whole(client, settings, tmp_path):
+    settings.STATICFILES_DIRS = [tmp_path]
+    style = tmp_path / "style.css"
+    for content in (b"a { color: red }", b"a { color: red; background: white }"):
+        style.write_bytes(content)
+        response = client.get("/static/style.css")
+        assert int(response["Content-Length"]) == len(content)
+        assert b"".join(response.streaming_content) == content
