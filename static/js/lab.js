@@ -8,7 +8,8 @@ import { followWidth, plotPlace } from "./chart/place.js";
 import { policyLines } from "./chart/policies.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
 
-const HEIGHT = 300;
+// The chart stays in view above the sliders on narrow screens.
+const HEIGHT = matchMedia("(max-width: 76rem)").matches ? 190 : 300;
 
 function legend(data, strokes) {
   const list = swatchLegend(data.policies.map((policy) => policy.name), strokes);

@@ -100,7 +100,7 @@ def lab(request: HttpRequest, slug: str) -> HttpResponse:
     }
     if wants_fragment(request) or "figures" in request.GET:
         context |= _figures(scenario)
-    return page_or_fragment(request, "lab/page.html", "lab/_figures.html", context)
+    return page_or_fragment(request, "lab/page.html", "lab/_results.html", context)
 
 
 def _figures(scenario: Scenario) -> dict[str, Any]:
