@@ -1,4 +1,4 @@
-"""Capabilities that differ between models (rules A7, A9 and A11 of Anthropic's API, C5 of OpenAI's)."""
+"""Capabilities that differ between models (rules A7, A9 and A11 of Anthropic, C5 of OpenAI, G4 of Gemini)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Capabilities:
     bound_thinking: bool = False  #: A11: thinking is only valid after an unchanged prompt
     compaction: bool = False  #: the provider can summarize
     reasoning_field: bool = True  #: C5: assistant messages may have `reasoning_content`
+    thought_signatures: bool = False  #: G4: calls require their `thoughtSignature`
 
 
 #: (family, first version without prefill, first with bound thinking and with system messages)
@@ -27,6 +28,8 @@ _CLAUDE = {
 }
 #: OpenAI's own models. Other models with this API have a field for their reasoning.
 _OPENAI = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt-|o\d)")
+#: Gemini's models from version 3 on require signatures.
+_GEMINI = re.compile(r"(?:^|/)gemini-(\d+)")
 _NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
@@ -35,7 +38,11 @@ def capabilities_of(model: str) -> Capabilities:
     name = model.lower()
     found = _NAME.search(name)
     if not found:
-        return Capabilities(reasoning_field=_OPENAI.search(name) is None)
+        gemini = _GEMINI.search(name)
+        return Capabilities(
+            reasoning_field=_OPENAI.search(name) is None,
+            thought_signatures=gemini is not None and int(gemini[1]) >= 3,
+        )
     version = (int(found[2]), int(found[3] or 0))
     no_prefill, bound = _CLAUDE[found[1]]
     return Capabilities(

@@ -27,17 +27,23 @@ class Continuation:
 
         A message in another dialect is irregular, because its bytes cannot be served in the session's
         dialect. None means that the dialect is not detected yet: only messages that are valid in every
-        dialect are regular.
+        dialect are regular, except in those that share no messages with others.
         """
         state = self
         for message in messages:
             dialect = get_dialect(message.format or format)
             if format is None:
-                sound = all(_is_sound_in(each, message) for each in DIALECTS.values())
+                sound = all(_is_sound_in(each, message) for each in DIALECTS.values() if not each.is_distinct)
             else:
                 sound = dialect.name == format and _is_sound(message, dialect)
             state = state._after_one(message, dialect, sound)
         return state
+
+    def detected(self, format: str | None) -> Continuation:
+        """Return the state when the dialect of a session with messages is detected to be `format`."""
+        if format is None or not get_dialect(format).is_distinct:
+            return self
+        return Continuation(open_calls=self.open_calls, regular=False)
 
     def _after_one(self, message: Message, dialect: Dialect, is_sound: bool) -> Continuation:
         open_calls, follows = dialect.next_calls(self.open_calls, message)

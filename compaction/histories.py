@@ -241,7 +241,7 @@ def is_answer(message: JSON) -> bool:
         return False
     kind = message.get("type")
     is_item = isinstance(kind, str) and (kind == "reasoning" or kind.endswith("_call"))
-    return message.get("role") == "assistant" or is_item
+    return message.get("role") in ("assistant", "model") or is_item
 
 
 def last_answer_end(messages: Sequence[JSON]) -> int:
@@ -259,7 +259,7 @@ def _texts(message: JSON) -> list[str]:
     """Return the text of a user message, block by block."""
     if not isinstance(message, Mapping) or message.get("role") != "user":
         return []
-    content = message.get("content")
+    content = message.get("content", message.get("parts"))
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else []

@@ -29,6 +29,8 @@ REASONING = b"\xff" * HASH_BYTES
 _IGNORED = frozenset(
     {"cache_control", "citations", "caller", "id", "status", "phase", "annotations", "logprobs"}
 )
+#: Fields of Gemini's parts that are not part of its content: clients may drop them.
+_SIGNATURES = frozenset({"thoughtSignature", "thought_signature"})
 _THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _SYSTEM = frozenset({"system", "developer"})
 
@@ -55,10 +57,11 @@ def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> l
 
 def beginning_hashes(message: JSON, *, key: bytes, after: int) -> set[bytes]:
     """Return the hashes of a message without one or more of its last blocks."""
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if not isinstance(content, list):
+    given = message if isinstance(message, Mapping) else {}
+    field = "parts" if "parts" in given else "content"
+    if not isinstance(given.get(field), list):
         return set()
-    beginnings = [{**message, "content": content[:end]} for end in range(1, len(content))]
+    beginnings = [{**given, field: given[field][:end]} for end in range(1, len(given[field]))]
     return {message_hashes([each], key=key, after=after)[0] for each in beginnings}
 
 
@@ -78,6 +81,8 @@ def canonical(message: JSON) -> bytes:
         return _dumps(message)
     if "role" not in message:
         return _dumps(_plain(_with_arguments(message)))
+    if isinstance(parts := message.get("parts"), list) and "content" not in message:
+        return _dumps([message["role"], _google_parts(parts)])
     calls, legacy = message.get("tool_calls"), message.get("function_call")
     said = [
         message["role"],
@@ -112,6 +117,26 @@ def _block(block: JSON) -> JSON:
     if kind == "tool_result":
         return [kind, block.get("tool_use_id"), _blocks(block.get("content")), bool(block.get("is_error"))]
     return _plain(block)
+
+
+def _google_parts(parts: Sequence[JSON]) -> list[JSON]:
+    """Return the content of Gemini's parts, without thoughts and signatures.
+
+    Clients join the texts that the model streams in several ways, so adjacent ones count as one.
+    """
+    said: list[JSON] = []
+    for part in parts:
+        if not isinstance(part, Mapping):
+            said.append(part)
+        elif not part.get("thought"):
+            kept = _plain({name: value for name, value in part.items() if name not in _SIGNATURES})
+            text = kept.get("text") if kept.keys() == {"text"} else None
+            if isinstance(text, str) and said and isinstance(said[-1], str):
+                said[-1] += text
+            elif kept:
+                said.append(text if isinstance(text, str) else kept)
+    stripped = (part.strip() if isinstance(part, str) else part for part in said)
+    return [part for part in stripped if part != ""]
 
 
 def _call(call: JSON) -> JSON:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,11 +23,11 @@ class UsageError(ValueError):
 
 
 def usage_read(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of one response, as reported by Anthropic, OpenAI Chat or OpenAI Responses.
+    """Return the usage of one response, as reported by Anthropic, OpenAI Chat, OpenAI Responses or Gemini.
 
     Anthropic's `input_tokens` exclude cached tokens. OpenAI's `prompt_tokens` include them, and so do the
-    `input_tokens` of the Responses API, which has `input_tokens_details`. Reasoning tokens are part of the
-    output. Raises `UsageError`.
+    `input_tokens` of the Responses API, which has `input_tokens_details`, and Gemini's `promptTokenCount`.
+    Reasoning tokens are part of the output. Raises `UsageError`.
 
     If Anthropic made several model calls for the response, `iterations` has the usage of each, and the other
     fields exclude those that compacted the context. The counts are then the sums over the iterations, and the
@@ -55,7 +56,9 @@ def has_input_tokens(data: Mapping[str, Any]) -> bool:
 
 
 #: Each provider's usage has one of these. `iterations` have the usage of several calls.
-INPUT_FIELDS = frozenset({"input_tokens", "prompt_tokens", "iterations"})
+INPUT_FIELDS = frozenset(
+    {"input_tokens", "prompt_tokens", "iterations", "promptTokenCount", "prompt_token_count"}
+)
 
 
 def cache_writes_1h(data: Mapping[str, Any]) -> int:
@@ -99,6 +102,8 @@ def _answered(iterations: Sequence[Mapping[str, Any]], calls: Sequence[Usage]) -
 
 
 def _call_usage(data: Mapping[str, Any]) -> Usage:
+    if "promptTokenCount" in data or "prompt_token_count" in data:
+        return _gemini_usage(data)
     if "prompt_tokens" in data or "input_tokens_details" in data:
         return _inclusive_usage(data)
     written = _tokens(data, "cache_creation_input_tokens") or sum(_cache_writes(data).values())
@@ -107,6 +112,26 @@ def _call_usage(data: Mapping[str, Any]) -> Usage:
         cache_read_tokens=_tokens(data, "cache_read_input_tokens"),
         cache_write_tokens=min(written, MAX_TOKENS),
         output_tokens=_output(data),
+    )
+
+
+def _gemini_usage(data: Mapping[str, Any]) -> Usage:
+    """Return the usage that Gemini reports. Its Python SDK spells the fields in snake case.
+
+    Thoughts are not part of the candidates, and the results of Google's tools not of the prompt.
+    """
+
+    def count(name: str) -> int:
+        snake = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+        return _tokens(data, name if data.get(name) is not None else snake)
+
+    prompt, tools = count("promptTokenCount"), count("toolUsePromptTokenCount")
+    read = min(count("cachedContentTokenCount"), prompt)
+    return Usage(
+        uncached_tokens=min(prompt - read + tools, MAX_TOKENS),
+        cache_read_tokens=read,
+        output_tokens=min(count("candidatesTokenCount") + count("thoughtsTokenCount"), MAX_TOKENS),
+        prompt=prompt if tools else None,
     )
 
 

@@ -31,6 +31,21 @@ def parts(usage: Usage) -> tuple[int, ...]:
     [
         ({"input_tokens": 5, "output_tokens": 7}, (5, 0, 0, 7)),
         ({"input_tokens": 5, "iterations": []}, (5, 0, 0, 0)),
+        (
+            {
+                "promptTokenCount": 1_000,
+                "cachedContentTokenCount": 600,
+                "candidatesTokenCount": 20,
+                "thoughtsTokenCount": 30,
+                "toolUsePromptTokenCount": 50,
+                "totalTokenCount": 1_100,
+            },
+            (450, 600, 0, 50),
+        ),
+        (
+            {"prompt_token_count": 9, "cached_content_token_count": None, "thoughts_token_count": 3},
+            (9, 0, 0, 3),
+        ),
         ({"input_tokens": 5, "iterations": None, "cache_creation": None}, (5, 0, 0, 0)),
         (
             {"cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 4}},
@@ -89,7 +104,7 @@ def parts(usage: Usage) -> tuple[int, ...]:
 def test_usage_is_read_in_disjoint_parts(data: dict[str, Any], expected: tuple[int, ...]) -> None:
     usage = usage_read(data)
     assert parts(usage) == expected
-    assert usage.prompt_tokens == sum(expected[:3])
+    assert usage.input_tokens == sum(expected[:3])
 
 
 def test_iterations_are_summed_and_the_prompt_is_that_of_the_last_message() -> None:
@@ -156,3 +171,8 @@ def test_a_log_loses_only_the_invalid_fields() -> None:
     assert usage_salvage({"input_tokens": 10**30, "output_tokens": 5}) == (Usage(output_tokens=5), 0)
     assert usage_salvage({"iterations": [None, "x", {"input_tokens": 5}]})[0].prompt_tokens == 5
     assert usage_salvage({"iterations": [{"input_tokens": MAX_TOKENS}] * 3}) == (Usage(), 0)
+
+
+def test_the_results_of_googles_tools_are_billed_but_not_part_of_the_prompt() -> None:
+    usage = usage_read({"promptTokenCount": 1_000, "toolUsePromptTokenCount": 50, "candidatesTokenCount": 20})
+    assert (usage.prompt_tokens, usage.input_tokens) == (1_000, 1_050)

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from compaction.dialects.anthropic import Anthropic
 from compaction.dialects.base import Dialect, Match
+from compaction.dialects.gemini import Gemini
 from compaction.dialects.openai import OpenAI
 from compaction.dialects.openai_responses import OpenAIResponses
 from compaction.errors import FormatError
@@ -25,6 +26,7 @@ DIALECTS: dict[str, Dialect] = {
     Anthropic.name: Anthropic(),
     OpenAI.name: OpenAI(),
     OpenAIResponses.name: OpenAIResponses(),
+    Gemini.name: Gemini(),
 }
 
 #: Dialect of a session or request that does not specify one, if its messages fit several.

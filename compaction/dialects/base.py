@@ -55,6 +55,8 @@ class Dialect(ABC):
     name: ClassVar[str]
     #: Name in the user interface.
     label: ClassVar[str]
+    #: Whether no message of this dialect is valid in another one, and none of another one in this.
+    is_distinct: ClassVar[bool] = False
     #: How tool calls and their results must be arranged.
     pairing: ClassVar[Pairing]
 

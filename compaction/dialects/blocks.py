@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from compaction.dialects.declarations import separated
 from compaction.jsontext import dumps
 from compaction.messages import JSON, Message, Opaque, Role, ToolResult
 from compaction.provider_summary import COMPACTION
@@ -28,6 +29,9 @@ _MAX_TOOL_NAME = 200
 
 #: A page of a PDF is about 2,000 tokens and 100 KB of base64.
 _DOCUMENT_CHARACTERS_PER_TOKEN = 50
+
+#: Fields of Gemini's parts with media, and whether these contain the data or its URI.
+_GOOGLE_MEDIA = {"inlineData": "data", "inline_data": "data", "fileData": "uri", "file_data": "uri"}
 
 #: Maximum number of characters of an unsupported block that is included in its text note.
 _MAX_NOTE = 2_000
@@ -57,11 +61,25 @@ def as_text(value: JSON) -> str:
 def media_tokens(block: Mapping[str, Any]) -> int:
     """Estimate the tokens of an image or document block; 0 for other kinds."""
     kind = block.get("type")
+    if (media := google_media(block)) is not None:
+        kind = "image" if media["mime_type"].startswith("image/") else "file"
     if kind in ("image", "image_url", "input_image"):
         return IMAGE_TOKENS
     if kind in ("document", "file", "input_audio", "input_file"):
         return max(IMAGE_TOKENS, len(dumps(block)) // _DOCUMENT_CHARACTERS_PER_TOKEN)
     return 0
+
+
+def google_media(part: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return `mime_type` and `data` or `uri` of the media in a part of Gemini; None for other blocks."""
+    for field, content in _GOOGLE_MEDIA.items():
+        media = part.get(field)
+        if not isinstance(media, Mapping):
+            continue
+        mime_type = as_text(media.get("mimeType") or media.get("mime_type"))
+        value = media.get("data" if content == "data" else "fileUri") or media.get("file_uri")
+        return {"mime_type": mime_type, content: as_text(value)}
+    return None
 
 
 def opaque(block: Mapping[str, Any]) -> Opaque:
@@ -108,8 +126,7 @@ def united(messages: Sequence[Message], format: str) -> list[Message]:
 
 def tool_definitions(tools: JSON, convert: Callable[[Mapping[str, Any]], JSON]) -> list[JSON]:
     """Return the tool definitions of a request, without those that `convert` returns None for."""
-    given = tools if isinstance(tools, list) else []
-    converted = (convert(tool) for tool in given if isinstance(tool, Mapping))
+    converted = (convert(tool) for tool in separated(tools))
     return [definition for definition in converted if definition is not None]
 
 
@@ -118,6 +135,12 @@ def error_text(result: ToolResult) -> str:
     if result.is_error and not result.text.lower().startswith("error"):
         return _ERROR_PREFIX + result.text
     return result.text
+
+
+def system_text(given: JSON) -> str:
+    """Return the text of a system prompt of any dialect: a string, blocks, or a content of Gemini."""
+    is_content = isinstance(given, Mapping) and isinstance(given.get("parts"), list)
+    return joined_text(given["parts"] if is_content else given)[0]
 
 
 def joined_text(content: JSON) -> tuple[str, int]:

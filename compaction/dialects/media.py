@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compaction.dialects.blocks import as_text
+from compaction.dialects.blocks import as_text, google_media
 from compaction.messages import JSON
+
+#: Addresses of the files that Google stores for Gemini.
+_GOOGLE_FILES = "https://generativelanguage.googleapis.com/"
 
 
 def media_part(block: Mapping[str, Any]) -> dict[str, JSON] | None:
@@ -19,7 +22,51 @@ def media_part(block: Mapping[str, Any]) -> dict[str, JSON] | None:
             return {"type": "input_file", **file} if isinstance(file, Mapping) else None
         case "image" | "document":
             return _from_source(block)
+    return _from_google(block)
+
+
+def _from_google(part: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return the part for media in a part of Gemini. Only Google can read the files that it stores."""
+    media = google_media(part) or {}
+    kind, is_image = media.get("mime_type", ""), media.get("mime_type", "").startswith("image/")
+    if data := media.get("data"):
+        url = f"data:{kind};base64,{data}"
+        return (
+            {"type": "input_image", "image_url": url}
+            if is_image
+            else {"type": "input_file", "filename": f"file.{kind.rpartition('/')[2]}", "file_data": url}
+        )
+    uri = media.get("uri", "")
+    if not uri.startswith(("http://", "https://")) or uri.startswith(_GOOGLE_FILES):
+        return None
+    return {"type": "input_image", "image_url": uri} if is_image else {"type": "input_file", "file_url": uri}
+
+
+def gemini_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
+    """Return an image or file of another dialect as a part of Gemini; None for other blocks."""
+    part = media_part(block) or block
+    if part.get("type") == "input_text" and part is not block:  # a document that consists of text
+        return {"text": as_text(part.get("text"))}
+    if part.get("type") not in ("input_image", "input_file"):
+        return None
+    url = as_text(part.get("image_url") or part.get("file_data") or part.get("file_url"))
+    head, comma, data = url.partition(";base64,")
+    if comma and head.startswith("data:") and data:
+        return {"inlineData": {"mimeType": head.removeprefix("data:"), "data": data}}
+    if url.startswith(("http://", "https://")):
+        is_image = part["type"] == "input_image"
+        return {"fileData": {"fileUri": url, "mimeType": "image/*" if is_image else "application/pdf"}}
     return None
+
+
+def result_blocks(source: JSON) -> list[Mapping[str, Any]]:
+    """Return the content blocks in the JSON of a tool result of any dialect."""
+    given = source if isinstance(source, Mapping) else {}
+    content = given.get("content", given.get("output"))
+    if not isinstance(content, list):
+        response = given.get("functionResponse", given.get("function_response"))
+        content = response.get("parts") if isinstance(response, Mapping) else None
+    return [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
 
 
 def _image(value: JSON) -> dict[str, JSON] | None:

@@ -11,6 +11,8 @@ _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 _CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
 _NESTED = re.compile(rb'"function"\s*:\s*\{')
 _BREAKPOINT = b'"cache_control"'
+_CALL = re.compile(rb'"function_?[cC]all"\s*:')
+_SIGNATURE = re.compile(rb'"thought_?[sS]ignature"\s*:')
 _REASONING = re.compile(rb'"(?:reasoning_content|thinking_blocks)"')
 
 
@@ -26,6 +28,7 @@ class JoinedMessages:
     last_role: str = ""
     has_system: bool = False
     has_reasoning: bool = False
+    has_unsigned_calls: bool = False  #: a message with calls of Gemini, but without a signature
     breakpoints: int = 0
     ids: frozenset[bytes] = frozenset()
     has_repeated_ids: bool = False  #: which can only be judged by parsing the messages
@@ -48,12 +51,17 @@ class JoinedMessages:
             last_role=roles[-1],
             has_system=self.has_system or "system" in roles,
             has_reasoning=self.has_reasoning or _REASONING.search(new) is not None,
+            has_unsigned_calls=self.has_unsigned_calls or any(map(_is_unsigned, pieces)),
             breakpoints=self.breakpoints + new.count(_BREAKPOINT),
             ids=ids,
             has_repeated_ids=self.has_repeated_ids or is_escaped or len(ids) < len(self.ids) + len(new_ids),
             call_ids=call_ids,
             has_repeated_call_ids=self.has_repeated_call_ids or any(call_ids[id] > 2 for id in new_calls),
         )
+
+
+def _is_unsigned(piece: bytes) -> bool:
+    return _CALL.search(piece) is not None and _SIGNATURE.search(piece) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

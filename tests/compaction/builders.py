@@ -94,7 +94,7 @@ def dialogue(turns: int, width: int = 10) -> list[JSON]:
 
 def faults(items: list[JSON], format: str) -> list[str]:
     """Return the violations of provider rules. A call may be open at the end."""
-    if format == "openai-responses":
+    if format in ("openai-responses", "gemini"):
         return provider_faults(items, format) if items else []
     return _anthropic_faults(items) if format == "anthropic" else _openai_faults(items)
 

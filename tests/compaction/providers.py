@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.compaction.gemini_checks import faults as gemini_faults
+
 _OPENAI_FIELDS = {
     "system": {"role", "content", "name", "cache_control"},
     "developer": {"role", "content", "name", "cache_control"},
@@ -24,6 +26,8 @@ _ANTHROPIC_FIELDS = {"role", "content"}
 def faults(messages: list[Any], format: str) -> list[str]:
     if not messages:
         return ["no messages"]
+    if format == "gemini":
+        return list(gemini_faults(messages))
     check = {"openai": _openai, "openai-responses": _responses}.get(format, _anthropic)
     return list(check(messages))
 

@@ -114,7 +114,47 @@ RESPONSES: list[dict[str, Any]] = [
     {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}},
     {"role": "assistant", "content": "A picture.", "phase": "final_answer"},
 ]
-SAMPLES = {"anthropic": ANTHROPIC, "openai": OPENAI, "openai-responses": RESPONSES}
+GEMINI: list[dict[str, Any]] = [
+    {
+        "role": "user",
+        "parts": [{"text": "What is this?"}, {"inlineData": {"mimeType": "image/png", "data": PNG}}],
+    },
+    {
+        "role": "model",
+        "parts": [
+            {"text": "**Looking**", "thought": True},
+            {"text": "I look."},
+            {"functionCall": {"name": "look", "args": {"a": 1.50}}, "thoughtSignature": "c2ln"},
+            {"functionCall": {"id": "fc-2", "name": "look", "args": {}}},
+        ],
+    },
+    {
+        "parts": [
+            {"functionResponse": {"name": "look", "response": {"output": "one"}}},
+            {
+                "functionResponse": {
+                    "id": "fc-2",
+                    "name": "look",
+                    "response": {"status": 1, "text": "two"},
+                    "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}],
+                }
+            },
+            {"text": "And now?"},
+        ],
+        "role": "user",
+    },
+    {
+        "role": "model",
+        "parts": [
+            {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+            {"text": "A picture."},
+            {"text": "", "thoughtSignature": "ZW5k"},
+        ],
+    },
+    {"role": "user", "parts": [{"text": "Thanks — schön ☃"}]},
+]
+SAMPLES = {"anthropic": ANTHROPIC, "openai": OPENAI, "openai-responses": RESPONSES, "gemini": GEMINI}
 PAIRS = [(a, b) for a in SAMPLES for b in SAMPLES if a != b]
 
 
@@ -122,6 +162,7 @@ PAIRS = [(a, b) for a in SAMPLES for b in SAMPLES if a != b]
     ("format", "items"),
     [
         ("openai-responses", RESPONSES),
+        ("gemini", GEMINI),
         ("anthropic", ANTHROPIC),
         ("openai", OPENAI),
         ("openai", dialogue(20)),
@@ -366,8 +407,8 @@ def test_parsed_messages_have_positions_turns_and_parts() -> None:
 
 
 def test_an_unknown_dialect_is_named_in_the_error() -> None:
-    with pytest.raises(FormatError, match="gemini"):
-        dialects.parse([], format="gemini")
+    with pytest.raises(FormatError, match="cohere"):
+        dialects.parse([], format="cohere")
 
 
 def test_capabilities_depend_on_the_model() -> None:

@@ -90,7 +90,7 @@ def test_a_violation_is_reported_and_repaired(
     assert faults(served, format) == []
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai", "openai-responses"])
+@pytest.mark.parametrize("format", ["anthropic", "openai", "openai-responses", "gemini"])
 def test_parallel_calls_with_one_id_and_one_result_are_repaired(format: str) -> None:
     items = [user("x"), calls(("a", "f", {}), ("a", "g", {})), result("a", "y"), user("z")]
     served = render(dialects.parse(items, format="openai"), format=format).messages

@@ -19,6 +19,7 @@ from compaction.rendering import render
 from compaction.validation import validate
 from compaction.view import apply
 from tests.compaction.builders import COUNTER, faults, parse
+from tests.compaction.gemini_checks import faults as gemini_faults
 from tests.plugins.examples import examples
 
 #: Strings that UTF-8 or Postgres rejects. Pushes reject lone surrogates, but JSON arguments may contain them.
@@ -95,12 +96,38 @@ def responses_items(draw: st.DrawFn) -> dict[str, Any]:
     return {"type": "message", "role": kind, "content": draw(texts)}
 
 
+@st.composite
+def gemini_contents(draw: st.DrawFn) -> dict[str, Any]:
+    part = st.one_of(
+        st.builds(lambda t: {"text": t}, texts),
+        st.builds(lambda t: {"text": t, "thought": True}, texts),
+        st.builds(lambda t: {"text": t, "thoughtSignature": "c2ln"}, texts),
+        st.builds(lambda n, t: {"functionCall": {"name": n, "args": {"command": t}}}, names, texts),
+        st.builds(
+            lambda i, n: {"functionCall": {"id": i, "name": n}, "thoughtSignature": "c2ln"}, ids, names
+        ),
+        st.builds(lambda n, t: {"functionResponse": {"name": n, "response": {"output": t}}}, names, texts),
+        st.builds(
+            lambda i, n, t: {"functionResponse": {"id": i, "name": n, "response": {"a": t, "b": 1}}},
+            ids,
+            names,
+            texts,
+        ),
+        st.just({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}),
+        st.just({"executableCode": {"language": "PYTHON", "code": "print(1)"}}),
+    )
+    return {"role": draw(st.sampled_from(["user", "model"])), "parts": draw(st.lists(part, max_size=5))}
+
+
 transcripts = st.one_of(
     st.tuples(st.just("openai"), st.lists(openai_messages(), max_size=30)),
     st.tuples(st.just("anthropic"), st.lists(anthropic_messages(), max_size=20)),
     st.tuples(st.just("openai-responses"), st.lists(responses_items(), max_size=40)),
+    st.tuples(st.just("gemini"), st.lists(gemini_contents(), max_size=20)),
 )
-models = st.builds(Capabilities, prefill=st.booleans(), bound_thinking=st.booleans())
+models = st.builds(
+    Capabilities, prefill=st.booleans(), bound_thinking=st.booleans(), thought_signatures=st.booleans()
+)
 quick = settings(
     max_examples=examples(30),
     deadline=None,
@@ -135,6 +162,8 @@ def test_any_transcript_gives_a_valid_prompt(
         shown = render(made.view.messages, format=format, capabilities=model).messages
         assert validate(shown, format, capabilities=model) == ()
         assert faults(shown, format) == []
+        if format == "gemini":
+            assert list(gemini_faults(shown, signatures=model.thought_signatures)) == []
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ ALL = os.environ.get("CONTEXTAPP_ALL_TRANSCRIPTS") == "1"
 #: The sampling intervals: logs, sessions of a log, and steps at which the prompt is rendered.
 LOGS, SESSIONS, STEPS = (1, 1, 1) if ALL else (29, 40, 5)
 
-FORMATS = ("anthropic", "openai", "openai-responses")
+FORMATS = ("anthropic", "openai", "openai-responses", "gemini")
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compaction.dialects.anthropic.parsing import NAME, is_request_field, is_safe_id
-from compaction.dialects.blocks import digested_id, note_of, text_of
-from compaction.dialects.media import anthropic_media
+from compaction.dialects.blocks import digested_id, note_of, system_text, text_of
+from compaction.dialects.media import anthropic_media, result_blocks
 from compaction.jsontext import loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.provider_summary import is_signed
@@ -66,10 +66,8 @@ def _result_block(part: ToolResult, source: Mapping[str, Any] | None) -> dict[st
         "tool_use_id": _safe_id(part.call_id),
         "content": part.text,
     }
-    given = part.source if isinstance(part.source, Mapping) else {}
-    content = given.get("content", given.get("output"))
-    if part.media_tokens and isinstance(content, list):
-        media = [item for item in content if isinstance(item, Mapping) and text_of(item) is None]
+    if part.media_tokens and (content := result_blocks(part.source)):
+        media = [item for item in content if text_of(item) is None]
         if source is None:
             media = [made for item in media if (made := anthropic_media(item)) is not None]
         text = [{"type": "text", "text": part.text}] if part.text.strip() else []
@@ -105,6 +103,7 @@ def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
 
 def system_field(messages: Sequence[Message], given: JSON) -> JSON:
     """Return the `system` field: the given value, then the text of the leading system messages."""
+    given = system_text(given) if isinstance(given, Mapping) else given
     blocks = [
         {"type": "text", "text": part.text}
         for message in messages

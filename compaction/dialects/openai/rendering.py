@@ -9,10 +9,10 @@ from compaction.dialects.blocks import (
     REASONING_FIELDS,
     digested_id,
     error_text,
-    joined_text,
     note_of,
+    system_text,
 )
-from compaction.dialects.media import chat_media
+from compaction.dialects.media import chat_media, result_blocks
 from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -116,11 +116,9 @@ def _result_json(
 
 def _media(part: ToolResult) -> list[dict[str, JSON]]:
     """Return the images of a tool result for a user message, because tool messages only contain text."""
-    source = part.source if isinstance(part.source, Mapping) else {}
-    content = source.get("content", source.get("output"))
-    if not part.media_tokens or not isinstance(content, list):
+    if not part.media_tokens:
         return []
-    media = [block for item in content if isinstance(item, Mapping) and (block := chat_media(item))]
+    media = [block for item in result_blocks(part.source) if (block := chat_media(item))]
     return [{"type": "text", "text": f"[media in the result of {part.call_id}]"}, *media] if media else []
 
 
@@ -165,7 +163,7 @@ def without_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
 
 def system_message(given: JSON) -> list[dict[str, JSON]]:
     """Return another dialect's `system` field as a system message, or an empty list if it is empty."""
-    text = joined_text(given)[0]
+    text = system_text(given)
     return [{"role": "system", "content": text}] if text.strip() else []
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compaction.dialects.blocks import as_text, digested_id, error_text, joined_text, note_of, text_of
-from compaction.dialects.media import media_part
+from compaction.dialects.blocks import (
+    as_text,
+    digested_id,
+    error_text,
+    joined_text,
+    note_of,
+    system_text,
+    text_of,
+)
+from compaction.dialects.media import media_part, result_blocks
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CUSTOM_CALL,
@@ -162,11 +170,11 @@ def _output_value(part: ToolResult, source: Mapping[str, Any] | None) -> JSON:
     text = error_text(part)
     if kind == "shell_call_output":
         return shell_output(text)
-    given = part.source if isinstance(part.source, Mapping) else {}
-    blocks = given.get("output") if source is not None else given.get("content", given.get("output"))
-    if not part.media_tokens or not isinstance(blocks, list) or kind not in (FUNCTION_OUTPUT, CUSTOM_OUTPUT):
+    if not part.media_tokens or kind not in (FUNCTION_OUTPUT, CUSTOM_OUTPUT):
         return text
-    found = [block for block in blocks if isinstance(block, Mapping) and text_of(block) is None]
+    found = [block for block in result_blocks(part.source) if text_of(block) is None]
+    if not found:
+        return text
     media = [dict(b) if b.get("type") in MEDIA else media_part(b) for b in found]
     own: list[JSON] = [{"type": INPUT_TEXT, "text": text}] if text else []
     return own + [block for block in media if block is not None]
@@ -242,7 +250,7 @@ def shell_output(text: str) -> list[JSON]:
 
 def instructions(given: JSON) -> str | None:
     """Return another dialect's `system` field as text."""
-    return (given if isinstance(given, str) else joined_text(given)[0]) or None
+    return system_text(given) or None
 
 
 def tool_json(tool: Mapping[str, Any]) -> Item | None:

@@ -45,7 +45,8 @@ def _found(source: Any, depth: int) -> Iterator[Image]:
         for item in source:
             yield from _found(item, depth + 1)
     elif isinstance(source, dict):
-        media_type, data = source.get("media_type") or source.get("mimeType"), source.get("data")
+        names = (source.get(name) for name in ("media_type", "mimeType", "mime_type"))
+        media_type, data = next(filter(None, names), None), source.get("data")
         if isinstance(media_type, str) and isinstance(data, str):
             yield Image(media_type=media_type.lower(), encoded=data)
             return

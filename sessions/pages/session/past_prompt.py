@@ -195,6 +195,8 @@ def _preamble_text(data: bytes | None) -> str | None:
     value: JSON = bodies.json_value(data)
     if isinstance(value, str):
         return visible(value)
+    if isinstance(value, dict) and isinstance(value.get("parts"), list):  # a content of Gemini
+        value = value["parts"]
     texts = (
         [block.get("text") for block in value if isinstance(block, dict)] if isinstance(value, list) else []
     )

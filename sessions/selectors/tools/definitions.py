@@ -11,6 +11,7 @@ from typing import Any
 
 from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
+from compaction.dialects.declarations import functions_of, is_gemini_tool
 from compaction.tool_usage import server_of
 from sessions.models import AgentSession, Preamble
 from sessions.store import bodies
@@ -77,7 +78,7 @@ def _sizes(data: bytes) -> Mapping[str, int]:
     definitions.
     """
     value = bodies.json_value(data)
-    tools = value if isinstance(value, list) else []
+    tools = [each for tool in value for each in _functions(tool)] if isinstance(value, list) else []
     count = counter().count
     sizes = (count(bodies.json_bytes(tool).decode()) for tool in tools)
     ends = list(accumulate(sizes, initial=0))
@@ -87,9 +88,14 @@ def _sizes(data: bytes) -> Mapping[str, int]:
     return {name: end - start for name, (start, end) in zip(names, shares, strict=True)}
 
 
+def _functions(tool: Any) -> list[Any]:
+    """Return the functions that a tool of Gemini declares; any other definition alone."""
+    return (functions_of(tool) if is_gemini_tool(tool) else None) or [tool]
+
+
 def _name(tool: Any, at: int) -> str:
     if not isinstance(tool, dict):
         return f"tool {at}"
     function = tool.get("function")
     name = tool.get("name") or (function.get("name") if isinstance(function, dict) else None)
-    return str(name or tool.get("type") or f"tool {at}")
+    return str(name or tool.get("type") or next(iter(tool), f"tool {at}"))

@@ -36,6 +36,9 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         context, shown, preamble_version = context.set(**sizes), shown.set(**kept), preamble_version + 1
     served, prompt = shown.prompt_of(values), context.prompt_of(values)
     budget = budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model)
+    continuation = session.continuation
+    if first and session.format is None:
+        continuation = continuation.detected(format)
     calibration, shown_after = _calibration(session, push, served, prompt), shown.add(values)
     return NewTurn(
         session=session,
@@ -51,7 +54,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         served=served,
         shown=shown_after,
         context=context.add(values),
-        continuation=session.continuation.after(values, format),
+        continuation=continuation.after(values, format),
         preamble_version=preamble_version,
         spike=spike_of(values, context=context, turns=session.turn_count, budget=budget),
         plan_turn=_plan_turn(

@@ -1,0 +1,65 @@
+"""Gemini's function declarations: one tool of its API declares many functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compaction.messages import JSON
+
+#: The fields of a tool that lists functions, as the API and as the Python SDK spells it.
+FUNCTIONS = ("functionDeclarations", "function_declarations")
+
+#: Fields that tool definitions of other providers have. Gemini's tools have none of them.
+_OF_OTHERS = frozenset({"type", "name", "function", "custom", "input_schema"})
+
+
+def is_gemini_tool(tool: JSON) -> bool:
+    """Return whether a definition is an element of `tools` in Gemini's API."""
+    return isinstance(tool, Mapping) and bool(tool) and _OF_OTHERS.isdisjoint(tool)
+
+
+def functions_of(tool: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return the functions that a Gemini tool declares, or None if it is a tool of the provider."""
+    for field in FUNCTIONS:
+        if isinstance(declared := tool.get(field), list):
+            return [each for each in declared if isinstance(each, Mapping)]
+    return None
+
+
+def separated(tools: JSON) -> Iterator[Mapping[str, Any]]:
+    """Yield the definitions in a list of tools of any dialect, each of one tool.
+
+    The functions of Gemini have the form of Anthropic's tools, which every dialect can render. The tools that
+    Google runs have no counterpart.
+    """
+    for tool in tools if isinstance(tools, list) else []:
+        if not isinstance(tool, Mapping):
+            continue
+        if not is_gemini_tool(tool):
+            yield tool
+            continue
+        for function in functions_of(tool) or ():
+            named = {key: function[key] for key in ("name", "description") if function.get(key)}
+            yield {**named, "input_schema": schema_of(function)}
+
+
+def schema_of(function: Mapping[str, Any]) -> JSON:
+    """Return the JSON Schema of a declared function's arguments."""
+    for field in ("parametersJsonSchema", "parameters_json_schema"):
+        if isinstance(schema := function.get(field), Mapping):
+            return schema
+    given = function.get("parameters")
+    return _json_schema(given) if isinstance(given, Mapping) else {"type": "object", "properties": {}}
+
+
+def _json_schema(schema: JSON) -> JSON:
+    """Return a schema of Gemini, whose types are in upper case, as JSON Schema."""
+    if isinstance(schema, list):
+        return [_json_schema(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        name: value.lower() if name == "type" and isinstance(value, str) else _json_schema(value)
+        for name, value in schema.items()
+    }

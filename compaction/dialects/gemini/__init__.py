@@ -1,0 +1,132 @@
+"""Gemini's API (`generateContent`). The `messages` of this dialect are the `contents` of a request.
+
+`recognition` detects contents, `parsing` and `rendering` translate them; `content` and `signatures` contain
+the provider's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from compaction.capabilities import Capabilities
+from compaction.dialects.base import Dialect, Prompt
+from compaction.dialects.blocks import united
+from compaction.dialects.gemini import content, kinds, parsing, recognition, rendering, signatures
+from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
+from compaction.dialects.stored import StoredPrompt
+from compaction.invariants import pair_repair, pairs
+from compaction.invariants.pairs import Pairing
+from compaction.invariants.violations import Subject, Violation
+from compaction.jsontext import dumps, loads_bytes
+from compaction.messages import JSON, Message, Part, Role, Text, leading_system
+
+
+class Gemini(Dialect):
+    """Gemini's API. A prompt's `system` is the `systemInstruction` of a request."""
+
+    name = kinds.NAME
+    label = "Gemini"
+    is_distinct = True
+    pairing = Pairing(
+        merges_messages=True,
+        unique_ids=False,
+        missing_rule="G1",
+        order_rule="G1",
+        orphan_rule="G1",
+        duplicate_rule="G1",
+    )
+
+    message_error = staticmethod(recognition.message_error)
+    recognizes = staticmethod(recognition.recognizes)
+    recognizes_tool = staticmethod(recognition.recognizes_tool)
+    read = staticmethod(parsing.read)
+
+    def render_message(self, message: Message) -> list[dict[str, JSON]]:
+        item = rendering.message_json(message)
+        return [] if item is None else [item]
+
+    def render_prompt(
+        self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
+    ) -> Prompt:
+        whole = _united(united(messages, RESPONSES))
+        lead = leading_system(whole)
+        spoken = [_as_user(message) if message.role is Role.SYSTEM else message for message in whole[lead:]]
+        sound = pair_repair.repair(spoken, pairing=self.pairing, open_end=capabilities.prefill)
+        items = content.with_opening(rendering.conversation(sound))
+        return Prompt(
+            format=self.name,
+            messages=signatures.repair(items) if capabilities.thought_signatures else items,
+            system=rendering.system_instruction(system, whole[:lead]),
+            tools=rendering.tools_json(tools) or None,
+        )
+
+    def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
+        function = rendering.declaration(name=name, description=description, schema=schema)
+        return {"functionDeclarations": [function]}
+
+    def violations(self, subject: Subject) -> Iterator[Violation]:
+        yield from pairs.violations(subject, self.pairing)
+        yield from content.violations(subject)
+        yield from signatures.violations(subject)
+
+    def needs_repair(self, part: Part) -> bool:
+        return isinstance(part, Text) and not part.text
+
+    def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
+        messages = stored.messages
+        if not messages.data or messages.first_role == Role.ASSISTANT:
+            return None
+        if capabilities.thought_signatures and messages.has_unsigned_calls:
+            return None
+        fields = {"messages": b"[%b]" % messages.data}
+        if stored.system is not None:
+            given = loads_bytes(stored.system)
+            made = rendering.system_instruction(given, ())
+            fields |= {"system": stored.system if made == given else dumps(made).encode()} if made else {}
+        if stored.tools is not None:
+            tools = loads_bytes(stored.tools)
+            made = rendering.tools_json(tools)
+            fields |= {"tools": stored.tools if made == tools else dumps(made).encode()} if made else {}
+        return fields
+
+
+def _united(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with consecutive contents of one role as one if both have calls or responses.
+
+    Some SDKs keep each part of a streamed response as a content. The numbers of the calls include all.
+    """
+    out: list[Message] = []
+    for message in messages:
+        last = out[-1] if out else message
+        if last is not message and last.role is message.role and _has_calls(last) and _has_calls(message):
+            parts = [*(last.source or {}).get("parts", ()), *(message.source or {}).get("parts", ())]
+            role, read, is_sound, source = parsing.read(
+                {"role": (last.source or {}).get("role"), "parts": parts}
+            )
+            out[-1] = replace(last, role=role, parts=read, source=source, patched=not is_sound)
+        else:
+            out.append(message)
+    return out
+
+
+def _has_calls(message: Message) -> bool:
+    """Return whether an unedited content has calls of functions or responses to them."""
+    is_edited = any(getattr(part, "patched", False) for part in message.parts)
+    return (
+        message.format == kinds.NAME
+        and not is_edited
+        and bool(pairs.calls_of(message) or pairs.results_of(message))
+    )
+
+
+def _as_user(message: Message) -> Message:
+    """Return a system message that is not at the beginning as a message of the user."""
+    parts = tuple(
+        replace(part, text=f"[system] {part.text}", patched=True)
+        if isinstance(part, Text) and part.text.strip()
+        else part
+        for part in message.parts
+    )
+    return replace(message, role=Role.USER, parts=parts, patched=True)
