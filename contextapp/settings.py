@@ -176,6 +176,7 @@ CONTEXTAPP_LOCAL_URL = f"http://127.0.0.1:{env.port()}"
 CONTEXTAPP_GATEWAY_UPSTREAMS = {
     "anthropic": env.web_url("CONTEXTAPP_GATEWAY_ANTHROPIC_URL", "https://api.anthropic.com"),
     "openai": env.web_url("CONTEXTAPP_GATEWAY_OPENAI_URL", "https://api.openai.com"),
+    "gemini": env.web_url("CONTEXTAPP_GATEWAY_GEMINI_URL", "https://generativelanguage.googleapis.com"),
 }
 #: Projects may set http and private addresses as providers: only if every project is trusted.
 CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = env.flag("CONTEXTAPP_GATEWAY_ALLOW_PRIVATE")

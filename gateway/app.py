@@ -7,9 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
-import httpx2
 from django.conf import settings
 from uuid_utils.compat import uuid7
 
@@ -23,6 +21,7 @@ from gateway.exchange import REPORT, Copy, Cut, Forward, exchange
 from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
 from gateway.options import budget_check, mode_of
+from gateway.providers import Provider
 from gateway.recording.recorder import Recorder
 from gateway.recording.sessions import is_of_session
 from gateway.routing import NO_SUCH_URL, Route, route_of
@@ -106,7 +105,7 @@ class Gateway:
         headers = list(scope["headers"])
         if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
             raise Refused(426, "invalid_request_error", "WebSockets are not supported. Use HTTP.")
-        credentials = credentials_of(headers, url_key=route.key)
+        credentials = credentials_of(headers, url_key=route.key, query=route.query)
         caller = await self._caller(credentials)
         named = dict(headers)
         mode = mode_of(named) or caller.mode
@@ -117,9 +116,9 @@ class Gateway:
             text = f"The request exceeds {self._most_bytes:,} bytes."
             raise Refused(413, "request_too_large", text) from None
         started, at = time.monotonic(), time.time()
-        endpoint = "" if named.get(b"x-contextapp-bypass") else route.endpoint
-        if endpoint and caller.adds_usage:
-            body = route.provider.with_usage(endpoint, body)
+        endpoint = "" if named.get(b"x-contextapp-bypass") else route.endpoint.name
+        if endpoint:
+            body = _prepared(body, route.provider, endpoint, caller, mode)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
         call = _call(route, headers, body, caller, forward, at, mode)
         served: Served | None = None
@@ -136,7 +135,7 @@ class Gateway:
             with metrics().open.track_inprogress():
                 await exchange(self._http, forward, receive, send, copy)
         finally:  # even if the server cancels this task because the agent has disconnected
-            metrics().calls.labels(route.provider.name, route.endpoint or "other", copy.status).inc()
+            metrics().calls.labels(route.provider.name, route.endpoint.name or "other", copy.status).inc()
             if endpoint:
                 call = _answered(call, copy, is_passed=forward.repairs and served is None)
                 self._record(call)
@@ -207,9 +206,10 @@ class Gateway:
         address = caller.upstreams.get(name, self._upstreams[name])
         if address is None:
             raise Refused(502, "api_error", "The project's provider URL is not allowed.")
-        if not route.path.isascii():
+        target = route.path + (b"?" + credentials.query if credentials.query else b"")
+        if not target.isascii():
             raise Refused(400, "invalid_request_error", "The URL contains characters that must be encoded.")
-        url, target = _url(address, route.path, route.lacks_version)
+        url, target = upstream.url_of(address, target, route.endpoint.lacks_version)
         return Forward(
             provider=route.provider,
             method=method,
@@ -245,19 +245,10 @@ class Gateway:
         return replace(forward, body=result.body, headers=headers, extra=extra, repairs=True), result
 
 
-@lru_cache(maxsize=1_000)
-def _url(address: str, path: bytes, lacks_version: bool) -> tuple[httpx2.URL, bytes]:
-    """Return the URL of a path at a provider, and its path and query without normalization.
-
-    Adds `/v1` to a path that lacks it, unless the address has a path, which may contain a version.
-    Agents use the same few URLs, and parsing takes time.
-    """
-    base = httpx2.URL(address)
-    root = base.raw_path.rstrip(b"/")
-    if root.endswith(b"/v1") and path.startswith(b"/v1/"):
-        path = path.removeprefix(b"/v1")
-    target = (b"/v1" if lacks_version and not root else root) + path
-    return base.copy_with(raw_path=target), target
+def _prepared(body: bytes, provider: Provider, endpoint: str, caller: Caller, mode: str) -> bytes:
+    """Return the body with what the project's settings add, in a form that can be compacted."""
+    body = provider.with_usage(endpoint, body) if caller.adds_usage else body
+    return provider.compactable(endpoint, body) if mode == COMPACT else body
 
 
 def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
@@ -290,7 +281,8 @@ def _call(
         id=uuid7().hex,
         at=at,
         provider=route.provider.name,
-        endpoint=route.endpoint,
+        endpoint=route.endpoint.name,
+        model=route.endpoint.model,
         upstream=f"{forward.url.scheme}://{forward.url.netloc.decode()}",
         mode=mode,
         key=caller.key,

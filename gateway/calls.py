@@ -68,6 +68,7 @@ class Call:
     key: KeyProof
     headers: Mapping[str, str]
     body: bytes
+    model: str = ""  #: the model that the URL names, "" if the body does
     status: int = 0
     response_type: str = ""
     response_encoding: str = ""

@@ -159,7 +159,7 @@ class Compactor:
             self._threads.submit(tokenizer)  # the next call of the session needs it
             raise NotServable(Reason.NEW)
         _put(self._known, key if name else _key_of(key, known), known)
-        model, edits = text(fields.get("model")), known.edits
+        model, edits = call.model or text(fields.get("model")), known.edits
         last, until = self._last.get(edits.session_id, (edits.compaction, 0))
         apply = partial(
             edits_splice,

@@ -8,31 +8,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from accounts.keys import MARK
 
 _MARK = f"{MARK}_".encode()
 
 #: Headers in which clients send the provider's credential.
-_PROVIDER_HEADERS = (b"authorization", b"x-api-key", b"api-key")
+_PROVIDER_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
+
+#: The parameter of the URL in which clients of Google's APIs send it.
+_PARAMETER = b"key="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The credentials of a request. `replaced` are headers with our key in place of the provider's."""
+    """The credentials of a request.
+
+    `replaced` are headers with our key in place of the provider's. `query` is the URL's query without it, and
+    `is_in_query` is set if it was there.
+    """
 
     key: str
+    query: bytes = b""
     replaced: tuple[bytes, ...] = ()
+    is_in_query: bool = False
     is_subscription: bool = False
 
     @property
     def needs_provider_key(self) -> bool:
-        return bool(self.replaced)
+        return bool(self.replaced) or self.is_in_query
 
 
-def credentials_of(headers: Sequence[tuple[bytes, bytes]], *, url_key: str) -> Credentials:
+def credentials_of(
+    headers: Sequence[tuple[bytes, bytes]], *, url_key: str, query: bytes = b""
+) -> Credentials:
     """Return the credentials of a request; `key` is "" if it has no contextapp key."""
     own, replaced, is_subscription = url_key, [], False
+    parameters = query.split(b"&")
+    kept = [each for each in parameters if not each.startswith(_PARAMETER + _MARK)]
+    is_in_query = len(kept) < len(parameters)
+    if is_in_query:
+        found = next(each for each in parameters if each.startswith(_PARAMETER + _MARK))
+        own = own or unquote(found.removeprefix(_PARAMETER).decode("latin-1"))
     for name, value in headers:
         name = name.lower()
         if name == b"x-contextapp-key":
@@ -43,4 +61,10 @@ def credentials_of(headers: Sequence[tuple[bytes, bytes]], *, url_key: str) -> C
                 replaced.append(name)
                 own = own or secret.decode("latin-1")
             is_subscription = is_subscription or secret.startswith(b"sk-ant-oat")
-    return Credentials(key=own, replaced=tuple(replaced), is_subscription=is_subscription)
+    return Credentials(
+        key=own,
+        query=b"&".join(kept),
+        replaced=tuple(replaced),
+        is_in_query=is_in_query,
+        is_subscription=is_subscription,
+    )

@@ -128,7 +128,7 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
             parts = await _after_first(parts)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         async for part in parts:
-            if copy.first_token_ms is None and (b"delta" in part or not copy.is_stream):
+            if copy.first_token_ms is None and (forward.provider.content_mark in part or not copy.is_stream):
                 copy.first_token_ms = _since(start)
             copy.add(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})

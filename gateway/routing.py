@@ -10,27 +10,29 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from gateway.providers import PROVIDERS, Provider
+from gateway.providers.base import Endpoint
 
 _ROOT = "/gateway/"
 
 #: The body of the response to a path that the gateway does not serve.
 NO_SUCH_URL = (
     b'{"error":{"type":"not_found_error","message":"No such URL. '
-    b'The gateway serves /gateway/anthropic/ and /gateway/openai/. The API has a separate port."}}'
+    b"The gateway serves /gateway/anthropic/, /gateway/openai/ and /gateway/gemini/. "
+    b'The API has a separate port."}}'
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A route. `path` is the raw path and query at the provider. `endpoint` is "" if it is not recorded.
+    """A route. `path` is the raw path at the provider, and `query` the raw query.
 
-    With `lacks_version`, `path` is that of a recorded endpoint without `/v1`.
+    `endpoint` is what the provider serves there, and `key` the API key in the URL.
     """
 
     provider: Provider
     path: bytes
-    endpoint: str
-    lacks_version: bool = False
+    query: bytes
+    endpoint: Endpoint
     key: str = ""
 
 
@@ -48,12 +50,10 @@ def route_of(method: str, raw_path: bytes, query: bytes) -> Route | None:
         return None
     if path.startswith("v1/v1/"):  # the base URL ends with /v1, and the client adds it, too
         path = path.removeprefix("v1/")
-    target = f"/{path}".encode("latin-1") + (b"?" + query if query else b"")
-    endpoint, lacks_version = "", False
-    if method == "POST":
-        named = path.rstrip("/")
-        lacks_version = f"v1/{named}" in provider.endpoints
-        endpoint = provider.endpoints.get(f"v1/{named}" if lacks_version else named, "")
     return Route(
-        provider=provider, path=target, endpoint=endpoint, lacks_version=lacks_version, key=unquote(key)
+        provider=provider,
+        path=f"/{path}".encode("latin-1"),
+        query=query,
+        endpoint=provider.endpoint(path) if method == "POST" else Endpoint(),
+        key=unquote(key),
     )

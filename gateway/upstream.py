@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import httpcore2
 import httpx2
@@ -28,6 +28,9 @@ _BROWSER_STATE = frozenset({b"cookie", b"set-cookie", b"clear-site-data"})
 #: A browser that opens a URL of the gateway must not run scripts of the provider as those of the dashboard.
 _NO_SCRIPTS = (b"content-security-policy", b"sandbox")
 _BETA = b"anthropic-beta"
+
+#: Versions of the providers' APIs with which their base URL may end.
+_VERSIONS = frozenset({b"/v1", b"/v1beta", b"/v1alpha"})
 
 #: No read timeout: the agent has one, and its disconnect cancels the request.
 _TIMEOUT = httpx2.Timeout(connect=10, write=60, pool=10, read=None)
@@ -100,6 +103,22 @@ def _named_by_connection(headers: Headers) -> set[bytes]:
     """Return the hop-by-hop headers that the header `Connection` lists."""
     values = [value for name, value in headers if name.lower() == b"connection"]
     return {part.strip().lower() for value in values for part in value.split(b",")}
+
+
+@lru_cache(maxsize=1_000)
+def url_of(address: str, path: bytes, lacks_version: bool) -> tuple[httpx2.URL, bytes]:
+    """Return the URL of a path at a provider, and its path and query without normalization.
+
+    A version that ends the address is not repeated. Adds `/v1` to a path that lacks it, unless the address
+    has a path, which may contain a version. Agents use the same few URLs, and parsing takes time.
+    """
+    base = httpx2.URL(address)
+    root = base.raw_path.rstrip(b"/")
+    version = root[root.rfind(b"/") :]
+    if version in _VERSIONS and path.startswith(version + b"/"):
+        path = path.removeprefix(version)
+    target = (b"/v1" if lacks_version and not root else root) + path
+    return base.copy_with(raw_path=target), target
 
 
 async def send(

@@ -45,17 +45,38 @@ class Identity:
     is_compacted: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A recorded endpoint; `name` is "" for a path that is not recorded.
+
+    `model` is the model that the path names, "" if the body does. With `lacks_version`, the path lacks `/v1`.
+    """
+
+    name: str = ""
+    model: str = ""
+    lacks_version: bool = False
+
+
 class Provider(ABC):
     """One provider. Its methods must accept any content from clients and providers."""
 
     name: ClassVar[str]
     label: ClassVar[str]
-    #: The names of the recorded endpoints, by path.
-    endpoints: ClassVar[Mapping[str, str]]
+    #: The names of the recorded endpoints, by path with the version.
+    endpoints: ClassVar[Mapping[str, str]] = {}
+    #: What the parts of a stream contain from the model's first token on.
+    content_mark: ClassVar[bytes] = b"delta"
     #: Endpoints whose requests are not part of the conversation. They are forwarded without edits.
     side_endpoints: ClassVar[frozenset[str]] = frozenset()
     #: Whether the provider's engine can compact a conversation that the provider stores.
     compacts_stored: ClassVar[bool] = False
+
+    def endpoint(self, path: str) -> Endpoint:
+        """Return the endpoint at a path, which does not begin with a slash."""
+        path = path.rstrip("/")
+        lacks_version = f"v1/{path}" in self.endpoints
+        name = self.endpoints.get(f"v1/{path}" if lacks_version else path, "")
+        return Endpoint(name=name, lacks_version=lacks_version)
 
     @abstractmethod
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
@@ -71,6 +92,10 @@ class Provider(ABC):
 
     def with_usage(self, endpoint: str, body: bytes) -> bytes:
         """Return the body, changed so that its stream reports usage. By default, returns it unchanged."""
+        return body
+
+    def compactable(self, endpoint: str, body: bytes) -> bytes:
+        """Return the body in a form that compact mode can edit. By default, returns it unchanged."""
         return body
 
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:

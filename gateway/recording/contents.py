@@ -37,6 +37,8 @@ def answer_of(call: Call) -> Answer:
         value = orjson.loads(data)
     except (Unreadable, orjson.JSONDecodeError):
         return Answer()
+    if isinstance(value, list):  # how Gemini streams without `alt=sse`
+        return provider.read_events(call.endpoint, [each for each in value if isinstance(each, dict)])
     return provider.read_body(call.endpoint, value) if isinstance(value, dict) else Answer()
 
 

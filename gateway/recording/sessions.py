@@ -202,7 +202,7 @@ def title_update(session_id: UUID, place: Place, *, is_first: bool) -> None:
 
 
 def _create(place: Place, name: str | None, parent: AgentSession | None = None) -> AgentSession:
-    model, _ = redact(text(place.fields.get("model")), redaction=place.redaction)
+    model, _ = redact(place.call.model or text(place.fields.get("model")), redaction=place.redaction)
     new = NewSession(
         format=PROVIDERS[place.call.provider].format(place.call.endpoint),
         external_id=name,
@@ -236,11 +236,11 @@ def _title(place: Place) -> str:
 
 def _first_words(fields: Mapping[str, Any]) -> str:
     """Return the first words of the user, without text that the client inserted into the message."""
-    sent = fields.get("messages") or fields.get("input")
+    sent = fields.get("messages") or fields.get("input") or fields.get("contents")
     for message in [{"role": "user", "content": sent}] if isinstance(sent, str) else items(sent):
         if message.get("role") != "user":
             continue
-        content = message.get("content")
+        content = message.get("content", message.get("parts"))
         texts = [content] if isinstance(content, str) else [text(part.get("text")) for part in items(content)]
         words = [part for part in texts if part.strip() and not _INSERTED.match(part)]
         if words:

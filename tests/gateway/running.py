@@ -19,6 +19,7 @@ from gateway.app import Gateway
 from gateway.callers import Callers
 from gateway.calls import Call
 from gateway.compact import Compactor
+from gateway.providers import PROVIDERS
 from gateway.recording.record import call_record
 from gateway.recording.recorder import Recorder
 from gateway.recording.spool import Spool
@@ -82,7 +83,7 @@ class Running:
             recorder=self.recorder,
             callers=Callers(),
             compactor=Compactor(patience=self._patience),
-            upstreams={"anthropic": self._upstream, "openai": self._upstream},
+            upstreams=dict.fromkeys(PROVIDERS, self._upstream),
             most_bytes=2**26,
         )
         self._server = Server(

@@ -100,6 +100,23 @@ def _gateway(url: str, key: str) -> Sequence[Snippet]:
             f'    default_headers={{"X-Contextapp-Key": "{key}"}},\n)\n',
         ),
         Snippet(
+            id="gemini-cli",
+            title="Gemini CLI",
+            place="Run in your shell. Requires a Gemini API key, and HTTPS unless the gateway runs on "
+            "this machine.",
+            text=f"export GOOGLE_GEMINI_BASE_URL={url}/gemini\n"
+            f'export GEMINI_CLI_CUSTOM_HEADERS="X-Contextapp-Key: {key}"\n',
+        ),
+        Snippet(
+            id="gemini-sdk",
+            title="Google Gen AI SDK",
+            place="Python; other languages have the same options.",
+            text="from google import genai\n\n"
+            "client = genai.Client(http_options={\n"
+            f'    "base_url": "{url}/gemini",\n'
+            f'    "headers": {{"X-Contextapp-Key": "{key}"}},\n}})\n',
+        ),
+        Snippet(
             id="litellm",
             title="LiteLLM",
             place="Add to the model_list in config.yaml.",
@@ -111,7 +128,7 @@ def _gateway(url: str, key: str) -> Sequence[Snippet]:
             id="url",
             title="Clients without custom headers",
             place="The base URL contains the key.",
-            text=f"{url}/k/{key}/anthropic\n{url}/k/{key}/openai/v1\n",
+            text=f"{url}/k/{key}/anthropic\n{url}/k/{key}/openai/v1\n{url}/k/{key}/gemini\n",
         ),
     )
 

@@ -22,7 +22,7 @@ from sessions.pages.settings.common import PlainForm
 from sessions.selectors.sessions import connected_session_newest
 from sessions.services.targets import ForbiddenAddress, url_check
 
-_PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"))
+_PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"), ("gemini", "Gemini"))
 _MODES = (
     ("observe", "Observe: record calls and forward them unchanged"),
     ("compact", "Compact: record calls and compact their prompts"),
@@ -60,12 +60,21 @@ class GatewayForm(PlainForm):
         label="OpenAI URL",
         help_text="Base URL of another server with OpenAI's API. Leave blank to use OpenAI.",
     )
+    gemini = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Gemini URL",
+        help_text="Base URL of another server with Gemini's API. Leave blank to use Google.",
+    )
 
     def clean_anthropic(self) -> str:
         return _checked_url(self.cleaned_data["anthropic"])
 
     def clean_openai(self) -> str:
         return _checked_url(self.cleaned_data["openai"])
+
+    def clean_gemini(self) -> str:
+        return _checked_url(self.cleaned_data["gemini"])
 
     @property
     def changes(self) -> Mapping[str, Any]:

@@ -32,10 +32,10 @@ _CONTEXT_MANAGEMENT = "context_management"
 _OUTPUT_CONFIG = "output_config"
 
 #: Rules that a client may break, and the one that a prompt without thinking does not.
-_OF_CLIENT = frozenset({"A7", "A9", "C5", "R3"})
+_OF_CLIENT = frozenset({"A7", "A9", "C5", "R3", "G4"})
 _BOUND_THINKING = "A11"
 #: Rules about single messages. A client that breaks them does so without the edits as well.
-_OF_MESSAGES = frozenset({"A8", "C3", "C4", "R6"})
+_OF_MESSAGES = frozenset({"A8", "C3", "C4", "R6", "G3"})
 #: Violated by an edited message in another format. The client's own may have kinds that are not known yet.
 _FORMAT = "format"
 
