@@ -57,6 +57,8 @@ _CHANGING = (
 )
 _VALUED = r"--tb|-n|-p|-o|-W|--timeout|--maxfail|--durations|--?count|--?timeout|-r|--reporter|-j|--color|-D"
 _OPTION = re.compile(rf"(?P<name>{_SELECTING}|{_CHANGING}|{_VALUED})(?:=(?P<value>.*))?")
+#: Options whose value is a pattern of names.
+_PATTERNS = frozenset({"run", "k", "t", "filter", "grep", "g"})
 _IS_SELECTING, _IS_CHANGING = re.compile(_SELECTING), re.compile(_CHANGING)
 #: Options of Cargo that select tests.
 _PACKAGE = frozenset({"-p", "--package"})
@@ -89,6 +91,12 @@ class SelectedTests(NamedTuple):
     setup: frozenset[str] = frozenset()
     demands: frozenset[str] = frozenset()
     folder: str = ""
+
+    @property
+    def patterns(self) -> list[str]:
+        """The patterns that the names of the tests match."""
+        options = (option.partition("=") for option in self.selection)
+        return [value for name, _, value in options if name in _PATTERNS]
 
     def covers(self, other: SelectedTests) -> bool:
         """Whether this command runs all tests of the other one in the same setup, judging by their words."""
@@ -132,12 +140,6 @@ def bare_test_command(segment: str) -> str:
 def command_of(command: str) -> str | None:
     """Return the last part of a shell command that runs tests, without pipes or redirections."""
     return next(filter(None, map(bare_test_command, reversed(SEPARATOR.split(command)))), None)
-
-
-def without_runner(command: str) -> str:
-    """Return the options and targets of a command that runs tests."""
-    found = _RUNNER.match(command)
-    return command[found.end() if found else 0 :]
 
 
 def selected_tests(segment: str, folder: str = "") -> SelectedTests | None:

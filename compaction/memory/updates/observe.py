@@ -75,7 +75,7 @@ def _requested(state: UpdaterState, text: str, message: Message) -> Iterator[Obs
         return
     if task := task_of(text):
         is_new = is_known
-        state.task = _observed(task, message.turn, message.position)
+        state.task = _observed(task, message)
         state.finished = False
         if is_new:
             yield Observation(turn=message.turn, task=task)
@@ -151,7 +151,7 @@ def _file(state: UpdaterState, path: str) -> str:
 
 def _edit_result(state: UpdaterState, call: PendingCall) -> Iterator[Observation]:
     if call.diff:
-        state.edit = _observed(call.diff, call.turn, call.position, group=call.path)
+        state.edit = _observed(call.diff, call, group=call.path)
     for name, value in call.after.items():
         before = call.before.get(name, "")
         if before != value:
@@ -189,7 +189,7 @@ def _command_run(state: UpdaterState, call: PendingCall, text: str, failed: bool
     if changes := state_changes(call.command):
         change = shortened(changes[-1], _CHARACTERS["command"])
         state.state.pop(change, None)
-        state.state[change] = _observed(change, call.turn, call.position)
+        state.state[change] = _observed(change, call)
 
 
 def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> Iterator[Observation]:
@@ -211,16 +211,16 @@ def _test_run(state: UpdaterState, call: PendingCall, run: Run, text: str) -> It
     for test, why in failing.items():
         known = state.failing.pop(test, None)
         text = shortened(why, _CHARACTERS["line"]) or (known.text if known else "")
-        state.failing[test] = _observed(text, call.turn, call.position, group=run.command)
+        state.failing[test] = _observed(text, call, group=run.command)
     key = f"tests {run.runner}"
     state.state.pop(key, None)
     outcome = "passed" if run.passed else f"{len(run.failing)} failing" if run.failing else "failed"
-    state.state[key] = _observed(f"{command}: {outcome}", call.turn, call.position)
+    state.state[key] = _observed(f"{command}: {outcome}", call)
 
 
 def _same_failures(state: UpdaterState, run: Run, error: str) -> list[str]:
     """Return earlier runs that named no failing test, of the same tests or with the same error."""
-    mine = selected_tests(run.command)
+    mine = run.tests
     return [
         command
         for command, failure in state.failing.items()
@@ -236,7 +236,7 @@ def _command_failure(state: UpdaterState, call: PendingCall, text: str) -> None:
     command = _short(call.command)
     same = [command, *_failures(state).add(command, call.command)]
     known = _taken(state.errors, same) + _taken(state.tried, same)
-    error = _observed(_error_line(text), call.turn, call.position, group=command)
+    error = _observed(_error_line(text), call, group=command)
     state.errors[command] = replace(error, count=sum(error.count for error in known) + 1)
     state.settled.pop(command, None)
 
@@ -270,5 +270,5 @@ def _error_line(text: str) -> str:
     return shortened(key_line(text, True), _CHARACTERS["line"])
 
 
-def _observed(text: str, turn: int, position: int, group: str = "") -> Remembered:
-    return Remembered(text=text, turn=turn, position=position, group=group)
+def _observed(text: str, source: Message | PendingCall, group: str = "") -> Remembered:
+    return Remembered(text=text, turn=source.turn, position=source.position, group=group)

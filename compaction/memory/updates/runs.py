@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import re2
 
 from compaction.outcomes import exit_code, hides_outcome, reports_success
-from compaction.runners import WRAPPERS, command_of, path_covers, runner_of, selected_tests, without_runner
+from compaction.runners import WRAPPERS, SelectedTests, command_of, path_covers, runner_of, selected_tests
 
 _FAILED = (
     re.compile(
@@ -37,8 +37,6 @@ _BAD_SUMMARY = re.compile(
     r"|no such file|command not found|No module named|collected 0 items|no tests ran",
     re.MULTILINE,
 )
-_SELECTED = re.compile(r"\s(?:-run|-k|-t|--filter|--grep|-g)[= ]+(?:'([^']*)'|\"([^\"]*)\"|(\S+))")
-_OPTION = re.compile(r"^-")
 _WHOLE_TREE = frozenset({".", "./...", "./", "..."})
 
 #: Maximum number of failures of one run that are listed separately.
@@ -51,12 +49,13 @@ _WINDOW = 60_000
 class Run:
     """One test run.
 
-    `failing` maps failing tests to their messages; `passed` is the result of the whole run, or None if its
-    output does not show it.
+    `tests` are those that the command selects. `failing` maps failing tests to their messages. `passed` is
+    the result of the whole run, or None if its output does not show it.
     """
 
     runner: str
     command: str
+    tests: SelectedTests | None
     failing: dict[str, str]
     passing: frozenset[str]
     passed: bool | None
@@ -68,12 +67,12 @@ class Run:
         if test in self.passing or (test == command and self.passed):
             return True
         if test == command:  # the failed run named no test
-            mine, failed = selected_tests(self.command), selected_tests(command)
-            if mine and failed:
-                return bool(self.passed) and mine.covers(failed)
+            failed = selected_tests(command)
+            if self.tests and failed:
+                return bool(self.passed) and self.tests.covers(failed)
         if runner_of(command) not in (self.runner, "") and self.runner not in WRAPPERS:
             return False
-        whole = self.command == command or _covers(self.command, test)
+        whole = self.command == command or (self.tests is not None and _covers(self.tests, test))
         # A failed run proves that unnamed tests pass only if it names its failures.
         return whole and bool(self.passed or self.failing)
 
@@ -104,19 +103,18 @@ def run_of(command: str, output: str, failed: bool) -> Run | None:
     return Run(
         runner=runner_of(segment),
         command=segment,
+        tests=selected_tests(segment),
         failing=failing,
         passing=passing - failing.keys(),
         passed=False if bad else True if good and is_shown else None,
     )
 
 
-def _covers(command: str, test: str) -> bool:
-    """Return whether a run of `command` includes the test, judging by its targets and selection."""
-    selections = ["".join(groups) for groups in _SELECTED.findall(command)]
-    if selections:
-        return all(_selects(selection, test) for selection in selections)
-    words = without_runner(command).split()
-    targets = [word for word in words if not _OPTION.match(word) and _is_target(word)]
+def _covers(tests: SelectedTests, test: str) -> bool:
+    """Return whether the selected tests include this one, judging by their words."""
+    if patterns := tests.patterns:
+        return all(_selects(pattern, test) for pattern in patterns)
+    targets = list(filter(_is_target, tests.targets))
     return not targets or any(
         word in _WHOLE_TREE
         or word.rstrip("/.").removeprefix("./") in test
