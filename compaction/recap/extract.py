@@ -66,20 +66,18 @@ def extract(
     `handles` are those of the evicted descriptors. The text takes at most `cap_tokens`, unless the cap is too
     small for the headings.
     """
-    contents = _contents(evicted, previous)
-    decision_cap = int(cap_tokens * DECISION_SHARE)
+    extraction = _Extraction(evicted, previous, cap_tokens, counter)
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
         last_turn=max([*turns, previous.last_turn if previous else 0]),
-        open_items=_requests(contents, cap_tokens, counter),
-        decisions=_newest(contents.newest_decisions(decision_cap, counter), decision_cap, counter),
-        facts=_newest(_commands(contents, _end(evicted)), int(cap_tokens * FACT_SHARE), counter),
+        open_items=extraction.open_items(),
+        decisions=extraction.decisions(),
+        facts=extraction.commands(),
     )
-    if contents.is_prose:
-        recap = _with_statements(recap, contents, cap_tokens, counter)
-    recap = _with_handles(recap, contents, handles, previous, cap_tokens, counter)
-    return _with_entities(recap, contents, visible, _end(evicted), cap_tokens, counter)
+    recap = extraction.with_statements(recap)
+    recap = extraction.with_handles(recap, handles)
+    return extraction.with_entities(recap, visible)
 
 
 def complete(
@@ -94,76 +92,118 @@ def complete(
 
     Names that do not fit are stored in the reserve. The model's text is not changed.
     """
-    contents = _contents(evicted, previous)
-    recap = _with_handles(recap, contents, (), previous, cap_tokens, counter)
-    return _with_entities(recap, contents, frozenset(), _end(evicted), cap_tokens, counter)
+    extraction = _Extraction(evicted, previous, cap_tokens, counter)
+    return extraction.with_entities(extraction.with_handles(recap, ()), frozenset())
 
 
-def _contents(evicted: Sequence[Message], previous: Recap | None) -> Contents:
-    contents = Contents()
-    if previous:
-        contents.fold(previous)
-    for message in evicted[-_MOST_MESSAGES:]:
-        contents.observe(message)
-    contents.names.count()
-    return contents
+class _Extraction:
+    """The parts of a recap of `cap_tokens`, from the contents of the evicted messages and of `previous`."""
 
+    def __init__(
+        self, evicted: Sequence[Message], previous: Recap | None, cap_tokens: int, counter: TokenCounter
+    ) -> None:
+        self._previous, self._cap, self._counter = previous, cap_tokens, counter
+        self._end = evicted[-1].position + 1 if evicted else 0
+        self._contents = contents = Contents()
+        if previous:
+            contents.fold(previous)
+        for message in evicted[-_MOST_MESSAGES:]:
+            contents.observe(message)
+        contents.names.count()
 
-def _with_handles(
-    recap: Recap,
-    contents: Contents,
-    handles: Sequence[Handled],
-    previous: Recap | None,
-    cap_tokens: int,
-    counter: TokenCounter,
-) -> Recap:
-    """Add the handles of the evicted descriptors and of the previous recap, within their share of the cap."""
-    left_out = previous.handles_left_out if previous else 0
-    placed = [replace(handled, subject=contents.paths.first_path(handled.subject)) for handled in handles]
-    return with_handles(
-        replace(recap, handles_left_out=left_out),
-        merged(handles_of(previous), placed),
-        room=min(int(cap_tokens * HANDLE_SHARE), cap_tokens - recap.tokens(counter)),
-        counter=counter,
-        files=contents.files,
-    )
+    def decisions(self) -> tuple[Item, ...]:
+        cap = int(self._cap * DECISION_SHARE)
+        return self._newest(self._contents.newest_decisions(cap, self._counter), cap)
 
+    def commands(self) -> tuple[Item, ...]:
+        return self._newest(self._current_commands(), int(self._cap * FACT_SHARE))
 
-def _with_statements(recap: Recap, contents: Contents, cap_tokens: int, counter: TokenCounter) -> Recap:
-    """Fill most of the cap with the statements that the other sections do not contain."""
-    bare = replace(recap, facts=())
-    room = int(cap_tokens * PROSE_SHARE) - counter.count(bare.render())
-    items = contents.statements.values()
-    return replace(bare, facts=choose(items, shown=bare.render(), cap_tokens=room, counter=counter))
+    def _current_commands(self) -> Iterator[Item]:
+        """Yield the commands. One that failed long ago and was not run again is no longer open.
 
+        A search that found nothing long ago is left out.
+        """
+        for item in self._contents.commands.items.values():
+            if max(item.sources, default=0) >= self._end - _GIVEN_UP_AFTER:
+                yield item
+            elif not (is_failure(item) and is_inspection(item.text.strip("`"))):
+                yield replace(item, status=None)
 
-def _end(evicted: Sequence[Message]) -> int:
-    return evicted[-1].position + 1 if evicted else 0
+    def open_items(self) -> tuple[Item, ...]:
+        """Return all requests, with the longest clipped so that all fit.
 
+        If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
+        included, because the next request may refer to it ("Yes, do that"), except in a conversation without
+        tools, whose statements other sections list.
+        """
+        items = list(self._contents.open_items.items.values())
+        cap, answer_cap = int(self._cap * REQUEST_SHARE), int(self._cap * ANSWER_SHARE)
+        room = cap * _CHARACTERS_PER_TOKEN
+        size = max((len(item.text) for item in items), default=0)
+        while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
+            size = size * 3 // 4
+        size = max(size, _MIN_REQUEST)
+        answers = (item for item in reversed(items) if item.notes and not self._contents.is_prose)
+        answered = next(answers, None)
+        answer_size = max(answer_cap * _CHARACTERS_PER_TOKEN, _MIN_REQUEST)
+        clipped = [
+            replace(
+                item,
+                text=shortened(item.text, size),
+                notes=tuple(_ends(note, answer_size) for note in item.notes) if item is answered else (),
+            )
+            for item in items
+        ]
+        return self._newest(clipped, cap * 3 // 2 + (answer_cap if answered else 0))
 
-def _with_entities(
-    recap: Recap,
-    contents: Contents,
-    visible: Collection[str],
-    end: int,
-    cap_tokens: int,
-    counter: TokenCounter,
-) -> Recap:
-    """Add as many names to the recap as its cap allows."""
-    shown = references(recap.render()).union(visible)
-    room = cap_tokens - recap.tokens(counter) - _TITLE_TOKENS
-    sizes = name_sizes(counter)
-    ranked = rank(contents, end, room=room, sizes=sizes)
-    lines = {item.text for item in recap.entities}
-    packing = Packing(contents, ranked, shown=shown, count=counter.count, sizes=sizes, lines=lines)
-    while True:
-        packing.fill(room)
-        entities = packing.items()
-        full = replace(recap, entities=_joined(recap.entities, entities))
-        over = full.tokens(counter) - cap_tokens
-        if over <= 0 or not entities:
-            return replace(full, reserve=packing.reserve())
-        room -= over  # the tokens of the parts do not add up exactly to those of the whole
+    def _newest(self, items: Iterable[Item], room: int) -> tuple[Item, ...]:
+        """Return as many of the newest items as fit, in chronological order. Open items have a bonus."""
+        kept = []
+        for item in sorted(items, key=_recency, reverse=True):
+            room -= self._counter.count(item.render()) + 1
+            if room < 0:
+                break
+            kept.append(item)
+        return tuple(sorted(kept, key=lambda item: item.sources))
+
+    def with_statements(self, recap: Recap) -> Recap:
+        """Fill most of the cap with statements that the recap does not contain, if no tools were used."""
+        if not self._contents.is_prose:
+            return recap
+        bare = replace(recap, facts=())
+        room = int(self._cap * PROSE_SHARE) - self._counter.count(bare.render())
+        items = self._contents.statements.values()
+        return replace(bare, facts=choose(items, shown=bare.render(), cap_tokens=room, counter=self._counter))
+
+    def with_handles(self, recap: Recap, handles: Sequence[Handled]) -> Recap:
+        """Add the handles of evicted descriptors and of the previous recap, within their share of the cap."""
+        first_path = self._contents.paths.first_path
+        placed = [replace(handled, subject=first_path(handled.subject)) for handled in handles]
+        return with_handles(
+            replace(recap, handles_left_out=self._previous.handles_left_out if self._previous else 0),
+            merged(handles_of(self._previous), placed),
+            room=min(int(self._cap * HANDLE_SHARE), self._cap - recap.tokens(self._counter)),
+            counter=self._counter,
+            files=self._contents.files,
+        )
+
+    def with_entities(self, recap: Recap, visible: Collection[str]) -> Recap:
+        """Add as many names to the recap as its cap allows."""
+        counter, contents = self._counter, self._contents
+        shown = references(recap.render()).union(visible)
+        room = self._cap - recap.tokens(counter) - _TITLE_TOKENS
+        sizes = name_sizes(counter)
+        ranked = rank(contents, self._end, room=room, sizes=sizes)
+        lines = {item.text for item in recap.entities}
+        packing = Packing(contents, ranked, shown=shown, count=counter.count, sizes=sizes, lines=lines)
+        while True:
+            packing.fill(room)
+            entities = packing.items()
+            full = replace(recap, entities=_joined(recap.entities, entities))
+            over = full.tokens(counter) - self._cap
+            if over <= 0 or not entities:
+                return replace(full, reserve=packing.reserve())
+            room -= over  # the tokens of the parts do not add up exactly to those of the whole
 
 
 def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...]:
@@ -176,46 +216,6 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
     return (*joined, *named.values())
 
 
-def _commands(contents: Contents, end: int) -> Iterator[Item]:
-    """Yield the commands. One that failed long ago and was not run again is no longer open.
-
-    A search that found nothing long ago is left out.
-    """
-    for item in contents.commands.items.values():
-        if max(item.sources, default=0) >= end - _GIVEN_UP_AFTER:
-            yield item
-        elif not (is_failure(item) and is_inspection(item.text.strip("`"))):
-            yield replace(item, status=None)
-
-
-def _requests(contents: Contents, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
-    """Return all requests, with the longest clipped so that all fit.
-
-    If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
-    included, because the next request may refer to it ("Yes, do that"), except in a conversation without
-    tools, whose statements other sections list.
-    """
-    items = list(contents.open_items.items.values())
-    cap, answer_cap = int(cap_tokens * REQUEST_SHARE), int(cap_tokens * ANSWER_SHARE)
-    room = cap * _CHARACTERS_PER_TOKEN
-    size = max((len(item.text) for item in items), default=0)
-    while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
-        size = size * 3 // 4
-    size = max(size, _MIN_REQUEST)
-    answers = (item for item in reversed(items) if item.notes and not contents.is_prose)
-    answered = next(answers, None)
-    answer_size = max(answer_cap * _CHARACTERS_PER_TOKEN, _MIN_REQUEST)
-    clipped = [
-        replace(
-            item,
-            text=shortened(item.text, size),
-            notes=tuple(_ends(note, answer_size) for note in item.notes) if item is answered else (),
-        )
-        for item in items
-    ]
-    return _newest(clipped, cap * 3 // 2 + (answer_cap if answered else 0), counter)
-
-
 def _ends(text: str, size: int) -> str:
     """Return the text, or its beginning and end if it is longer than `size` characters."""
     if len(text) <= size:
@@ -224,17 +224,6 @@ def _ends(text: str, size: int) -> str:
     start, end = shortened(text, half).removesuffix("…"), text[-half:]
     space = end.find(" ", 0, half // 4)
     return f"{start} … {end[space + 1 :]}"
-
-
-def _newest(items: Iterable[Item], cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
-    """Return as many of the newest items as fit, in chronological order. Open items have a bonus."""
-    kept, room = [], cap_tokens
-    for item in sorted(items, key=_recency, reverse=True):
-        room -= counter.count(item.render()) + 1
-        if room < 0:
-            break
-        kept.append(item)
-    return tuple(sorted(kept, key=lambda item: item.sources))
 
 
 def _recency(item: Item) -> int:
