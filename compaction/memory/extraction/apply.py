@@ -28,8 +28,6 @@ _SIMILAR = 0.75
 
 _WORD = re.compile(r"\w+")
 
-_OPS = {Step.REPLACE: Op.REPLACE, Step.RESOLVE: Op.RESOLVE, Step.REMOVE: Op.REMOVE}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
@@ -92,7 +90,7 @@ def _apply_one(notes: Notes, suggestion: Suggestion, schema: Schema, dismissed: 
             return notes
         operation = Operation(op=Op.ADD, field=key[0], item=text)
     elif _is_own(notes, key):
-        operation = Operation(op=_OPS[step], field=key[0], item=key[1], new=text)
+        operation = Operation(op=Op(step), field=key[0], item=key[1], new=text)
     else:
         return notes
     try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.memory.origins import Author, Key, Notes, Origin, Via, keys
-from compaction.memory.schema import MAX_FILES, TITLES
+from compaction.memory.schema import MAX_FILES, SINGLE
 from compaction.memory.updates.items import UpdaterItem, updater_items
 from compaction.memory.updates.observations import Observation, contradiction, names_in
 from compaction.memory.updates.observe import move_to_tried, observe
@@ -132,7 +132,9 @@ def _merged(notes: Notes, theirs: Mapping[str, tuple[str, ...]], automatic: Sequ
     origins = {key: origin for key, origin in notes.origins.items() if origin.via is not Via.AUTO_UPDATE}
     for item in automatic:
         items = values.setdefault(item.field, [])
-        is_full = (item.single and items) or (item.field == "important_files" and len(items) >= MAX_FILES)
+        is_full = (items and item.field in SINGLE) or (
+            item.field == "important_files" and len(items) >= MAX_FILES
+        )
         if item.text in items or is_full:
             continue
         items.append(item.text)
@@ -146,8 +148,7 @@ def _merged(notes: Notes, theirs: Mapping[str, tuple[str, ...]], automatic: Sequ
 
 
 def _value(memory: WorkingMemory, name: str, items: Sequence[str]) -> str | tuple[str, ...]:
-    single = isinstance(getattr(memory, name) if name in TITLES else memory.value(name), str)
-    return "".join(items[:1]) if single else tuple(items)
+    return "".join(items[:1]) if isinstance(memory.value(name), str) else tuple(items)
 
 
 def _origin(notes: Notes, key: Key, item: UpdaterItem) -> Origin:

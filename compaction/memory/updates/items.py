@@ -26,7 +26,6 @@ class UpdaterItem:
     text: str
     turn: int
     position: int
-    single: bool = False
 
 
 def updater_items(state: UpdaterState, share: float = 1.0) -> tuple[UpdaterItem, ...]:
@@ -44,7 +43,7 @@ def updater_items(state: UpdaterState, share: float = 1.0) -> tuple[UpdaterItem,
 
 def _task(state: UpdaterState) -> Iterator[UpdaterItem]:
     if state.task is not None:
-        yield _item("task", state.task.text, state.task, single=True)
+        yield _item("task", state.task.text, state.task)
 
 
 def _files(state: UpdaterState) -> Iterator[UpdaterItem]:
@@ -101,5 +100,5 @@ def _with_count(observed: Remembered) -> str:
     return f"{observed.text} ({observed.count} times)" if observed.count > 1 else observed.text or "no output"
 
 
-def _item(field: str, text: str, observed: Remembered, *, single: bool = False) -> UpdaterItem:
-    return UpdaterItem(field=field, text=text, turn=observed.turn, position=observed.position, single=single)
+def _item(field: str, text: str, observed: Remembered) -> UpdaterItem:
+    return UpdaterItem(field=field, text=text, turn=observed.turn, position=observed.position)
