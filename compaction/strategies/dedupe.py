@@ -16,7 +16,7 @@ from compaction.view import View
 
 NAME = "dedupe"
 
-#: Minimum characters of an output. Shorter ones take fewer tokens than a pointer.
+#: Minimum characters of an output. A pointer to a shorter one would save only a few tokens.
 _MIN_CHARACTERS = 200
 
 

@@ -9,7 +9,7 @@ from compaction.layout import Layout, split
 from compaction.settings import StrategySettings
 from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.view import apply
-from tests.compaction.builders import JSON, assistant, parse, result, user, view_of
+from tests.compaction.builders import JSON, assistant, parse, planned, result, user, view_of
 
 
 def sized(tokens: int) -> JSON:
@@ -72,3 +72,13 @@ def test_the_tail_does_not_extend_into_the_head_to_keep_a_pair() -> None:
     items = [user("Fix it."), result("lost", "x"), sized(20)]
     layout = split(view_of(items), StrategySettings(tail_messages=2), budget_tokens=8_000)
     assert (layout.head_end, layout.tail_start, layout.snapped) == (1, 1, 0)
+
+
+def test_a_replacement_is_never_part_of_the_head() -> None:
+    """Otherwise it could not be replaced. This session begins with answers."""
+    items = [sized(20 + n) for n in range(30)]
+    first = planned(view_of(items), 400, "baseline")
+    second = planned(apply(first.edits, parse([*items, *items])), 400, "baseline")
+    for made in (first, second):
+        assert made.edits
+        assert sum(entry.is_generated for entry in made.view.entries) == 1

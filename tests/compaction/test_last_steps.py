@@ -80,6 +80,32 @@ def test_a_transcript_with_tool_calls_keeps_its_tools_and_its_request() -> None:
     assert made.fits
 
 
+def test_the_first_request_is_removed_if_it_leaves_no_room_for_the_latest() -> None:
+    messages = parse([system(), user("Old task: " + lines(40)), assistant("Done."), user("New task.")])
+    made = planned(apply((), messages), 100)
+    assert made.fits
+    assert [message.text for message in made.view.messages if message in messages] == [
+        messages[0].text,
+        "Done.",
+        "New task.",
+    ]
+
+
+def test_the_last_resort_leaves_room_to_grow() -> None:
+    """It keeps the newest messages that fit the target, and the newest even if it only fits the budget."""
+    policy = replace(BALANCED, steps=("last_resort",))
+    for size, kept in ((8, 2), (35, 1)):
+        said = [assistant(lines(size, word=f"part{n}")) for n in range(9)]
+        messages = parse([system(), user("Write nine parts."), *said])
+        made = planned(apply((), messages), 1_000, policy=policy)
+        assert made.fits
+        assert [message for message in said if message["content"] in texts(made)] == said[-kept:]
+
+
+def texts(made: Plan) -> list[str]:
+    return [message.text for message in made.view.messages]
+
+
 def test_tools_are_shed_only_if_nothing_else_fits() -> None:
     messages = parse([system(), *dialogue(4)[1:], user("New task.")])
     view = apply((), messages, components=Components(tools=900, memory=100))

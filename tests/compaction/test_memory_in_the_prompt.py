@@ -13,7 +13,7 @@ from compaction.dialects import DIALECTS
 from compaction.edits import Edit, Op
 from compaction.messages import Message
 from compaction.pipeline import Plan, PlanRequest, plan
-from compaction.policy import PRESETS, Budget, get_policy
+from compaction.policy import PRESETS, Budget, Policy, get_policy
 from compaction.record import PlanState
 from compaction.rendering import render
 from compaction.tokens import MESSAGE_OVERHEAD
@@ -26,10 +26,10 @@ NEWER = f"{MEMORY}\n- the tariff of 2027 applies"
 COMPACTING = [name for name in PRESETS if name != "off"]
 
 
-def planned(view: View, budget: int, *, policy: str = "balanced", memory: str = MEMORY) -> Plan:
+def planned(view: View, budget: int, *, policy: Policy | str = "balanced", memory: str = MEMORY) -> Plan:
     request = PlanRequest(
         view=view,
-        policy=get_policy(policy),
+        policy=get_policy(policy) if isinstance(policy, str) else policy,
         counter=COUNTER,
         budget=Budget(input_tokens=budget),
         trigger="hard",
@@ -138,6 +138,17 @@ def test_restoring_only_to_shed_again_is_no_gain(policy: str) -> None:
         view = apply((*view.edits, *made.edits), view.transcript, components=view.all_components)
     assert made.record.state is PlanState.NO_GAIN
     assert not made.fits
+
+
+def test_memory_never_makes_a_prompt_exceed_its_budget() -> None:
+    """Even if the policy has no step that removes it."""
+    messages = parse([system(), *dialogue(6, 120)[1:]])
+    policy = replace(get_policy("balanced"), steps=("collapse",), tail_messages=1)
+    size = planned(apply((), messages), 4_000, policy=policy, memory="").view.tokens
+    made = planned(apply((), messages), size, policy=policy)
+    assert made.fits
+    assert MEMORY not in texts(made.view)
+    assert MEMORY in texts(planned(apply((), messages), size + 40, policy=policy).view)
 
 
 def test_memory_is_shed_after_history_and_before_tools() -> None:

@@ -50,6 +50,13 @@ def test_a_free_step_runs_for_any_gain() -> None:
     assert 0 < made.record.tokens_saved < 0.05 * view.tokens
 
 
+def test_a_short_output_that_is_repeated_stays() -> None:
+    """Pointing to the later one would save only a few tokens."""
+    short = "v" * 199
+    assert run(view_of(outputs(LONG, short, short)), "dedupe").edits == ()
+    assert run(view_of(outputs(LONG, short + "v", short + "v")), "dedupe").edits
+
+
 def short_middle() -> View:
     """Two messages may be evicted, each with less than 5% of the prompt."""
     return view_of([user("Fix it."), *[assistant("note " * 100)] * 2, user("And now?"), assistant(LONG)])

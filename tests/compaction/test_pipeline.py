@@ -301,3 +301,15 @@ def test_evictions_after_a_recap_are_recorded_for_drop_oldest() -> None:
         assert shown[0].message.text.startswith(recap.render())
         edits, view = edits + dropped.edits, dropped.view
     assert view.tokens <= 2_500
+
+
+def test_a_session_without_a_recap_shows_one_marker_for_all_evicted_messages() -> None:
+    messages = parse(dialogue(60))
+    edits: tuple[Edit, ...] = ()
+    for count in (120, 180, 240):
+        made = planned(apply(edits, messages[:count]), 2_500, "baseline")
+        edits += made.edits
+        [marker] = [entry for entry in made.view.entries if entry.is_generated]
+        hidden = marker.last - marker.first + 1
+        expected = f"[{hidden} earlier messages ({marker.first} to {marker.last}) are not shown.]"
+        assert marker.message.text == expected
