@@ -123,7 +123,7 @@ def record_of(request: PlanRequest, change: Change) -> Record:
         request.policy,
     )
     saved = before.tokens - after.tokens
-    rebilled = _rebilled(before, after) if edits else 0
+    rebilled = _rebilled(before, after)
     new = min(rebilled, new_tokens(after.prompt_messages))
     head, tail = layout.head_end, len(before.entries) - layout.tail_start
     return Record(

@@ -117,17 +117,13 @@ class View:
         """Return this view after more edits. Unchanged messages remain the same objects."""
         if not edits:
             return self
-        known, added = self.part_edits, _by_position(edits)
-        is_new = all(parts.keys().isdisjoint(known.get(at, ())) for at, parts in added.items())
-        if is_new and sum(map(len, added.values())) == len(edits):  # in this case, all edits stay in force
-            return _patched(
-                self, (*self.edits, *edits), {at: {**known.get(at, {}), **added[at]} for at in added}
-            )
-        current = in_force((*self.edits, *edits))
+        current = (*self.edits, *edits)
         if any(edit.op is Op.EVICT for edit in edits):
-            return _view(current, self.transcript, self.all_components, self)
-        changed = _by_position(current)
-        return _patched(self, current, {at: changed[at] for at in added})
+            return _view(in_force(current), self.transcript, self.all_components, self)
+        if any(edit.op in COMPONENT_OPS for edit in edits):
+            current = in_force(current)
+        known, added = self.part_edits, _by_position(edits)
+        return _patched(self, current, {at: {**known.get(at, {}), **added[at]} for at in added})
 
 
 def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -145,7 +141,6 @@ def revert(edits: Sequence[Edit], batch: Sequence[Edit]) -> tuple[Edit, ...]:
 def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
     """Return the edits that have an effect, without those that a later one covers."""
     evicted = Spans()
-    parts: set[tuple[int, int | None]] = set()
     components: set[str] = set()
     kept: list[Edit] = []
     for edit in reversed(edits):
@@ -159,10 +154,6 @@ def in_force(edits: Sequence[Edit]) -> tuple[Edit, ...]:
             continue
         if edit.op is Op.EVICT:
             evicted.add(edit.position, edit.end)
-        elif (edit.position, edit.part) in parts:
-            continue
-        else:
-            parts.add((edit.position, edit.part))
         kept.append(edit)
     return tuple(reversed(kept))
 

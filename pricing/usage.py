@@ -66,7 +66,7 @@ def cache_writes_1h(data: Mapping[str, Any]) -> int:
 
     Raises `UsageError`.
     """
-    return sum(_cache_writes(each).get(_HOUR, 0) for each in _iterations(data) or [data])
+    return sum(_cache_writes(each)[_HOUR] for each in _iterations(data) or [data])
 
 
 def usage_salvage(data: Mapping[str, Any]) -> tuple[Usage, int]:

@@ -156,8 +156,13 @@ def test_costs_without_tokens_are_separate():
     reported = ModelUsage(uncached=0, cache_read=0, cache_write=0, output=0, cost_microusd=7)
     after = replace(BEFORE, models=[*BEFORE.models, reported])
     assert cost_change(BEFORE, after) == replace(NONE, without_tokens=7)
+    more = replace(BEFORE, models=[*BEFORE.models, reported, reported, reported])
+    assert cost_change(after, more) == replace(NONE, without_tokens=14)
 
 
 def test_tokens_need_calls():
     with pytest.raises(ValueError, match="at least one call"):
         replace(BEFORE, calls=0)
+    model = ModelUsage(uncached=1, cache_read=0, cache_write=0, output=0, cost_microusd=1)
+    with pytest.raises(ValueError, match="at least one call"):
+        PeriodUsage(calls=0, models=[model])

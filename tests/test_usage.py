@@ -8,7 +8,7 @@ import pytest
 
 from compaction.messages import Usage
 from pricing import price
-from pricing.usage import MAX_TOKENS, UsageError, cache_writes_1h, usage_read, usage_salvage
+from pricing.usage import MAX_TOKENS, UsageError, cache_writes_1h, has_input_tokens, usage_read, usage_salvage
 
 COMPACTION = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500}
 MESSAGE = {
@@ -63,6 +63,14 @@ def parts(usage: Usage) -> tuple[int, ...]:
             {"prompt_tokens": 100, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30},
             (10, 60, 30, 0),
         ),
+        (
+            {
+                "prompt_tokens": 100,
+                "prompt_tokens_details": {"cached_tokens": 60, "cache_creation_tokens": 50},
+            },
+            (0, 60, 40, 0),
+        ),
+        ({"input_tokens": 0, "output_tokens": MAX_TOKENS}, (0, 0, 0, MAX_TOKENS)),
         ({"prompt_tokens": 100, "prompt_tokens_details": None, "completion_tokens": 9}, (100, 0, 0, 9)),
         (
             {
@@ -79,6 +87,23 @@ def parts(usage: Usage) -> tuple[int, ...]:
                 "completion_tokens_details": {"reasoning_tokens": 64},
             },
             (1, 0, 0, 73),
+        ),
+        (
+            {
+                "prompt_tokens": 1,
+                "completion_tokens": 9,
+                "completion_tokens_details": {"reasoning_tokens": 9},
+            },
+            (1, 0, 0, 9),
+        ),
+        (
+            {
+                "input_tokens": 32,
+                "output_tokens": 90,
+                "total_tokens": 186,
+                "output_tokens_details": {"reasoning_tokens": 64},
+            },
+            (32, 0, 0, 154),
         ),
         (
             {
@@ -116,6 +141,27 @@ def test_iterations_are_summed_and_the_prompt_is_that_of_the_last_message() -> N
     assert twice.prompt_tokens == 40_000
     on_demand = usage_read({"input_tokens": 0, "output_tokens": 0, "iterations": [COMPACTION]})
     assert (on_demand.prompt_tokens, on_demand.output_tokens) == (180_000, 3_500)
+    most = usage_read({"iterations": [{"input_tokens": MAX_TOKENS}] + [{}] * 999})
+    assert most.input_tokens == MAX_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("data", "has_tokens"),
+    [
+        ({"input_tokens": 0}, True),
+        ({"prompt_tokens": 5, "input_tokens": None}, True),
+        ({"iterations": []}, True),
+        ({"output_tokens": 5, "input_tokens": None}, False),
+        ({}, False),
+    ],
+)
+def test_usage_without_input_tokens_is_recognized(data: dict[str, Any], has_tokens: bool) -> None:
+    assert has_input_tokens(data) is has_tokens
+
+
+def test_one_hour_cache_writes_of_a_single_call_are_counted() -> None:
+    assert cache_writes_1h(MESSAGE) == 500
+    assert cache_writes_1h({"input_tokens": 5}) == 0
 
 
 def test_each_iteration_is_priced_by_the_size_of_its_own_prompt() -> None:
@@ -138,6 +184,7 @@ def test_an_invalid_count_is_reported_by_name(field: str, bad: Any) -> None:
         with pytest.raises(UsageError) as caught:
             usage_read(data)
         assert caught.value.field == field
+        assert str(caught.value).startswith(f"`{field}` must be")
 
 
 @pytest.mark.parametrize(
@@ -168,6 +215,9 @@ def test_details_that_are_not_an_object_are_rejected(field: str, bad: Any) -> No
 def test_a_log_loses_only_the_invalid_fields() -> None:
     data = {**COMPACTED, "input_tokens": "many", "cache_creation": 5, "speed": "fast", "extra": {"a": []}}
     assert usage_salvage(data) == usage_salvage(COMPACTED)
+    assert usage_salvage(MESSAGE) == (usage_read(MESSAGE), 500)
+    later = {"iterations": [MESSAGE, {**COMPACTION, "note": 1.5}]}
+    assert usage_salvage(later)[0].prompt_tokens == 23_000
     assert usage_salvage({"input_tokens": 10**30, "output_tokens": 5}) == (Usage(output_tokens=5), 0)
     assert usage_salvage({"iterations": [None, "x", {"input_tokens": 5}]})[0].prompt_tokens == 5
     assert usage_salvage({"iterations": [{"input_tokens": MAX_TOKENS}] * 3}) == (Usage(), 0)

@@ -49,8 +49,7 @@ class Scale:
 
 def scale_of(transcript: Transcript) -> Scale:
     """Return the scale of a session. Without reported usage, estimates are not scaled."""
-    reports = [(call, transcript.sent(call), reported(call)) for call in transcript.calls]
-    known = [(call, size, count) for call, size, count in reports if count]
+    known = [(call, transcript.sent(call), count) for call in transcript.calls if (count := reported(call))]
     if not known:
         return Scale()
     ratio = _ratio(known)
@@ -63,15 +62,15 @@ def reported(call: RecordedCall) -> int | None:
     return (call.usage.prompt_tokens or None) if call.usage else None
 
 
-def _ratio(known: Sequence[tuple[RecordedCall, int, int | None]]) -> float:
+def _ratio(known: Sequence[tuple[RecordedCall, int, int]]) -> float:
     grown = list(_growth(known))
     estimated = sum(size for size, _ in grown)
     return sum(count for _, count in grown) / estimated if estimated else 1.0
 
 
-def _growth(known: Sequence[tuple[RecordedCall, int, int | None]]) -> Iterator[tuple[int, int]]:
+def _growth(known: Sequence[tuple[RecordedCall, int, int]]) -> Iterator[tuple[int, int]]:
     """Return the estimated and the reported growth of the prompts from call to call."""
     for (before, size, count), (after, size_after, count_after) in pairwise(known):
-        estimated, real = size_after - size, (count_after or 0) - (count or 0)
+        estimated, real = size_after - size, count_after - count
         if before.start == after.start and estimated > 0 and _LEAST < real / estimated < _MOST:
             yield estimated, real

@@ -7,18 +7,13 @@ import pytest
 from compaction.messages import Message, Usage
 from compaction.policy import PRESETS, get_policy
 from compaction.recap import Recap, SummaryResult
-from compaction.replay.costs import actual_cost, cost
-from compaction.replay.prices import Prices
 from compaction.replay.result import Result
-from compaction.replay.scale import scale_of
 from compaction.replay.served import Served, without_model
 from compaction.replay.setting import Limit
 from compaction.replay.simulate import replay
 from compaction.replay.transcript import Transcript
 from compaction.view import View
 from tests.replay.builders import COUNTER, transcript
-
-PRICES = Prices.of_rates({"input": 4, "read": 1, "write": 5, "output": 20})
 
 
 def run(session: Transcript, policy: str, ratio: float = 1.0) -> Result:
@@ -103,17 +98,6 @@ def test_sizes_are_anchored_on_what_the_provider_reported() -> None:
     assert min(run(session, "balanced", 0.2).series.prompts) < 20_000
 
 
-def test_the_scale_is_found_from_how_reports_grow() -> None:
-    session = transcript()
-    calls = [
-        replace(call, usage=Usage(uncached_tokens=2 * (session.size(call) + 500))) for call in session.calls
-    ]
-    scale = scale_of(replace(session, calls=calls))
-    assert scale.ratio == pytest.approx(2)
-    assert scale.unseen == 500
-    assert scale.estimated(scale.real(3_000, sent=3_000, reported=None)) == 3_000
-
-
 def test_reports_of_compacted_prompts_do_not_shrink_the_others() -> None:
     """The provider reports the prompt that contextapp served, not the transcript."""
     whole = transcript()
@@ -132,17 +116,6 @@ def test_reports_of_compacted_prompts_do_not_shrink_the_others() -> None:
     calls[40] = replace(calls[40], usage=Usage(uncached_tokens=2 * (served[40] + 700)))
     more = run(replace(whole, calls=calls), "off").series
     assert more.prompts[40] == pytest.approx(sizes[40] + 400, abs=20)
-
-
-def test_costs_by_any_table() -> None:
-    session = transcript(2, usage=Usage(uncached_tokens=2_000, output_tokens=10))
-    result = run(session, "off")
-    assert cost(result, PRICES, cached=False) == 2 * (2_000 * 4 + 10 * 20)
-    assert cost(result, PRICES) == 2 * 10 * 20 + 2_000 * 5 + sum(result.series.cached) + 5 * (
-        2_000 - result.series.cached[1]
-    )
-    assert actual_cost(session, PRICES) == 2 * (2_000 * 4 + 10 * 20)
-    assert actual_cost(transcript(2), PRICES) is None
 
 
 def test_a_result_survives_json() -> None:
