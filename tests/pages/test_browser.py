@@ -167,6 +167,15 @@ def test_a_budget_far_above_every_prompt_is_stated_instead_of_drawn(at, page, pr
         expect(page.locator(".chart-legend .key-budget")).to_have_count(int(budget == 10_000))
 
 
+def test_a_compacted_session_states_what_compaction_keeps_out_of_its_prompt(at, page, project):
+    session = compacted_session(project)
+    session.turns.filter(index__gt=5).update(prompt_served=1_000)
+    at(address(session))
+    chart_drawn(page)
+    expect(page.locator(".chart-legend")).to_contain_text("Kept out by compaction")
+    expect(page.locator(".tiles > div").first).to_contain_text(re.compile(r"\d% below the transcript"))
+
+
 def test_a_spike_of_tool_output_is_marked(at, page, project):
     turns = [reading_turn(n, "x y z " * (20_000 if n == 8 else 20)) for n in range(12)]
     session = make_session(project, turns)

@@ -129,6 +129,13 @@ def percent_of(part: float, whole: float | None) -> str:
 
 
 @register.filter
+def percent_kept_out(session: AgentSession) -> str:
+    """Return the share of the transcript that compaction keeps out of the next prompt; "" if none."""
+    whole, shown = (sum(sizes.values()) for sizes in (session.context_components, session.shown_components))
+    return figures.percent(whole - shown, whole) if 0 < shown < whole else ""
+
+
+@register.filter
 def minus(value: int, other: int) -> int:
     return value - other
 

@@ -11,7 +11,12 @@ export function short(number) {
   return String(Number(number.toPrecision(3)));
 }
 
-export const dollars = (microusd) => `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 6 : 2 })}`;
+// Like `money` in sessions/pages/figures.py.
+export function dollars(microusd) {
+  if (!microusd) return "$0";
+  if (microusd < 100) return "<$0.0001";
+  return `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 4 : 2 })}`;
+}
 
 export function duration(seconds) {
   const parts = [];
@@ -31,6 +36,9 @@ export function element(name, className, text) {
 }
 
 export const has = (sizes) => sizes.some((size) => size != null);
+
+// Whether any prompt that was served is smaller than the transcript.
+export const isCompacted = (data) => data.served.some((size, index) => size != null && size < data.estimate[index]);
 
 const largestSize = (data) => Math.max(...data.reported.map((size, index) => size ?? data.served[index] ?? data.estimate[index]));
 
@@ -72,6 +80,7 @@ export function colours(host) {
     reported: "var(--accent)",
     served: "var(--series-2)",
     estimate: "var(--series-1)",
+    keptOut: "color-mix(in srgb, var(--series-1) 16%, transparent)",
     budget: "var(--warn)",
     window: "var(--bad)",
     compaction: "var(--violet)",

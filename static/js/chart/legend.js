@@ -1,11 +1,12 @@
 // The legend: one entry for each line, area and marker that is drawn.
 
-import { budgetShown, COMPONENTS, element, exact, has, windowShown } from "./format.js";
+import { budgetShown, COMPONENTS, element, exact, has, isCompacted, windowShown } from "./format.js";
 
 function lineKeys(data) {
   const isServed = has(data.served);
   const keys = [["estimate", isServed ? "Full transcript (estimate)" : "Estimate"]];
   if (isServed) keys.unshift(["served", "Served (estimate)"]);
+  if (isCompacted(data)) keys.push(["area kept-out", "Kept out by compaction"]);
   if (has(data.reported)) keys.unshift(["reported", "Reported by the provider"]);
   return keys;
 }

@@ -1,7 +1,7 @@
 // The plot: series and scales, as lines or stacked by component.
 
 import { costAxes, turnAxes } from "./axes.js";
-import { budgetShown, has, windowShown } from "./format.js";
+import { budgetShown, has, isCompacted, windowShown } from "./format.js";
 import { marks } from "./marks.js";
 import { tips } from "./tip.js";
 
@@ -69,6 +69,8 @@ export function plotMake(place, data, { isLog, view, hidden, colour, onSelect, o
   const sizes = stack
     ? stack.names.map((name) => ({ ...base, label: name, stroke: fills[name], fill: fills[name], width: 0, points: { show: false } }))
     : LINES.map((name) => ({ ...base, label: name, stroke: colour[name], points }));
+  // The area between the transcript and the served prompt: what compaction kept out.
+  const bands = view === "lines" && isCompacted(data) ? [{ series: [1, 2], fill: colour.keptOut }] : [];
   return new window.uPlot(
     {
       width: place.clientWidth,
@@ -78,6 +80,7 @@ export function plotMake(place, data, { isLog, view, hidden, colour, onSelect, o
       scales: cost?.scales ?? scales(data, columns, isLog),
       axes: cost?.axes ?? turnAxes(colour.text, colour.line, data.turns[0], data.turns.at(-1)),
       series: [{}, ...(cost?.series ?? sizes)],
+      bands,
       plugins: [marks(data, colour, view), tips(data, view, onClick), pointer(onSelect, onClick)],
     },
     [data.turns, ...columns],
