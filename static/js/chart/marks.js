@@ -15,6 +15,9 @@ export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   ctx.restore();
 }
 
+// Lines closer than this many pixels would hide the curves: only their upper ends are drawn.
+const APART = 10;
+
 // A small triangle at the top edge that points to the turn.
 function comments(plot, found, colour) {
   const { ctx } = plot;
@@ -39,18 +42,18 @@ export function marks(data, colour, view) {
     hooks: {
       draw: (plot) => {
         const { left, top, width, height } = plot.bbox;
-        const across = (turns, stroke, from, dashes, thick) => {
+        const across = (turns, stroke, [from, to] = [0, turns.length * APART * devicePixelRatio > width ? 0.05 : 1], dashes, thick) => {
           for (const { turn } of turns) {
             const x = plot.valToPos(turn, "x", true);
             if (x < left - 1 || x > left + width + 1) continue;
-            line(plot, stroke, [x, top + height * from], [x, top + height], dashes, thick);
+            line(plot, stroke, [x, top + height * from], [x, top + height * to], dashes, thick);
           }
         };
-        across(data.idle, colour.idle, 0.96, [], 3);
-        across(view === "cost" ? data.misses : data.spikes, colour.spike, 0.9, [], 3);
-        across(data.compactions, colour.compaction, 0);
+        across(data.idle, colour.idle, [0.96, 1], [], 3);
+        across(view === "cost" ? data.misses : data.spikes, colour.spike, [0.9, 1], [], 3);
+        across(data.compactions, colour.compaction);
         comments(plot, data.comments, colour.comment);
-        across(data.own_compactions, colour.own, 0);
+        across(data.own_compactions, colour.own);
         if (view === "cost") return;
         const limits = [[budgetShown(data) ? data.budget : null, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
         for (const [limit, stroke] of limits) {

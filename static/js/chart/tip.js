@@ -3,13 +3,14 @@
 import { cursorTip } from "./cursor_tip.js";
 import { COMPONENTS, dollars, duration, element, exact, has } from "./format.js";
 
-// Markers are one pixel wide: accept clicks within this many pixels.
+// Markers are one pixel wide: accept clicks within this many pixels, or fewer if there are many, so that turns between
+// them can be clicked.
 const NEAR = 6;
 
 export function near(plot, marks, left) {
   const distance = (mark) => Math.abs(plot.valToPos(mark.turn, "x") - left);
   const [closest] = [...marks].sort((one, other) => distance(one) - distance(other));
-  return closest && distance(closest) <= NEAR ? closest : null;
+  return closest && distance(closest) <= Math.min(NEAR, plot.over.clientWidth / marks.length / 4) ? closest : null;
 }
 
 function own(record) {
