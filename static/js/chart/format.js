@@ -13,9 +13,11 @@ export function short(number) {
 
 // Like `money` in sessions/pages/figures.py.
 export function dollars(microusd) {
-  if (!microusd) return "$0";
-  if (microusd < 100) return "<$0.0001";
-  return `$${(microusd / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: microusd < 1e6 ? 4 : 2 })}`;
+  const size = Math.abs(microusd);
+  const sign = microusd < 0 ? "−" : "";
+  if (!size) return "$0";
+  if (size < 100) return `${sign}<$0.0001`;
+  return `${sign}$${(size / 1e6).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: size < 1e6 ? 4 : 2 })}`;
 }
 
 export function duration(seconds) {
