@@ -35,7 +35,11 @@ def compose_command() -> list[str] | None:
         found = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
         if found.returncode == 0:
             return ["docker", "compose"]
-    return ["docker-compose"] if shutil.which("docker-compose") else None
+    if shutil.which("docker-compose"):
+        version = subprocess.run(["docker-compose", "version", "--short"], capture_output=True, check=False)
+        if not version.stdout.startswith(b"1."):  # version 1 does not support nested variables
+            return ["docker-compose"]
+    return None
 
 
 @pytest.mark.processes
@@ -43,7 +47,7 @@ def compose_command() -> list[str] | None:
 def test_compose_accepts_the_files(tmp_path: Path, more: tuple[str, ...]) -> None:
     command = compose_command()
     if command is None:
-        pytest.skip("Docker Compose is not installed")
+        pytest.skip("Docker Compose 2 is not installed")
     for name in ("docker-compose.yml", *more):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -68,7 +72,7 @@ def test_every_role_uses_the_other_broker() -> None:
 def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
     assert len({services[role]["image"] for role in ROLES}) == 1
     roles = (ROOT / "docker" / "role").read_text()
-    known = set(re.findall(r"^(\w+)\) (?:web|gateway|worker|exec|healthy)", roles, re.MULTILINE))
+    known = set(re.findall(r"^(\w+)\) (?:web|gateway|worker|beat|exec|healthy)", roles, re.MULTILINE))
     for role in ROLES:
         assert services[role]["command"] == [role]
         assert role in known
@@ -150,3 +154,21 @@ def test_the_image_contains_only_what_is_allowed() -> None:
     allowed = {line[1:] for line in lines if line.startswith("!")}
     assert all((ROOT / name).exists() for name in allowed)
     assert not allowed & {".env", ".git", "tests", ".contextapp"}
+
+
+@pytest.mark.processes
+def test_other_users_cannot_write_to_the_file_of_the_scheduler(tmp_path: Path) -> None:
+    """Only a container, whose data folder cannot be written to, has it in /tmp."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    home = tmp_path / "home"
+    for folder, expected in (home, home), (Path("/proc/none"), Path("/tmp")):
+        done = subprocess.run(
+            [ROOT / "docker" / "role", "beat"],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "CONTEXTAPP_HOME": str(folder)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"--schedule {expected}/beat-schedule\n" in done.stdout
