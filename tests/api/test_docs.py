@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from django.test import Client
 
 from accounts.models import Project, Scope
 from accounts.services.api_keys import api_key_create
+from sessions.api.errors import ApiError
 from tests.api.patterns import API_PATTERNS
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
@@ -21,9 +24,22 @@ def text() -> str:
     return (_REPOSITORY / "docs" / "reference" / "api.md").read_text()
 
 
-def _documented_codes(text: str) -> list[str]:
-    table = text.split("| code | when |")[1].split("\n## ")[0]
-    return re.findall(r"^\| `(\w+)` \| .+ \|$", table, re.MULTILINE)
+def _documented_codes(text: str) -> dict[str, str]:
+    """Return the documented statuses of each code."""
+    table = text.split("| code | status | when |")[1].split("\n## ")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| (\d.*?) \| .+ \|$", table, re.MULTILINE))
+
+
+def _raised_codes() -> Iterator[tuple[str, str]]:
+    """Yield the code and status of each error that the API raises, such as `Conflict("stale_turn", …)`."""
+    statuses = {kind.__name__: str(kind.status) for kind in (ApiError, *ApiError.__subclasses__())}
+    for path in (_REPOSITORY / "sessions" / "api").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in statuses:
+                named = {each.arg: ast.unparse(each.value).strip("'") for each in node.keywords}
+                code = named.get("code", ast.unparse(node.args[0]).strip("'"))
+                if code.isidentifier() and not hasattr(node.args[0], "id"):
+                    yield code, named.get("status", statuses[node.func.id])
 
 
 def test_every_documented_code_exists(text: str) -> None:
@@ -32,19 +48,12 @@ def test_every_documented_code_exists(text: str) -> None:
     assert [code for code in _documented_codes(text) if f'"{code}"' not in sources] == []
 
 
-def test_every_raised_code_is_documented(text: str) -> None:
-    sources = (path.read_text() for path in (_REPOSITORY / "sessions" / "api").glob("*.py"))
-    raised = {
-        code
-        for source in sources
-        for code in re.findall(
-            r"(?:InvalidRequest|NotAuthenticated|NotAllowed|NotFound|NotSupported|Conflict|RateLimited"
-            r'|Unavailable)\(\s*"(\w+)"',
-            source,
-        )
-    }
-    assert raised
-    assert raised <= set(_documented_codes(text))
+def test_every_raised_code_is_documented_with_its_status(text: str) -> None:
+    documented = _documented_codes(text)
+    raised = set(_raised_codes())
+    assert ("stale_turn", "409") in raised
+    assert ("memory_too_large", "422") in raised
+    assert [each for each in sorted(raised) if each[1] not in documented.get(each[0], "")] == []
 
 
 def test_every_rule_of_a_provider_is_documented() -> None:
