@@ -72,3 +72,13 @@ def test_the_guide_for_contributors_names_existing_files() -> None:
     assert "static/js/prompt_sizes.js" in named
     folders = (ROOT, ROOT / "templates", ROOT / "clients/python/src/contextapp_client")
     assert [name for name in sorted(named) if not any((each / name).exists() for each in folders)] == []
+
+
+def test_the_guide_to_monitoring_lists_every_metric() -> None:
+    text = (ROOT / "docs" / "operations" / "deployment.md").read_text()
+    sources = "\n".join(
+        file.read_text() for name in ("gateway", "sessions") for file in (ROOT / name).rglob("*.py")
+    )
+    metrics = re.findall(r'(Counter|Gauge|Histogram)\(\s*"(contextapp_\w+)"', sources)
+    names = [f"{name}_total" if kind == "Counter" else name for kind, name in metrics]
+    assert sorted(re.findall(r"^\| `(contextapp_\w+)` \|", text, re.MULTILINE)) == sorted(names)
