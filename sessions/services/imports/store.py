@@ -29,6 +29,7 @@ from sessions.services.imports.find import (
     parent_of,
     session_find_or_create,
 )
+from sessions.services.imports.pages import MessageKey, pages_combine
 from sessions.services.imports.prepare import (
     PreparedSession,
     PreparedTurn,
@@ -63,15 +64,6 @@ class ImportResult:
     turns_added: int
     messages_added: int
     redacted: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _MessageKey:
-    """Identifies a message when a log is compared with the stored session."""
-
-    turn: int
-    source_id: str | None
-    sha256: bytes
 
 
 def session_import(*, project: Project, imported: ImportedSession, origin: str = "import") -> ImportResult:
@@ -123,19 +115,21 @@ def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) ->
     parent_set(session, parent_of(session.project, facts), name=facts.parent_external_id)
     stored = [] if is_new else _stored(session)
     joined = calls_join(session, prepared.turns)
+    turns, is_completed = pages_combine(session, joined.turns, stored)
     if session.compaction_count or session.omitted_count:
-        return _append(session, replace(prepared, turns=joined.turns), stored, joined)
-    return _rewrite_end(
-        session, replace(prepared, turns=[*joined.turns, *joined.remaining]), stored, joined.end
-    )
+        changed = _append(session, replace(prepared, turns=turns), stored, joined)
+    else:
+        prepared = replace(prepared, turns=[*turns, *joined.remaining])
+        changed = _rewrite_end(session, prepared, stored, joined.end)
+    return changed or is_completed
 
 
-def _stored(session: AgentSession) -> list[_MessageKey]:
+def _stored(session: AgentSession) -> list[MessageKey]:
     rows = session.messages.order_by("position").values_list(
         "turn_index", "source_id", "body", "blob__sha256"
     )
     return [
-        _MessageKey(
+        MessageKey(
             turn, source_id, bytes(large) if large else hashlib.sha256(bodies.unpack(body or b"")).digest()
         )
         for turn, source_id, body, large in rows
@@ -146,7 +140,7 @@ def _stored(session: AgentSession) -> list[_MessageKey]:
 
 
 def _rewrite_end(
-    session: AgentSession, prepared: PreparedSession, stored: Sequence[_MessageKey], end: int
+    session: AgentSession, prepared: PreparedSession, stored: Sequence[MessageKey], end: int
 ) -> bool:
     """Replace the stored turns from the first difference on. Return whether turns were written.
 
@@ -154,13 +148,18 @@ def _rewrite_end(
     computed from the whole log, so that importing a log in parts has the same result.
     """
     imported = [
-        _MessageKey(index, message.source_id, message.sha256)
+        MessageKey(index, message.source_id, message.sha256)
         for index, turn in enumerate(prepared.turns)
         for message in turn.messages
     ]
     same = common_length(stored, imported)
     if same == len(imported) < len(stored):
         return False
+    if stored and not same and _is_other(session, prepared):
+        raise ImportConflictError(
+            f"session {session.external_id} contains other calls than the log. If both are pages of an "
+            "export, delete the session and import the pages joined to one file"
+        )
     first = _first_unfinished(session, stored, imported, same=same, end=end)
     if len(imported) < len(stored):
         return False
@@ -190,8 +189,8 @@ def _rewrite_end(
 
 def _first_unfinished(
     session: AgentSession,
-    stored: Sequence[_MessageKey],
-    imported: Sequence[_MessageKey],
+    stored: Sequence[MessageKey],
+    imported: Sequence[MessageKey],
     *,
     same: int,
     end: int,
@@ -207,13 +206,20 @@ def _first_unfinished(
     return first
 
 
+def _is_other(session: AgentSession, prepared: PreparedSession) -> bool:
+    """Return whether the log and the session have calls with ids, none of which is in both."""
+    found = {turn.response_id for turn in prepared.turns if turn.response_id}
+    stored = set(session.turns.exclude(response_id=None).values_list("response_id", flat=True))
+    return bool(found and stored) and found.isdisjoint(stored)
+
+
 # -- With compactions or omissions: stored messages are not changed ------------------------------
 
 
 def _append(
     session: AgentSession,
     prepared: PreparedSession,
-    stored: Sequence[_MessageKey],
+    stored: Sequence[MessageKey],
     joined: Joined,
 ) -> bool:
     """Append the messages whose source ids are not stored yet, as separate turns."""
