@@ -1,7 +1,6 @@
 """Combine the pages of an export that are imported separately, in any order.
 
-The requests in a page contain the messages of all earlier calls, but a page contains the usage of its own
-calls only.
+The requests in a page contain the messages of all earlier calls, but usage only for the calls in the page.
 """
 
 from __future__ import annotations
