@@ -6,6 +6,7 @@ tool calls and results. It is converted to Anthropic's format. Continue logs no 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -66,6 +67,7 @@ class _Reading:
         self._turns = TurnBuilder(in_one_message)
         self._thinking: list[dict[str, Any]] = []  #: of the next answer
         self._first_words = self._model = ""
+        self._compacted = ""  #: the beginning of the ids of items after a compaction by the CLI
 
     def take(self, record: Record) -> None:
         self.history = list_in(record.value, "history")
@@ -73,8 +75,11 @@ class _Reading:
 
     def take_item(self, number: int, item: Mapping[str, Any]) -> None:
         """Read an item of the history. Messages of tools repeat the results in the item of their answer."""
-        message = item["message"]
-        source_id = str(message.get("id") or f"item-{number}")
+        message, summary = item["message"], item.get("conversationSummary")
+        if summary and message["role"] == "assistant" and message["content"] == summary:
+            # The CLI puts it in the place of the history, and counts its items from there.
+            self._compacted = f"compacted-{hashlib.sha256(str(summary).encode()).hexdigest()[:8]}-"
+        source_id = str(message.get("id") or f"{self._compacted}item-{number}")
         match message["role"]:
             case "user":
                 self._add_input(item, message, source_id)
@@ -82,7 +87,6 @@ class _Reading:
                 self._thinking += _thinking(message)
             case "assistant":
                 self._add_answer(item, message, source_id)
-        summary = item.get("conversationSummary")
         if summary and message["role"] != "assistant":
             self._add_summary(str(summary), f"{source_id}-summary")
 
@@ -117,7 +121,7 @@ class _Reading:
         self._thinking = []
         if summary is None or message["content"] != summary:
             self._append(item, blocks, calls, usage, source_id)
-        if summary:  # the CLI puts it in the place of the history
+        if summary:
             self._add_summary(str(summary), f"{source_id}-summary")
 
     def _append(

@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
+from accounts.models import Project
 from compaction.messages import Usage
 from importers.base import ImportedSession, LogFile
 from importers.reading import log_sources
+from sessions.services.imports.store import session_import
 from tests.importers.logs import document, read
 from tests.importers.pairing import bodies, misplaced
 
@@ -119,3 +121,21 @@ def test_a_damaged_item_does_not_hide_the_others() -> None:
     session["history"][1] = {"message": 5}
     [imported], [damage] = read(document(session), "continue")
     assert (len(imported.turns), damage.line) == (3, 2)
+
+
+@pytest.mark.django_db
+def test_a_compaction_by_the_cli_continues_an_earlier_import(project: Project) -> None:
+    """`/compact` replaces the history in the file by a summary."""
+    before = [each for n in range(3) for each in (item("user", f"Request {n}"), item("assistant", "Done."))]
+    summary = item("assistant", "Three requests.", conversationSummary="Three requests.")
+    after = [summary, item("user", "Request 3"), item("assistant", "Done.")]
+    more = [*after, item("user", "Request 4"), item("assistant", "Done.")]
+    added = []
+    for history in (before, after, after, more):
+        result = session_import(project=project, imported=extension(*history))
+        added.append((result.turns_added, result.messages_added))
+    assert added == [(3, 6), (1, 3), (0, 0), (1, 2)]
+    result.session.refresh_from_db()
+    assert result.session.context_start == 6
+    turn = result.session.turns.get(index=3)
+    assert turn.client_compaction is not None

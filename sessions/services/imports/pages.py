@@ -59,6 +59,13 @@ def pages_combine(
     return combined, is_completed
 
 
+def has_other_calls(session: AgentSession, turns: Sequence[PreparedTurn]) -> bool:
+    """Return whether the log and the session have calls with ids, none of which is in both."""
+    found = {turn.response_id for turn in turns if turn.response_id}
+    stored = set(session.turns.exclude(response_id=None).values_list("response_id", flat=True))
+    return bool(found and stored) and found.isdisjoint(stored)
+
+
 def _peak_correct(session: AgentSession) -> None:
     """Set the largest prompt to the largest one that was reported, if all were. It may be an estimate."""
     if not session.turns.filter(prompt_reported=None).exists():

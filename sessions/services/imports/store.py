@@ -29,7 +29,7 @@ from sessions.services.imports.find import (
     parent_of,
     session_find_or_create,
 )
-from sessions.services.imports.pages import MessageKey, pages_combine
+from sessions.services.imports.pages import MessageKey, has_other_calls, pages_combine
 from sessions.services.imports.prepare import (
     PreparedSession,
     PreparedTurn,
@@ -116,12 +116,21 @@ def _store(session: AgentSession, prepared: PreparedSession, *, is_new: bool) ->
     stored = [] if is_new else _stored(session)
     joined = calls_join(session, prepared.turns)
     turns, is_completed = pages_combine(session, joined.turns, stored)
-    if session.compaction_count or session.omitted_count:
-        changed = _append(session, replace(prepared, turns=turns), stored, joined)
+    is_rest = _is_rest(turns, stored)
+    if session.compaction_count or session.omitted_count or is_rest:
+        prepared = replace(prepared, turns=turns)
+        changed = _append(session, prepared, stored, joined, is_rest=is_rest)
     else:
         prepared = replace(prepared, turns=[*turns, *joined.remaining])
         changed = _rewrite_end(session, prepared, stored, joined.end)
     return changed or is_completed
+
+
+def _is_rest(turns: Sequence[PreparedTurn], stored: Sequence[MessageKey]) -> bool:
+    """Return whether the log lacks the beginning of the session, because the client compacted it."""
+    if not stored or not turns or turns[0].client_compaction is None or not turns[0].messages:
+        return False
+    return stored[0].source_id != turns[0].messages[0].source_id
 
 
 def _stored(session: AgentSession) -> list[MessageKey]:
@@ -155,7 +164,7 @@ def _rewrite_end(
     same = common_length(stored, imported)
     if same == len(imported) < len(stored):
         return False
-    if stored and not same and _is_other(session, prepared):
+    if stored and not same and has_other_calls(session, prepared.turns):
         raise ImportConflictError(
             f"session {session.external_id} contains other calls than the log. If both are pages of an "
             "export, delete the session and import the pages joined to one file"
@@ -206,14 +215,7 @@ def _first_unfinished(
     return first
 
 
-def _is_other(session: AgentSession, prepared: PreparedSession) -> bool:
-    """Return whether the log and the session have calls with ids, none of which is in both."""
-    found = {turn.response_id for turn in prepared.turns if turn.response_id}
-    stored = set(session.turns.exclude(response_id=None).values_list("response_id", flat=True))
-    return bool(found and stored) and found.isdisjoint(stored)
-
-
-# -- With compactions or omissions: stored messages are not changed ------------------------------
+# -- With compactions, omissions or a missing beginning: stored messages are not changed ---------
 
 
 def _append(
@@ -221,14 +223,19 @@ def _append(
     prepared: PreparedSession,
     stored: Sequence[MessageKey],
     joined: Joined,
+    *,
+    is_rest: bool,
 ) -> bool:
-    """Append the messages whose source ids are not stored yet, as separate turns."""
+    """Append the messages whose source ids are not stored yet, as separate turns.
+
+    `is_rest` if the log does not contain the beginning of the session.
+    """
     known = {message.source_id for message in stored}
     turns = [new for turn in prepared.turns if (new := _unknown_part(turn, known)) is not None]
     if not turns:
         return False
     imported = {message.source_id for turn in prepared.turns for message in turn.messages}
-    if not known <= imported:
+    if not is_rest and not known <= imported:
         raise ImportConflictError(f"session {session.external_id} has messages that are not in the log")
     if joined.reported:
         reported_remove(session, joined)
