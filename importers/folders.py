@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import orjson
 
 #: A log: the file or folder that it is named after, and its files, in order.
 Group = tuple[Path, Sequence[Path]]
@@ -29,10 +27,6 @@ _TASK_ENDING = ".messages.json"
 #: The folder in which VS Code stores the chat sessions of a workspace, and the file beside it.
 _CHATS, _CHATS_WORKSPACE = "chatSessions", "workspace.json"
 
-#: The folders of settings of VS Code and its variants, and the folders of chats in each.
-_EDITORS = ("Code", "Code - Insiders", "VSCodium")
-_CHAT_FOLDERS = ("workspaceStorage/*/chatSessions", "globalStorage/emptyWindowChatSessions")
-
 #: The list of the sessions in the folder of Continue, which contains no messages.
 _CONTINUE_LIST = ("sessions", "sessions.json")
 
@@ -43,9 +37,6 @@ _COPILOT_LOG, _COPILOT_FACTS = "events.jsonl", "workspace.yaml"
 #: The files of a session of Kimi CLI: messages, of which earlier ones are in numbered files, and the others.
 _KIMI_LOG = re.compile(r"^context(?:_(\d+))?\.jsonl$")
 _KIMI_EVENTS, _KIMI_FACTS = "wire.jsonl", ("state.json", "meta.json")
-
-#: The list of projects in Crush's folder.
-_CRUSH_PROJECTS = Path("crush", "projects.json")
 
 
 def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
@@ -82,27 +73,6 @@ def copilot_log(folder: Path) -> Path | None:
     """Return the log of a session of Copilot CLI if this is its folder."""
     log = folder / _COPILOT_LOG
     return log if (folder / _COPILOT_FACTS).is_file() and log.is_file() else None
-
-
-def vscode_chat_folders(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Return the folders of a user's chat sessions in VS Code, on this machine and as a remote server."""
-    configured = environment.get("XDG_CONFIG_HOME") or environment.get("APPDATA")
-    settings = [
-        Path(configured) if configured else home / ".config",
-        home / "Library" / "Application Support",
-    ]
-    users = [folder / editor / "User" for folder in settings for editor in _EDITORS]
-    users.append(home / ".vscode-server" / "data" / "User")
-    return [found for user in users for pattern in _CHAT_FOLDERS for found in sorted(user.glob(pattern))]
-
-
-def crush_folders(shared: Path) -> list[Path]:
-    """Return the folders with Crush's databases, one per project, from its list of projects."""
-    try:
-        projects = orjson.loads((shared / _CRUSH_PROJECTS).read_bytes())["projects"]
-        return [Path(project["path"], project["data_dir"]) for project in projects]
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
 
 
 def is_opencode_storage(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Find and read logs on disk: files, folders, `.gz`, `.zst`, and the folders of coding agents."""
+"""Find and read logs on disk: files, folders, `.gz` and `.zst`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gzip
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -20,11 +20,9 @@ from .base import LogFile
 from .databases import database_log, database_sessions, is_database
 from .folders import (
     copilot_log,
-    crush_folders,
     grouped,
     is_opencode_storage,
     opencode_sessions,
-    vscode_chat_folders,
 )
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
@@ -95,27 +93,6 @@ def log_sources(paths: Iterable[Path]) -> Iterator[LogSource]:
             yield from _folder_sources(path)
         else:
             yield from _file_sources(path)
-
-
-def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
-    """Return the folders in which the coding agents of this user store their logs."""
-    home = home or Path.home()
-    if configured := environment.get("CLAUDE_CONFIG_DIR"):
-        claude = [Path(configured)]
-    else:
-        claude = [home / ".config" / "claude", home / ".claude"]
-    codex = Path(environment.get("CODEX_HOME") or home / ".codex")
-    copilot = Path(environment.get("COPILOT_HOME") or home / ".copilot")
-    shared = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
-    folders = [*(folder / "projects" for folder in claude), codex / "sessions", codex / "archived_sessions"]
-    kimi = Path(environment.get("KIMI_SHARE_DIR") or home / ".kimi")
-    folders += [copilot / "session-state", kimi / "sessions"]
-    folders += [shared / "opencode", shared / "goose" / "sessions"]
-    folders += [Path(environment.get("CONTINUE_GLOBAL_DIR") or home / ".continue") / "sessions"]
-    folders += [*crush_folders(shared), shared / "zed" / "threads"]
-    folders += [home / "Library" / "Application Support" / "Zed" / "threads"]
-    folders += vscode_chat_folders(environment, home)
-    return [folder for folder in folders if folder.is_dir()]
 
 
 def _folder_sources(folder: Path) -> Iterator[LogSource]:

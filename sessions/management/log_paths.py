@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from importers.reading import LogSource, discovered_folders, log_sources
+from importers.discovery import discovered_folders
+from importers.reading import LogSource, log_sources
 
 
 def add_path_arguments(parser: ArgumentParser) -> None:
@@ -22,7 +23,7 @@ def selected_logs(options: dict[str, Any]) -> list[LogSource]:
     paths = [*options["paths"], *(discovered_folders() if discover else [])]
     if not paths:
         raise CommandError(
-            "Found no logs of Claude Code, Codex, Copilot, Continue, OpenCode or goose of this user."
+            "Found no logs of this user's coding agents. Specify the paths of logs."
             if discover
             else "Specify a log or a folder of logs, or use --discover."
         )

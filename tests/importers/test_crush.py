@@ -13,7 +13,8 @@ import pytest
 import zstandard
 
 from importers.base import Damage, ImportedSession
-from importers.reading import discovered_folders, log_sources
+from importers.discovery import discovered_folders
+from importers.reading import log_sources
 from importers.registry import recognize
 from tests.importers.logs import read
 from tests.importers.pairing import bodies

@@ -14,7 +14,8 @@ import zstandard
 from compaction.messages import Usage
 from compaction.validation import validate
 from importers.base import LogFile
-from importers.reading import UnreadableLogError, discovered_folders, log_sources
+from importers.discovery import discovered_folders
+from importers.reading import UnreadableLogError, log_sources
 from importers.registry import recognize
 from tests.importers.logs import document, jsonl, read
 from tests.importers.pairing import bodies, misplaced
@@ -298,9 +299,10 @@ def test_compressed_and_damaged_files(tmp_path: Path) -> None:
 def test_discovered_folders(tmp_path: Path) -> None:
     found = (
         *(".claude/projects", ".codex/sessions", ".copilot/session-state", ".local/share/opencode"),
-        ".continue/sessions",
+        *(".continue/sessions", ".pi/agent/sessions", ".gemini/tmp/app/chats", ".qwen/projects/app/chats"),
         ".config/Code/User/workspaceStorage/0a1b/chatSessions",
         ".config/Code/User/globalStorage/emptyWindowChatSessions",
+        ".config/Cursor/User/globalStorage/rooveterinaryinc.roo-cline/tasks",
     )
     for folder in (*found, "other/projects"):
         (tmp_path / folder).mkdir(parents=True)

@@ -1,0 +1,74 @@
+"""Find the folders in which the coding agents of a user store their logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import orjson
+
+#: The variable that moves an agent's folder, its default in the home folder, and the folders of logs in it.
+_AGENTS = (
+    ("CODEX_HOME", ".codex", ("sessions", "archived_sessions")),
+    ("COPILOT_HOME", ".copilot", ("session-state",)),
+    ("XDG_DATA_HOME", ".local/share", ("opencode", "goose/sessions", "zed/threads")),
+    ("", "Library/Application Support", ("Zed/threads",)),
+    ("CONTINUE_GLOBAL_DIR", ".continue", ("sessions",)),
+    ("KIMI_SHARE_DIR", ".kimi", ("sessions",)),
+    ("PI_CODING_AGENT_DIR", ".pi/agent", ("sessions",)),
+    ("", ".gemini", ("tmp/*/chats",)),
+    ("", ".qwen", ("projects/*/chats",)),
+    ("", ".openhands", ("conversations",)),
+    ("", ".cline", ("data/sessions",)),
+)
+
+#: The folders of settings of VS Code and its variants, and the folders in each with the logs of its chat, of
+#: Cline and of Roo Code.
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+_EDITOR_LOGS = (
+    "workspaceStorage/*/chatSessions",
+    "globalStorage/emptyWindowChatSessions",
+    "globalStorage/saoudrizwan.claude-dev/tasks",
+    "globalStorage/rooveterinaryinc.roo-cline/tasks",
+)
+
+#: Crush's list of projects, each of which has a database.
+_CRUSH_PROJECTS = Path("crush", "projects.json")
+
+
+def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
+    """Return the folders in which the coding agents of this user store their logs."""
+    home = home or Path.home()
+    folders = [*_claude_folders(environment, home)]
+    for variable, default, patterns in _AGENTS:
+        base = Path(environment.get(variable) or home / default)
+        folders += [found for pattern in patterns for found in sorted(base.glob(pattern))]
+    for user in _editor_folders(environment, home):
+        folders += [found for pattern in _EDITOR_LOGS for found in sorted(user.glob(pattern))]
+    folders += _crush_folders(Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share"))
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _claude_folders(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    if configured := environment.get("CLAUDE_CONFIG_DIR"):
+        yield Path(configured, "projects")
+    else:
+        yield from (home / folder / "projects" for folder in (".config/claude", ".claude"))
+
+
+def _editor_folders(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    """Yield the folders of settings, on this machine and as a remote server."""
+    configured = environment.get("XDG_CONFIG_HOME") or environment.get("APPDATA")
+    local = Path(configured) if configured else home / ".config"
+    for settings in (local, home / "Library" / "Application Support"):
+        yield from (settings / editor / "User" for editor in _EDITORS)
+    yield home / ".vscode-server" / "data" / "User"
+
+
+def _crush_folders(shared: Path) -> list[Path]:
+    try:
+        projects = orjson.loads((shared / _CRUSH_PROJECTS).read_bytes())["projects"]
+        return [Path(project["path"], project["data_dir"]) for project in projects]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
