@@ -37,6 +37,8 @@ class ReplayRun(Claimable):
     # and a limit is a setting; they are numbered limit by limit.
     policies = models.JSONField(default=list)
     limits = models.JSONField(default=list)
+    # JSON of the project's custom prices when the run was created; NULL for runs of earlier versions.
+    custom_prices = models.JSONField(null=True)
     with_model = models.BooleanField(default=False)
     estimate_microusd = models.PositiveBigIntegerField(null=True)
     sessions = models.PositiveIntegerField(default=0)
@@ -75,6 +77,9 @@ class ReplayTarget(models.Model):
     estimate_microusd = models.PositiveBigIntegerField(null=True)
     # Actual cost of the recorded calls, NULL if the session reports no usage.
     actual_microusd = models.PositiveBigIntegerField(null=True)
+    # `compaction.replay.costs.CacheWrites` of the session, NULL until it is known.
+    written_share = models.FloatField(null=True)
+    one_hour_cache = models.BooleanField(null=True)
     finished_at = models.DateTimeField(null=True)
     # Why the session could not be replayed; "" if it could.
     error = models.TextField(blank=True)
@@ -90,7 +95,8 @@ class ReplayResult(models.Model):
     """The result of one session under one setting.
 
     `figures` are its sums (`compaction.replay.Totals`); `body` is the JSON of `compaction.replay.Result`
-    with the values of each call.
+    with the values of each call. `budget_tokens` is the budget in provider tokens, including what the log
+    does not contain; NULL in results of earlier versions.
     """
 
     target = models.ForeignKey(ReplayTarget, on_delete=models.CASCADE, related_name="results", db_index=False)
@@ -98,6 +104,7 @@ class ReplayResult(models.Model):
     figures = models.JSONField(default=dict)
     body = PackedJSONField()
     summary_microusd = models.PositiveBigIntegerField(default=0)
+    budget_tokens = models.PositiveBigIntegerField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -75,8 +75,8 @@ class Result:
     """One session under one policy and budget.
 
     `budget` is in estimated tokens of the logged content, like `sizes`. `compacted` are the first turns after
-    each compaction, `rebilled` the tokens that were re-written to the cache for them. `summaries` is the
-    usage of each call of the summarizer model, `failures` counts failed summaries.
+    each compaction, `rebilled` the provider tokens that were re-written to the cache for them. `summaries` is
+    the usage of each call of the summarizer model, `failures` counts failed summaries.
     """
 
     policy: str

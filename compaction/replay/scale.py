@@ -49,17 +49,12 @@ class Scale:
 
 def scale_of(transcript: Transcript) -> Scale:
     """Return the scale of a session. Without reported usage, estimates are not scaled."""
-    known = [(call, transcript.sent(call), count) for call in transcript.calls if (count := reported(call))]
+    known = [(call, transcript.sent(call), count) for call in transcript.calls if (count := call.reported)]
     if not known:
         return Scale()
     ratio = _ratio(known)
     _, size, count = known[0]
     return Scale(ratio=ratio, unseen=max(0, round(count / ratio) - size))
-
-
-def reported(call: RecordedCall) -> int | None:
-    """Return the provider's count of the call's prompt, or None."""
-    return (call.usage.prompt_tokens or None) if call.usage else None
 
 
 def _ratio(known: Sequence[tuple[RecordedCall, int, int]]) -> float:

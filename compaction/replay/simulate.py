@@ -1,8 +1,8 @@
 """Replay a session under a policy, call by call, and compare each prompt with the model's response.
 
 **Prompt size**: the shown messages, system prompt and tools, in real tokens according to the session's
-reports (`replay.scale`). **Cached**: the leading messages shared with the last prompt, if the provider still
-caches them (`cache_seconds`); for the first call, the reported value. **References**: the identifiers that
+reports (`replay.scale`). **Cached**: the leading messages shared with the last prompt, as far as the provider
+still caches them (`replay.cache`). **References**: the identifiers that
 the answer uses and that an earlier message of the client's prompt mentions. For a prompt that is invalid or
 over the budget, all of them count as lost. **Found**: the lost references for which the agent's search
 returns the message that mentioned them last, if the agent searches for the name that the answer uses.
@@ -11,29 +11,22 @@ returns the message that mentioned them last, if the agent searches for the name
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from compaction.capabilities import capabilities_of
 from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.recap import Summarizer
+from compaction.replay.cache import ProviderCache
 from compaction.replay.mentions import PromptMentions
 from compaction.replay.reference_count import ReferenceCount, Search
 from compaction.replay.result import Result, Series
-from compaction.replay.scale import Scale, reported, scale_of
+from compaction.replay.scale import Scale, scale_of
 from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.replay.validity import Validity
 from compaction.tokens import TokenCounter
 from compaction.view import View
-
-#: Minimum tokens of a prompt that providers cache.
-MIN_CACHED_TOKENS = 1_024
-
-#: If the reported prompt shrinks below this share of the last one without a compaction, the client has
-#: changed it, and the cache is cold.
-_SHRUNK = 0.95
 
 
 def replay(
@@ -74,8 +67,7 @@ class _Run:
     search: Search | None = None
     scale: Scale = field(init=False)
     mentions: PromptMentions = field(init=False)
-    last_at: datetime | None = None
-    last_whole: int | None = None
+    cache: ProviderCache = field(init=False)
     columns: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     compacted: list[int] = field(default_factory=list)
     valid: int = 0
@@ -84,6 +76,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.scale = scale_of(self.transcript)
+        self.cache = ProviderCache(transcript=self.transcript, scale=self.scale)
         self.mentions = PromptMentions(self.transcript.messages, self.transcript.references)
         self.references = ReferenceCount(self.transcript, self.served, search=self.search)
 
@@ -114,7 +107,7 @@ class _Run:
             valid=self.valid,
             fits=self.fits,
             compacted=tuple(self.compacted),
-            rebilled=sum(record.tokens_rebilled for record in self.served.records),
+            rebilled=round(self.scale.ratio * sum(each.tokens_rebilled for each in self.served.records)),
             references=self.references.total,
             first_lost=self.references.first_lost,
             examples=tuple(self.references.examples),
@@ -123,32 +116,16 @@ class _Run:
         )
 
     def _measure(self, call: RecordedCall, view: View, shared: int, lost: int) -> None:
-        sent, count = self.transcript.sent(call), reported(call)
+        sent, count = self.transcript.sent(call), call.reported
         prompt = self.scale.real(view.tokens, sent=sent, reported=count)
         fixed = view.components.system + view.components.tools
         kept = fixed + _tokens(view.prompt_messages[:shared])
-        cached = self.scale.real(kept, sent=sent, reported=count)
-        size = self.transcript.size(call)
-        whole = self.scale.real(size, sent=sent, reported=count) if count is not None else None
-        if not self.columns:
-            cached = min(prompt, call.usage.cache_read_tokens if call.usage else 0)
-        elif self._is_cold(call, whole):
-            cached = 0
+        is_recorded = not view.edits and view.tokens == sent
+        cached = self.cache.read(
+            call, kept=self.scale.real(kept, sent=sent, reported=count), is_recorded=is_recorded
+        )
         output = call.usage.output_tokens if call.usage else self.transcript.messages[call.answer].tokens
-        cached = cached if cached >= MIN_CACHED_TOKENS else 0
-        self.columns.append((call.turn, view.tokens, prompt, cached, output, lost))
-        self.last_at = call.at or self.last_at
-        self.last_whole = whole if whole is not None else self.last_whole
-
-    def _is_cold(self, call: RecordedCall, whole: int | None) -> bool:
-        """Whether the provider has dropped the last prompt, or the client has changed it.
-
-        `whole` is the size that the provider would have reported for the prompt without compaction.
-        """
-        idle = (call.at - self.last_at).total_seconds() if call.at and self.last_at else 0
-        if idle > self.transcript.cache_seconds:
-            return True
-        return whole is not None and self.last_whole is not None and whole < _SHRUNK * self.last_whole
+        self.columns.append((call.turn, view.tokens, prompt, min(cached, prompt), output, lost))
 
 
 def _tokens(messages: tuple[Message, ...]) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 
+from compaction.calibration import Calibration
 from compaction.messages import Message, Role, Usage
 from compaction.text_names import message_references
 
@@ -20,8 +21,9 @@ class RecordedTurn:
     """One recorded turn: the range of its messages, and the logged data of its call.
 
     `beside` are the estimated tokens of the system prompt and tools. `served` are those of the whole prompt
-    if contextapp served it, which may have compacted it. `restarts` is set if the recording client compacted
-    its context before this turn, so that earlier messages were no longer sent.
+    if contextapp served it, which may have compacted it. `model` is "" if it is the session's. `restarts` is
+    set if the recording client compacted its context before this turn, so that earlier messages were no
+    longer sent.
     """
 
     index: int
@@ -31,6 +33,7 @@ class RecordedTurn:
     served: int | None = None
     usage: Usage | None = None
     at: datetime | None = None
+    model: str = ""
     restarts: bool = False
 
 
@@ -38,7 +41,7 @@ class RecordedTurn:
 class RecordedCall:
     """One model call. Its prompt consists of the messages from `start` up to, not including, `answer`.
 
-    `answer` is the position of the recorded answer. `beside`, `served`, `usage` and `at` are as in
+    `answer` is the position of the recorded answer. `beside`, `served`, `usage`, `at` and `model` are as in
     `RecordedTurn`.
     """
 
@@ -49,6 +52,12 @@ class RecordedCall:
     served: int | None = None
     usage: Usage | None = None
     at: datetime | None = None
+    model: str = ""
+
+    @property
+    def reported(self) -> int | None:
+        """The provider's count of the prompt's tokens, if the log has it."""
+        return (self.usage.prompt_tokens or None) if self.usage else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +88,26 @@ class Transcript:
         return call.beside + self._tokens_before[call.answer] - self._tokens_before[call.start]
 
     def sent(self, call: RecordedCall) -> int:
-        """Return the estimated tokens of the prompt that the provider received and reported."""
-        size = self.size(call)
-        return size if call.served is None else min(size, call.served)
+        """Return the estimated tokens of the prompt that the provider received and reported.
+
+        If contextapp served a prompt, the agent may still have sent the whole one. The report shows which.
+        """
+        return self._sent[call.answer]
+
+    @cached_property
+    def _sent(self) -> Mapping[int, int]:
+        """The estimated tokens that the provider received, by the position of the answer."""
+        found, calibration = {}, Calibration()
+        for call in self.calls:
+            size = self.size(call)
+            sizes = [size if call.served is None else min(size, call.served), size]
+            if (count := call.reported) is None:
+                found[call.answer] = sizes[0]
+                continue
+            expected = [abs(calibration.provider(each) - count) for each in sizes]
+            found[call.answer] = sizes[0] if expected[0] <= expected[1] else size
+            calibration = calibration.updated(sizes=sizes, reported=count)
+        return found
 
     @cached_property
     def peak(self) -> int:
@@ -144,6 +170,7 @@ def _calls(messages: Sequence[Message], turns: Iterable[RecordedTurn]) -> Iterat
                     served=turn.served,
                     usage=usage,
                     at=turn.at,
+                    model=turn.model,
                 )
                 usage, has_call = None, True
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.replay.costs import actual_cost, cost
+from compaction.replay.costs import CacheWrites, actual_cost, cost
 from compaction.replay.prices import Prices
 from compaction.replay.result import Totals
 from compaction.replay.setting import Setting
 from compaction.replay.simulate import replay
-from compaction.replay.transcript import HOUR, Transcript
+from compaction.replay.transcript import Transcript
 from importers.reading import LogSource
 from replay.offline.logs import log_transcripts
 from replay.selectors.price_tables import transcript_prices
@@ -42,7 +42,8 @@ class Comparison:
     min_tokens: int = 0
 
     def compare(self, transcript: Transcript) -> Compared:
-        prices = self.prices or transcript_prices(transcript)
+        fixed = self.prices and (self.prices,) * len(transcript.calls)
+        prices = fixed or transcript_prices(transcript)
         return Compared(
             name=transcript.name,
             calls=len(transcript.calls),
@@ -54,12 +55,12 @@ class Comparison:
         """Return the sessions of one log with a prompt of at least `min_tokens` (estimated)."""
         return [self.compare(t) for t in log_transcripts(source) if t.peak >= self.min_tokens]
 
-    def _totals(self, transcript: Transcript, setting: Setting, prices: Prices | None) -> Totals:
+    def _totals(self, transcript: Transcript, setting: Setting, prices: Sequence[Prices] | None) -> Totals:
         budget = setting.limit.budget(transcript)
         result = replay(transcript, setting.policy, counter(), budget=budget)
         if prices is None:
             return Totals.of(result, cost=None, cost_uncached=None)
-        priced = partial(cost, result, prices, one_hour_cache=transcript.cache_seconds >= HOUR)
+        priced = partial(cost, result, prices, writes=CacheWrites.of(transcript))
         return Totals.of(result, cost=priced(), cost_uncached=priced(cached=False))
 
 

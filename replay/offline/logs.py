@@ -56,6 +56,7 @@ def log_transcript(session: ImportedSession) -> Transcript:
                 served=turn.prompt_served,
                 usage=turn.usage,
                 at=turn.at,
+                model=turn.model,
                 restarts=turn.client_compaction is not None,
             )
         )

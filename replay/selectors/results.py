@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from uuid import UUID
 
-from compaction.replay.costs import cost
+from compaction.replay.costs import CacheWrites, cost
 from compaction.replay.pareto import front
 from compaction.replay.prices import Prices
 from compaction.replay.result import References, Result, Totals, totals
@@ -117,10 +117,11 @@ def result_rows(
         results = results.filter(target=target)
     sums: dict[int, list[Totals]] = {}
     summaries: dict[int, int] = {}
-    for row in (results if prices else results.defer("body")).iterator(chunk_size=500):
+    results = results.select_related("target") if prices else results.defer("body")
+    for row in results.iterator(chunk_size=500):
         total = totals_of(row.figures)
         if prices is not None:
-            total = _repriced(total, Result.from_json(row.body), prices, row.summary_microusd)
+            total = _repriced(total, row, prices)
         sums.setdefault(row.setting, []).append(total)
         summaries[row.setting] = summaries.get(row.setting, 0) + row.summary_microusd
     rows = [
@@ -143,11 +144,19 @@ def totals_of(figures: dict[str, object]) -> Totals:
     return Totals(**sums, references=References(**references))  # type: ignore[arg-type]
 
 
-def _repriced(total: Totals, result: Result, prices: Prices, summaries: int) -> Totals:
+def _repriced(total: Totals, row: ReplayResult, prices: Prices) -> Totals:
+    result, target = Result.from_json(row.body), row.target
+    share = target.written_share if target.written_share is not None else 1.0
+    priced = partial(
+        cost,
+        result,
+        (prices,) * result.calls,
+        writes=CacheWrites(share=share, one_hour=bool(target.one_hour_cache)),
+    )
     return replace(
         total,
-        cost=cost(result, prices) + summaries,
-        cost_uncached=cost(result, prices, cached=False) + summaries,
+        cost=priced() + row.summary_microusd,
+        cost_uncached=priced(cached=False) + row.summary_microusd,
     )
 
 

@@ -1,4 +1,4 @@
-"""The settings of a run: pairs of a policy and a limit, numbered limit by limit."""
+"""The settings of a run: pairs of a policy and a limit, numbered limit by limit, and its custom prices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 from compaction.policy import Policy
 from compaction.replay.served import without_model
 from compaction.replay.setting import Limit, Setting
+from pricing.custom import CustomPrice
 from replay.models import ReplayRun
+from sessions.selectors.custom_prices import custom_prices
 
 #: Default budgets, as shares of each session's largest prompt.
 _RATIOS = (1.0, 0.5, 0.2)
@@ -38,3 +40,10 @@ def settings_of(run: ReplayRun) -> tuple[Setting, ...]:
         policies = [without_model(policy) for policy in policies]
     limits = [limit_of(limit) for limit in run.limits]
     return tuple(Setting(policy=policy, limit=limit) for limit, policy in product(limits, policies))
+
+
+def prices_of(run: ReplayRun) -> tuple[CustomPrice, ...]:
+    """Return the project's custom prices when the run was created, so that all its results are comparable."""
+    if run.custom_prices is None:  # created by an earlier version
+        return custom_prices(run.project)
+    return tuple(map(CustomPrice.from_json, run.custom_prices))

@@ -36,20 +36,12 @@ def _turn(row: TurnRow, beside: int) -> RecordedTurn:
         first=row.first_position,
         end=row.first_position + row.message_count,
         beside=beside,
-        served=_served(row),
+        served=row.prompt_served,
         usage=usage_of(row),
         at=row.at,
+        model=row.model,
         restarts=row.client_compaction is not None,
     )
-
-
-def _served(row: TurnRow) -> int | None:
-    """Return the size of the prompt that the provider reported: the agent may have sent the whole one."""
-    served, factor, overhead = row.prompt_served, row.calibration_factor, row.calibration_overhead
-    if served is None or row.prompt_reported is None or factor is None or overhead is None:
-        return served
-    estimated = (row.prompt_reported - overhead) / factor
-    return min(served, row.prompt_estimate, key=lambda size: abs(size - estimated))
 
 
 def _uses_one_hour_cache(turns: list[TurnRow], model: str) -> bool:

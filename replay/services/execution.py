@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
@@ -20,16 +21,17 @@ from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.recap import Summarizer
-from compaction.replay.costs import actual_cost, cost
+from compaction.replay.costs import CacheWrites, actual_cost, cost
 from compaction.replay.prices import Prices
 from compaction.replay.reference_count import Search
 from compaction.replay.result import Result, Totals
+from compaction.replay.scale import scale_of
 from compaction.replay.setting import Setting
 from compaction.replay.simulate import replay
-from compaction.replay.transcript import HOUR, Transcript
+from compaction.replay.transcript import Transcript
 from replay.models import ReplayResult, ReplayRun, ReplayTarget
 from replay.selectors.price_tables import transcript_prices
-from replay.selectors.run_settings import settings_of
+from replay.selectors.run_settings import prices_of, settings_of
 from replay.selectors.searches import session_search
 from replay.selectors.transcripts import session_transcript
 from replay.services.summarizers import (
@@ -136,7 +138,7 @@ def _target(claimed: ClaimedRun, target: ReplayTarget, until: float, *, estimate
 def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, until: float) -> bool:
     done = set(target.results.values_list("setting", flat=True))
     left = [pair for pair in enumerate(settings_of(claimed.run)) if pair[0] not in done]
-    prices = transcript_prices(transcript)
+    prices = transcript_prices(transcript, prices_of(claimed.run))
     session_index(session_id=target.session_id)  # the index of an imported session may not be complete yet
     search = session_search(target.session)
     for index, (number, setting) in enumerate(left):
@@ -146,9 +148,11 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer, search)
         _store(claimed.run, target, number, _Priced.of(result, transcript, prices, claimed))
+    writes = CacheWrites.of(transcript)
+    target.written_share, target.one_hour_cache = writes.share, writes.one_hour
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
     target.finished_at = timezone.now()
-    target.save(update_fields=["actual_microusd", "finished_at"])
+    target.save(update_fields=["written_share", "one_hour_cache", "actual_microusd", "finished_at"])
     return True
 
 
@@ -161,27 +165,27 @@ def _replayed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Priced:
-    """A result with its sums and the cost of the model's summaries in micro-dollars."""
+    """A result with its sums, the cost of the model's summaries in micro-dollars and the budget in provider
+    tokens."""
 
     result: Result
     totals: Totals
     summaries: int
+    budget: int
 
     @classmethod
     def of(
-        cls, result: Result, transcript: Transcript, prices: Prices | None, claimed: ClaimedRun
+        cls, result: Result, transcript: Transcript, prices: Sequence[Prices] | None, claimed: ClaimedRun
     ) -> _Priced:
-        hour = transcript.cache_seconds >= HOUR
-        summaries_microusd = (
-            summaries_cost(claimed.run.project, result.summaries) if claimed.run.with_model else 0
-        )
-        summaries = round(summaries_microusd)
+        summaries = round(summaries_cost(claimed.run, result.summaries)) if claimed.run.with_model else 0
+        writes = CacheWrites.of(transcript)
         cached_cost, uncached_cost = (
-            (cost(result, prices, cached=cached, one_hour_cache=hour) + summaries if prices else None)
+            (cost(result, prices, writes=writes, cached=cached) + summaries if prices else None)
             for cached in (True, False)
         )
         totals = Totals.of(result, cost=cached_cost, cost_uncached=uncached_cost)
-        return cls(result=result, totals=totals, summaries=summaries)
+        budget = scale_of(transcript).real(result.budget, sent=0, reported=None)
+        return cls(result=result, totals=totals, summaries=summaries, budget=budget)
 
 
 @transaction.atomic
@@ -194,6 +198,7 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
                 figures=asdict(priced.totals),
                 body=priced.result.to_json(),
                 summary_microusd=priced.summaries,
+                budget_tokens=priced.budget,
             )
     except IntegrityError as error:
         if constraint_name(error) != "replay_result_once":
@@ -208,7 +213,7 @@ def _estimate(claimed: ClaimedRun, transcript: Transcript) -> int:
     for setting in settings_of(claimed.run):
         claimed.renew()
         result = _replayed(transcript, setting, estimating_summarizer())
-        total += summaries_cost(claimed.run.project, result.summaries)
+        total += summaries_cost(claimed.run, result.summaries)
     return round(total)
 
 

@@ -18,6 +18,7 @@ from replay.models import ReplayRun, ReplayTarget
 from replay.selectors.run_settings import limit_json
 from replay.services.execution import STEP
 from sessions.models import AgentSession
+from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.services.commits import after_commit
@@ -63,6 +64,7 @@ def run_create(
         state=state,
         policies=[policy.to_json() for policy in policies],
         limits=[limit_json(limit) for limit in limits],
+        custom_prices=[price.to_json() for price in custom_prices(project)],
         with_model=with_model,
         sessions=len(sessions),
         steps=len(sessions) * len(policies) * len(limits),

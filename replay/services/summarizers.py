@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import Message, Usage
 from compaction.recap import Recap, Summarizer, SummaryResult
@@ -13,6 +12,7 @@ from compaction.replay.estimate import EstimatingSummarizer
 from compaction.replay.prices import Prices
 from replay.models import ReplayRun
 from replay.selectors.price_tables import model_prices
+from replay.selectors.run_settings import prices_of
 from sessions.selectors.summarizers import summarizer, summarizer_model
 
 #: The rates for models without a known price; higher than those of all supported models.
@@ -70,9 +70,10 @@ def estimating_summarizer() -> Summarizer:
     return EstimatingSummarizer(counter(), max_input_tokens=MAX_INPUT_TOKENS)
 
 
-def summaries_cost(project: Project, calls: Iterable[Usage]) -> float:
+def summaries_cost(run: ReplayRun, calls: Iterable[Usage]) -> float:
     """Return the cost of these calls of the project's model, in micro-dollars."""
     from compaction.adapters.claude import DEFAULT_MODEL
 
-    prices = model_prices(summarizer_model(project) or DEFAULT_MODEL) or _FALLBACK_PRICES
+    model = summarizer_model(run.project) or DEFAULT_MODEL
+    prices = model_prices(model, custom=prices_of(run)) or _FALLBACK_PRICES
     return sum(map(prices.of, calls))

@@ -9,21 +9,27 @@ import pytest
 from compaction.errors import SummaryUnavailable
 from compaction.messages import Usage
 from compaction.policy import get_policy
-from compaction.replay.costs import actual_cost, cost
+from compaction.replay.costs import CacheWrites, actual_cost, cost
 from compaction.replay.estimate import EstimatingSummarizer
 from compaction.replay.prices import Prices, Tier
 from compaction.replay.result import Result
-from compaction.replay.scale import Scale, reported, scale_of
+from compaction.replay.scale import Scale, scale_of
+from compaction.replay.setting import Limit
 from compaction.replay.simulate import replay
 from compaction.replay.transcript import HOUR, Transcript
 from tests.replay.builders import COUNTER, transcript
 
-PRICES = Prices.of_rates({"input": 4, "read": 1, "write": 5, "output": 20})
+PRICES = Prices.of_rates({"input": 4, "read": 1, "write": 5, "write_1h": 8, "output": 20})
 
 
 def unchanged(session: Transcript) -> Result:
     """Return the result of the session without compaction."""
     return replay(session, get_policy("off"), COUNTER, budget=session.peak)
+
+
+def compacted(session: Transcript) -> Result:
+    """Return the result with half of the largest prompt as the budget."""
+    return replay(session, get_policy("balanced"), COUNTER, budget=Limit(ratio=0.5).budget(session))
 
 
 def test_the_scale_is_found_from_how_reports_grow() -> None:
@@ -85,29 +91,62 @@ def test_a_reported_size_is_scaled_to_a_shorter_prompt_and_extrapolated_to_a_lon
     assert scale.real(6_000, sent=5_000, reported=18_000) == 20_000
     assert scale.real(6_000, sent=5_000, reported=None) == 14_000
     [call, *_] = transcript(usage=Usage(output_tokens=5)).calls
-    assert reported(call) is None
+    assert call.reported is None
+
+
+def test_off_costs_what_the_session_cost() -> None:
+    """Whatever the provider cached, and at the prices of each call's model."""
+    session = transcript()
+    sizes = [2 * (session.size(call) + 500) for call in session.calls]
+    before = [0, *sizes[:-1]]
+    dear = Prices.of_rates({"input": 40, "read": 4, "write": 50, "output": 200})
+    caches = {
+        "all": before,
+        "none": [0] * 60,
+        "only the system prompt": [1_000] * 60,
+        "dropped at times": [0 if n % 7 == 3 else known for n, known in enumerate(before)],
+    }
+    for name, cached in caches.items():
+        for written in (0.0, 0.5, 1.0):
+            calls = []
+            for call, size, read in zip(session.calls, sizes, cached, strict=True):
+                new = round(written * (size - read))
+                usage = Usage(
+                    cache_read_tokens=read,
+                    cache_write_tokens=new,
+                    uncached_tokens=size - read - new,
+                    output_tokens=40,
+                )
+                calls.append(replace(call, usage=usage))
+            logged = replace(session, calls=calls)
+            for prices in ([PRICES] * 60, [PRICES] * 30 + [dear] * 30):
+                predicted = cost(unchanged(logged), prices, writes=CacheWrites.of(logged))
+                assert predicted == pytest.approx(actual_cost(logged, prices), rel=1e-4), name
+            found = compacted(logged).series.cached
+            whole = zip(found, cached, before, strict=True)
+            assert all(read <= known for read, known, last in whole if known < last), name
 
 
 def test_costs_by_any_table() -> None:
-    session = transcript(2, usage=Usage(uncached_tokens=2_000, output_tokens=10))
+    session = transcript(2, usage=Usage(cache_write_tokens=2_000, output_tokens=10))
     result = unchanged(session)
-    assert cost(result, PRICES, cached=False) == 2 * (2_000 * 4 + 10 * 20)
-    assert cost(result, PRICES) == 2 * 10 * 20 + 2_000 * 5 + sum(result.series.cached) + 5 * (
-        2_000 - result.series.cached[1]
-    )
-    assert actual_cost(session, PRICES) == 2 * (2_000 * 4 + 10 * 20)
-    assert actual_cost(transcript(2), PRICES) is None
-    assert actual_cost(replace(session, calls=()), PRICES) is None
+    prices = (PRICES, PRICES)
+    assert cost(result, prices, cached=False) == 2 * (2_000 * 4 + 10 * 20)
+    assert cost(result, prices) == 2 * (2_000 * 5 + 10 * 20)
+    dearer = CacheWrites(share=0.5, one_hour=True)
+    assert cost(result, prices, writes=dearer) == 2 * (1_000 * 4 + 1_000 * 8 + 10 * 20)
+    assert actual_cost(session, prices) == 2 * (2_000 * 5 + 10 * 20)
+    assert actual_cost(transcript(2), prices) is None
+    assert actual_cost(replace(session, calls=()), ()) is None
 
 
 def test_one_hour_cache_writes_have_a_separate_price() -> None:
     session = transcript(1, usage=Usage(cache_write_tokens=2_000))
-    prices = Prices.of_rates({"input": 4, "write": 5, "write_1h": 8})
+    prices = [Prices.of_rates({"input": 4, "write": 5, "write_1h": 8})]
     for seconds, rate in ((HOUR, 8), (HOUR - 1, 5)):
-        assert actual_cost(replace(session, cache_seconds=seconds), prices) == 2_000 * rate
-    result = unchanged(session)
-    assert cost(result, prices, one_hour_cache=True) == 2_000 * 8
-    assert cost(result, prices) == 2_000 * 5
+        logged = replace(session, cache_seconds=seconds)
+        assert actual_cost(logged, prices) == 2_000 * rate
+        assert cost(unchanged(logged), prices, writes=CacheWrites.of(logged)) == 2_000 * rate
 
 
 def test_each_call_of_a_response_has_the_price_of_its_own_size() -> None:
@@ -123,7 +162,7 @@ def test_the_actual_cost_needs_the_usage_of_nine_in_ten_calls() -> None:
     for unreported, expected in ((1, 9 * 100 * 4), (2, None)):
         calls = [*(replace(call, usage=None) for call in session.calls[:unreported])]
         calls += session.calls[unreported:]
-        assert actual_cost(replace(session, calls=calls), PRICES) == expected
+        assert actual_cost(replace(session, calls=calls), [PRICES] * 10) == expected
 
 
 def test_an_estimate_counts_the_requests_for_summaries_without_sending_them() -> None:

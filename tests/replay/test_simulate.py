@@ -1,6 +1,7 @@
 """The measurements of a replay: sizes, cache, validity, references, compactions."""
 
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 import pytest
 
@@ -102,9 +103,14 @@ def test_reports_of_compacted_prompts_do_not_shrink_the_others() -> None:
     """The provider reports the prompt that contextapp served, not the transcript."""
     whole = transcript()
     served = [size if n < 30 else size // 4 for n, size in enumerate(map(whole.size, whole.calls))]
+    repeated = [0, *(0 if after < before else before for before, after in pairwise(served))]
     calls = [
-        replace(call, served=tokens, usage=Usage(uncached_tokens=2 * (tokens + 500)))
-        for call, tokens in zip(whole.calls, served, strict=True)
+        replace(
+            call,
+            served=tokens,
+            usage=Usage(uncached_tokens=2 * (tokens + 500 - known), cache_read_tokens=2 * known),
+        )
+        for call, tokens, known in zip(whole.calls, served, repeated, strict=True)
     ]
     session = replace(whole, calls=calls)
     off = run(session, "off").series

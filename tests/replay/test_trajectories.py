@@ -7,7 +7,6 @@ import pytest
 from compaction.adapters.tiktoken_counter import counter
 from compaction.policy import get_policy
 from compaction.replay.result import totals
-from compaction.replay.scale import reported
 from compaction.replay.served import without_model
 from compaction.replay.setting import Limit, Setting
 from compaction.replay.simulate import replay
@@ -41,7 +40,7 @@ def test_off_is_the_transcript(transcripts: list[Transcript]) -> None:
     for transcript in transcripts:
         result = replay(transcript, get_policy("off"), counter(), budget=transcript.peak)
         assert list(result.series.sizes) == [transcript.size(call) for call in transcript.calls]
-        counts = [reported(call) for call in transcript.calls]
+        counts = [call.reported for call in transcript.calls]
         pairs = zip(result.series.prompts, counts, strict=True)
         assert all(prompt == count for prompt, count in pairs if count is not None)
         assert result.valid == result.fits == result.calls
