@@ -80,6 +80,8 @@ class ReplayTarget(models.Model):
     # `compaction.replay.costs.CacheWrites` of the session, NULL until it is known.
     written_share = models.FloatField(null=True)
     one_hour_cache = models.BooleanField(null=True)
+    # Consecutive attempts without a result: a session that kills its workers must not be tried forever.
+    stalls = models.PositiveSmallIntegerField(default=0, db_default=0)
     finished_at = models.DateTimeField(null=True)
     # Why the session could not be replayed; "" if it could.
     error = models.TextField(blank=True)

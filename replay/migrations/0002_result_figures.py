@@ -22,6 +22,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="replaytarget",
+            name="stalls",
+            field=models.PositiveSmallIntegerField(db_default=0, default=0),
+        ),
+        migrations.AddField(
+            model_name="replaytarget",
             name="written_share",
             field=models.FloatField(null=True),
         ),

@@ -14,8 +14,9 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import F, Q, QuerySet, Sum
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -54,6 +55,9 @@ STEP = "replay.tasks.replay_step"
 
 #: Seconds after which a task leaves the rest to the next task.
 SLICE_SECONDS = 5.0
+
+#: Attempts at a session without a result after which the others continue without it.
+MAX_STALLS = 4
 
 #: Longer than a model takes for one summary.
 _LEASE = timedelta(minutes=5)
@@ -109,6 +113,10 @@ def _run_slice(claimed: ClaimedRun) -> bool:
         if target is None:
             _finish(run)
             return True
+        if target.stalls >= MAX_STALLS:
+            _give_up(target, f"The worker ended {MAX_STALLS} times without a result of this session.")
+            continue
+        _set_stalls(target, F("stalls") + 1)
         if not _target(claimed, target, until, estimates=estimates) or time.monotonic() > until:
             return False
 
@@ -118,21 +126,32 @@ def _target(claimed: ClaimedRun, target: ReplayTarget, until: float, *, estimate
     try:
         transcript = session_transcript(target.session)
         if estimates:
-            target.estimate_microusd = _estimate(claimed, transcript)
-            target.save(update_fields=["estimate_microusd"])
+            target.estimate_microusd, target.stalls = _estimate(claimed, transcript), 0
+            target.save(update_fields=["estimate_microusd", "stalls"])
             return True
         return _results(claimed, target, transcript, until)
     except ClaimLost:
+        _set_stalls(target, 0)
         raise
+    except OperationalError:
+        raise  # the sweep dispatches the run again when its lease has ended
     except Exception as error:
         # A session that cannot be replayed, or was deleted meanwhile, must not block the others.
-        if not ReplayTarget.objects.filter(pk=target.pk).exists():
-            return True
-        log.exception("replay %s, session %s", claimed.run.pk, target.session_id)
-        target.error = storable(f"{type(error).__name__}: {error}"[:500])
-        target.finished_at, target.estimate_microusd = timezone.now(), target.estimate_microusd or 0
-        target.save(update_fields=["error", "finished_at", "estimate_microusd"])
+        if ReplayTarget.objects.filter(pk=target.pk).exists():
+            log.exception("replay %s, session %s", claimed.run.pk, target.session_id)
+            _give_up(target, storable(f"{type(error).__name__}: {error}"[:500]))
         return True
+
+
+def _give_up(target: ReplayTarget, error: str) -> None:
+    """Record why a session cannot be replayed."""
+    target.error, target.finished_at = error, timezone.now()
+    target.estimate_microusd = target.estimate_microusd or 0
+    target.save(update_fields=["error", "finished_at", "estimate_microusd"])
+
+
+def _set_stalls(target: ReplayTarget, stalls: int | Combinable) -> None:
+    ReplayTarget.objects.filter(pk=target.pk).update(stalls=stalls)
 
 
 def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, until: float) -> bool:
@@ -204,6 +223,7 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
         if constraint_name(error) != "replay_result_once":
             raise
         return  # another worker, whose lease had expired, stored it first
+    _set_stalls(target, 0)
     ReplayRun.objects.filter(pk=run.pk).update(done=F("done") + 1)
 
 
