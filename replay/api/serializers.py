@@ -147,6 +147,10 @@ class ReplayLost(serializers.Serializer):
 class ReplayCurve(serializers.Serializer):
     policy = serializers.CharField(help_text="Name of the policy.")
     budget = serializers.CharField(help_text="Budget as a share or in tokens.")
+    budget_tokens = serializers.IntegerField(
+        allow_null=True,
+        help_text="Budget in provider tokens, like `prompts`. `null` in results of earlier versions.",
+    )
     turns = serializers.ListField(child=serializers.IntegerField(), help_text="Turn of each call.")
     prompts = serializers.ListField(child=serializers.IntegerField(), help_text="Prompt tokens of each call.")
     cached = serializers.ListField(

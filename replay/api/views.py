@@ -201,6 +201,7 @@ def _curve_json(found: TargetResult, row: ResultRow) -> dict[str, Any]:
     return {
         "policy": row.setting.policy.name,
         "budget": row.setting.limit.label,
+        "budget_tokens": found.budget_tokens,
         "turns": result.series.turns,
         "prompts": result.series.prompts,
         "cached": result.series.cached,

@@ -31,6 +31,7 @@ def replay_curves(request: HttpRequest, slug: str, run: UUID, id: UUID) -> JsonR
         JsonResponse(
             {
                 "budget": result.limit,
+                "budget_tokens": policies[0].found.budget_tokens if policies else None,
                 "turns": [policies[0].found.result.series.turns[at] for at in points] if policies else [],
                 "policies": [
                     {

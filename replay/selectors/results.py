@@ -79,11 +79,15 @@ class ResultRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResult:
-    """The result of one session under one setting."""
+    """The result of one session under one setting.
+
+    `budget_tokens` is the budget in provider tokens, None in results of earlier versions.
+    """
 
     target: ReplayTarget
     setting: int
     result: Result
+    budget_tokens: int | None
 
     @cached_property
     def lost_turn(self) -> int | None:
@@ -174,7 +178,12 @@ def target_results(run: ReplayRun, *, session_id: UUID) -> list[TargetResult]:
     """Return the results of one session in the order of the settings; empty if it is not in the run."""
     rows = ReplayResult.objects.filter(target__run=run, target__session_id=session_id)
     return [
-        TargetResult(target=row.target, setting=row.setting, result=Result.from_json(row.body))
+        TargetResult(
+            target=row.target,
+            setting=row.setting,
+            result=Result.from_json(row.body),
+            budget_tokens=row.budget_tokens,
+        )
         for row in rows.select_related("target").order_by("setting")
     ]
 

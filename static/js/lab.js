@@ -3,7 +3,7 @@
 import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
-import { line } from "./chart/marks.js";
+import { budgetPlugin } from "./chart/marks.js";
 import { followWidth, plotPlace } from "./chart/place.js";
 import { policyLines } from "./chart/policies.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
@@ -25,18 +25,6 @@ function tipPlugin(data, strokes) {
   return cursorTip("trend-tip", fill);
 }
 
-function budgetPlugin(data, color) {
-  return {
-    hooks: {
-      drawAxes: (plot) => {
-        const { left, top, width } = plot.bbox;
-        const y = plot.valToPos(data.budget, "y", true);
-        if (y >= top) line(plot, color, [left, y], [left + width, y]);
-      },
-    },
-  };
-}
-
 function options(data, width, strokes, dashes, [text, grid, warn]) {
   const most = Math.max(data.budget, ...data.policies.flatMap((policy) => policy.prompts));
   return {
@@ -47,7 +35,7 @@ function options(data, width, strokes, dashes, [text, grid, warn]) {
     scales: { x: { time: false }, y: { range: [0, most * 1.05] } },
     axes: turnAxes(text, grid),
     series: [{}, ...data.policies.map((policy, index) => ({ label: policy.name, stroke: strokes[index], dash: dashes[index], width: 2, points: { show: false } }))],
-    plugins: [budgetPlugin(data, warn), tipPlugin(data, strokes)],
+    plugins: [budgetPlugin(data.budget, warn), tipPlugin(data, strokes)],
   };
 }
 

@@ -3,10 +3,16 @@
 import { turnAxes } from "./chart/axes.js";
 import { cursorTip } from "./chart/cursor_tip.js";
 import { element, exact, resolved } from "./chart/format.js";
+import { budgetPlugin } from "./chart/marks.js";
 import { fetchJson, follow, followWidth, plotPlace } from "./chart/place.js";
 import { policyLines } from "./chart/policies.js";
 
 const HEIGHT = 320;
+
+const largest = (data) => Math.max(...data.policies.flatMap((policy) => policy.prompts), 10);
+
+// A budget far above all prompts would flatten the curves.
+const isBudgetShown = (data) => data.budget_tokens && data.budget_tokens <= 2 * largest(data);
 
 function legend(data, lines, colors) {
   const list = element("ul", "replay-legend");
@@ -17,6 +23,8 @@ function legend(data, lines, colors) {
     item.append(line, policy.name);
     list.append(item);
   });
+  if (isBudgetShown(data)) list.append(element("li", "key-budget", `Budget (${exact(data.budget_tokens)})`));
+  else if (data.budget_tokens) list.append(element("li", "none", `Budget (${exact(data.budget_tokens)}), above the chart`));
   return list;
 }
 
@@ -45,12 +53,13 @@ function clickPlugin(data, host) {
 }
 
 function options(data, host, width) {
-  const [text, grid] = resolved(host, ["var(--muted)", "var(--line)"]);
+  const [text, grid, warn] = resolved(host, ["var(--muted)", "var(--line)", "var(--warn)"]);
   const lines = policyLines(data.policies);
   const colors = resolved(host, lines.map(([color]) => color));
   const first = data.turns[0];
   const last = data.turns.at(-1);
-  const most = Math.max(...data.policies.flatMap((policy) => policy.prompts), 10);
+  const budgets = isBudgetShown(data) ? [budgetPlugin(data.budget_tokens, warn)] : [];
+  const most = Math.max(largest(data), isBudgetShown(data) ? data.budget_tokens : 0);
   return {
     lines,
     colors,
@@ -71,7 +80,7 @@ function options(data, host, width) {
         width: 2,
         points: { show: data.turns.length < 30, size: 5 },
       }))],
-      plugins: [tipPlugin(data, host), clickPlugin(data, host)],
+      plugins: [...budgets, tipPlugin(data, host), clickPlugin(data, host)],
     },
   };
 }

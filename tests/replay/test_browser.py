@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import Project
 from compaction.policy import get_policy
 from compaction.replay.setting import Limit
-from replay.models import ReplayRun
+from replay.models import ReplayResult, ReplayRun
 from replay.services import execution, runs
 from sessions.models import AgentSession
 from sessions.services.compactions.apply import session_compact
@@ -42,7 +42,9 @@ def window(page_as: Callable[[User], Page], owner: User) -> Page:
 def test_the_chart_links_to_turns(window: Page, run: ReplayRun) -> None:
     window.goto(f"/p/alpha/replay/{run.pk}/")
     expect(window.locator(".chart canvas")).to_be_visible()
-    expect(window.locator(".replay-legend li")).to_have_text(["off", "baseline", "balanced"])
+    budget = ReplayResult.objects.values_list("budget_tokens", flat=True)[0]
+    keys = ["off", "baseline", "balanced", f"Budget ({budget:,})"]
+    expect(window.locator(".replay-legend li")).to_have_text(keys)
     over = window.locator(".chart .u-over")
     over.hover()
     expect(window.locator(".replay-tip")).to_contain_text("tokens")

@@ -15,6 +15,19 @@ export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   ctx.restore();
 }
 
+// A dashed line across the whole plot at a number of tokens.
+export function budgetPlugin(tokens, colour) {
+  return {
+    hooks: {
+      drawAxes: (plot) => {
+        const { left, top, width } = plot.bbox;
+        const y = plot.valToPos(tokens, "y", true);
+        if (y >= top) line(plot, colour, [left, y], [left + width, y]);
+      },
+    },
+  };
+}
+
 // Lines closer than this many pixels would hide the curves: only their upper ends are drawn.
 const APART = 10;
 
