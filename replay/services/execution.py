@@ -42,7 +42,7 @@ from replay.services.summarizers import (
     project_summarizer,
     summaries_cost,
 )
-from sessions.services.claims import claim, is_free, release, renew, still_own
+from sessions.services.claims import claim, is_free, release, renew, renewed, still_own
 from sessions.services.dispatch import task_dispatch
 from sessions.services.search.indexing import session_index
 from sessions.store.postgres import constraint_name
@@ -59,8 +59,8 @@ SLICE_SECONDS = 5.0
 #: Attempts at a session without a result after which the others continue without it.
 MAX_STALLS = 4
 
-#: Longer than a model takes for one summary.
-_LEASE = timedelta(minutes=5)
+#: Renewed while a slice runs, which may take minutes for one result of a long session.
+_LEASE = timedelta(seconds=30)
 
 
 def run_step(*, run_id: UUID) -> None:
@@ -71,7 +71,8 @@ def run_step(*, run_id: UUID) -> None:
         return
     claimed = ClaimedRun(run=run, renew=partial(_renew, run))
     try:
-        is_finished = _run_slice(claimed)
+        with renewed(_still_own(run), lease=_LEASE):
+            is_finished = _run_slice(claimed)
     except ClaimLost:
         return
     if not is_finished and release(_still_own(run)):
