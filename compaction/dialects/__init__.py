@@ -90,6 +90,11 @@ _RESPONSE_PARTS = {"chat.completion": "its `choices[0].message`", "response": "t
 def message_error(item: JSON) -> str:
     """Return the reason why a message fits no dialect."""
     kind = item.get("object") if isinstance(item, dict) else None
+    if isinstance(item, dict) and "candidates" in item:
+        return (
+            "This is a whole response. Send its `candidates[0].content` instead, with the response's "
+            "`usageMetadata` as `usage`."
+        )
     if isinstance(kind, str) and (parts := _RESPONSE_PARTS.get(kind)):
         return f"This is a whole response. Send {parts} instead, with the response's `usage`."
     reasons = {dialect.label: dialect.message_error(item) for dialect in DIALECTS.values()}

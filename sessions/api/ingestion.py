@@ -70,8 +70,9 @@ def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPrea
 
 def check_preamble(system: Any, tools: Any) -> None:
     """Raise `InvalidRequest` if the system prompt or the tools have a type that no provider accepts."""
-    if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
-        raise InvalidField("system", "`system` must be a string or an array of content blocks.")
+    if not (system is None or isinstance(system, str) or _is_list_of_objects(system) or _is_content(system)):
+        text = "`system` must be a string, an array of content blocks, or an object with an array `parts`."
+        raise InvalidField("system", text)
     if not (tools is None or _is_list_of_objects(tools)):
         raise InvalidField("tools", "`tools` must be an array of tool definitions.")
 
@@ -88,6 +89,11 @@ def reject_secret(value: Any, name: str, redaction: Redaction) -> None:
             f"`{name}` contains a secret ({found[0].kind}). Nothing was stored.",
             param=name,
         )
+
+
+def _is_content(value: Any) -> bool:
+    """Return whether a value has the form of Gemini's `systemInstruction`."""
+    return isinstance(value, dict) and _is_list_of_objects(value.get("parts"))
 
 
 def _is_list_of_objects(value: Any) -> bool:

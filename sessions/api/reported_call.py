@@ -86,7 +86,8 @@ def _usage(data: Any) -> tuple[Usage | None, int]:
     if INPUT_FIELDS.isdisjoint(data):
         raise InvalidField(
             "usage",
-            "`usage` must have `input_tokens` or `prompt_tokens`, as in a response of Anthropic or OpenAI.",
+            "`usage` must have `input_tokens`, `prompt_tokens` or `promptTokenCount`, as in a response of "
+            "Anthropic, OpenAI or Gemini.",
         )
     return usage if has_input_tokens(data) else (None, 0)
 

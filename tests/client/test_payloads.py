@@ -65,6 +65,17 @@ def test_a_response_as_json_becomes_its_message() -> None:
     assert pushed.reported == {"usage": COMPLETION["usage"], "model": "gpt-5"}
 
 
+def test_a_response_of_gemini_becomes_its_content() -> None:
+    content = {"role": "model", "parts": [{"text": "Hi.", "thoughtSignature": "c2ln"}]}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 2}
+    response = {"candidates": [{"content": content}], "usageMetadata": usage, "modelVersion": "gemini-3-pro"}
+    assert read([response]) == payloads.Pushed(
+        messages=[content], reported={"usage": usage, "model": "gemini-3-pro"}
+    )
+    assert read([content]) == payloads.Pushed(messages=[content])
+    assert read([{"candidates": None, "usageMetadata": usage}]).messages == []
+
+
 def test_a_response_of_the_responses_api_becomes_its_items() -> None:
     output = [
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "opaque"},

@@ -178,6 +178,10 @@ class TestPrompt:
         responses = session.prompt(format="openai-responses").params
         assert set(responses) == {"instructions", "input", "tools"}
         assert (responses["instructions"], responses["tools"][0]["name"]) == ("Be brief.", "look")
+        gemini = session.prompt(format="gemini").params
+        assert set(gemini) == {"contents", "config"}
+        assert gemini["config"]["system_instruction"] == {"parts": [{"text": "Be brief."}]}
+        assert gemini["config"]["tools"][0]["functionDeclarations"][0]["name"] == "look"
 
     def test_an_unchanged_prompt_returns_304(self, session: Any, monkeypatch: Any) -> None:
         session.push([QUESTION])

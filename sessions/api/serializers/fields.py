@@ -164,7 +164,9 @@ class PromptBody(PromptSize):
     """What a request to the provider contains, and whether it fits the budget."""
 
     format = FormatField(help_text="Format of the messages.")
-    system = serializers.JSONField(required=False, help_text="System prompt (format `anthropic`).")
+    system = serializers.JSONField(
+        required=False, help_text="System prompt, if the format has a separate field for it."
+    )
     messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to send.")
     tools = serializers.ListField(
         child=serializers.DictField(), required=False, help_text="Tool definitions to send."

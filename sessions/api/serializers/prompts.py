@@ -44,7 +44,9 @@ class PromptCompactRequest(Strict):
         child=serializers.DictField(), help_text="The whole message list, each in any supported format."
     )
     system = serializers.JSONField(
-        required=False, allow_null=True, help_text="System prompt: a string or content blocks."
+        required=False,
+        allow_null=True,
+        help_text="System prompt: a string, content blocks, or Gemini's `systemInstruction`.",
     )
     tools = serializers.ListField(
         child=serializers.JSONField(), required=False, allow_null=True, help_text="Tool definitions."
@@ -104,7 +106,9 @@ class ValidateRequest(Strict):
     format = FormatField(help_text="The provider format of the messages.")
     messages = serializers.ListField(child=serializers.DictField(), help_text="Messages to check.")
     system = serializers.JSONField(
-        required=False, allow_null=True, help_text="System prompt: a string or content blocks."
+        required=False,
+        allow_null=True,
+        help_text="System prompt: a string, content blocks, or Gemini's `systemInstruction`.",
     )
     tools = serializers.ListField(
         child=serializers.DictField(), required=False, allow_null=True, help_text="Tool definitions."

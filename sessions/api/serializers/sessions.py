@@ -68,7 +68,9 @@ class SessionCreate(Strict):
         help_text="When and how to compact: a preset's name, or an object with `preset` and overrides. "
         "See docs/reference/policies.md.",
     )
-    system = serializers.JSONField(required=False, help_text="System prompt: a string or content blocks.")
+    system = serializers.JSONField(
+        required=False, help_text="System prompt: a string, content blocks, or Gemini's `systemInstruction`."
+    )
     tools = serializers.ListField(
         child=serializers.JSONField(), required=False, help_text="Tool definitions in the provider's format."
     )

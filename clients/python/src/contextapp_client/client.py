@@ -122,9 +122,9 @@ class AppCalls(ProjectCalls, Generic[S]):
         """Compact messages that you keep, without a session. Nothing is stored, and no model is called.
 
         `params` contains `messages` and optionally `system` and `tools`, or `input` and `instructions` of
-        OpenAI's Responses API. `budget` is in input tokens and defaults to the model's. Messages below the
-        policy's hard trigger stay unchanged, unless `force`. `window` first removes the oldest messages by
-        number.
+        OpenAI's Responses API, or `contents` and `config` of Gemini. `budget` is in input tokens and defaults
+        to the model's. Messages below the policy's hard trigger stay unchanged, unless `force`. `window`
+        first removes the oldest messages by number.
         """
         fields = payloads.given(
             budget={"input_tokens": budget} if budget is not None else None,

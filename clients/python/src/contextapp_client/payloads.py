@@ -92,26 +92,49 @@ def read(messages: Iterable[object]) -> Steps[Pushed]:
         value = item if isinstance(item, Mapping) else _without_parsed(plain(item))
         found = _messages_of(value)
         if found is not None:
-            names = _ANTHROPIC_REPORTED if value.get("type") == "message" else _REPORTED
-            reported = {name: value[name] for name in names if value.get(name) is not None}
+            reported = _reported_by(value)
         converted += [value] if found is None else found
         if number % _PAUSE_AFTER_MESSAGES == 0:
             yield Pause(0)
     return Pushed(messages=converted, reported=reported)
 
 
-#: The fields of a prompt, and their names in OpenAI's Responses API.
-RESPONSES_FIELDS = {"system": "instructions", "messages": "input", "tools": "tools"}
+#: The fields of a prompt by their names in contextapp's API and in OpenAI's Responses API.
+_RESPONSES_FIELDS = {"system": "instructions", "messages": "input"}
+#: Those in `config`, as Google's SDK names them.
+_GEMINI_CONFIG = {"system": "system_instruction", "tools": "tools"}
+
+
+def provider_fields(format: str, fields: Mapping[str, object]) -> dict[str, Any]:
+    """Return the fields of a prompt by the names that the provider's SDK has for them."""
+    if format == "gemini":
+        config = {theirs: fields[ours] for ours, theirs in _GEMINI_CONFIG.items() if ours in fields}
+        return {"contents": fields.get("messages", []), **({"config": config} if config else {})}
+    names = _RESPONSES_FIELDS if format == "openai-responses" else {}
+    return {names.get(name, name): value for name, value in fields.items()}
 
 
 def prompt_fields(params: Mapping[str, object]) -> dict[str, object]:
     """Return the fields of a request to a provider by the names of contextapp's API."""
-    names = {theirs: ours for ours, theirs in RESPONSES_FIELDS.items()}
-    return {names.get(name, name): value for name, value in params.items()}
+    config = params.get("config")
+    given = {**params, **config} if isinstance(config, Mapping) else dict(params)
+    given.pop("config", None)
+    names = {"instructions": "system", "input": "messages", "contents": "messages"}
+    names |= {"system_instruction": "system", "systemInstruction": "system"}
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+def _reported_by(response: Mapping[str, Any]) -> dict[str, object]:
+    """Return what a response reports, as fields of a push."""
+    if "candidates" in response:
+        found = {"usage": response.get("usageMetadata"), "model": response.get("modelVersion")}
+        return given(**found)
+    names = _ANTHROPIC_REPORTED if response.get("type") == "message" else _REPORTED
+    return {name: response[name] for name in names if response.get(name) is not None}
 
 
 def _messages_of(value: Any) -> list[object] | None:
-    """Return the messages in a response of Anthropic or OpenAI, or None for other values.
+    """Return the messages in a response of Anthropic, OpenAI or Gemini, or None for other values.
 
     A response of OpenAI's Responses API consists of several items.
     """
@@ -122,6 +145,9 @@ def _messages_of(value: Any) -> list[object] | None:
         return [_without_parsed(message if isinstance(message, Mapping) else plain(message))]
     if value.get("object") == "response":
         return list(value["output"])
+    if "candidates" in value:
+        candidates = value["candidates"] or [{}]
+        return [content] if (content := candidates[0].get("content")) and content.get("parts") else []
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contextapp_client.errors import UnexpectedResponse
-from contextapp_client.payloads import RESPONSES_FIELDS
+from contextapp_client.payloads import provider_fields
 from contextapp_client.steps import load_json
 from contextapp_client.types import Format, ManifestEntry, Reconciliation
 
@@ -21,7 +21,8 @@ class Prompt:
 
     Pass `params` to the provider's SDK: `messages.create(model=…, max_tokens=…, **prompt.params)` for
     Anthropic, `chat.completions.create(model=…, **prompt.params)` or, in the format `openai-responses`,
-    `responses.create(model=…, **prompt.params)` for OpenAI. You may modify it.
+    `responses.create(model=…, **prompt.params)` for OpenAI, and `models.generate_content(model=…,
+    **prompt.params)` for Gemini. You may modify it.
     If the policy's engine is the provider, it contains `context_management`; with Anthropic, use
     `beta.messages.create`. If `summary_request` is set, request a summary with `summary_params`, and pass the
     response to `Session.record_summary`.
@@ -83,6 +84,5 @@ class Prompt:
 
 def _params(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to pass to the provider, by the names of its API."""
-    names = RESPONSES_FIELDS if value["format"] == "openai-responses" else {}
-    fields = (name for name in _PROVIDER_FIELDS if value.get(name) not in (None, []))
-    return {names.get(name, name): value[name] for name in fields}
+    fields = {name: value[name] for name in _PROVIDER_FIELDS if value.get(name) not in (None, [])}
+    return provider_fields(value["format"], fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
-Format = Literal["anthropic", "openai", "openai-responses"]
+Format = Literal["anthropic", "openai", "openai-responses", "gemini"]
 
 #: A JSON object in the provider's format.
 JsonObject = dict[str, Any]
