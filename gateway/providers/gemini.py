@@ -22,7 +22,7 @@ from gateway.providers.base import (
     mapping,
     text,
 )
-from sessions.store.rawjson import BadJson, element_spans, list_start
+from sessions.store.rawjson import element_spans, list_start
 
 #: The path of a call that generates content, in any version of the API.
 _PATH = re.compile(r"(?:[^?]*/)?(?:models|tunedModels)/([^/:]+):(generateContent|streamGenerateContent)/?")
@@ -81,17 +81,24 @@ class Gemini(Provider):
         Some SDKs keep each part of a streamed response as a content.
         """
         try:
-            elements = _elements(body)
-        except BadJson:
+            fields = mapping(orjson.loads(body))
+        except orjson.JSONDecodeError:
             return body
         start = list_start(body, _CONTENTS)
-        merged = _merged(elements)
-        if start is None or len(merged) == len(elements):
+        spans = element_spans(body, start) if start is not None and _is_split(fields) else []
+        if not spans:
             return body
-        return body[:start] + b",".join(merged) + body[element_spans(body, start)[-1][1] :]
+        merged = _merged([body[begin:end] for begin, end in spans])
+        return body[:start] + b",".join(merged) + body[spans[-1][1] :]
 
     def history(self, endpoint: str, body: bytes, fields: Mapping[str, Any]) -> bytes:
-        contents = _merged(_elements(body)) or [orjson.dumps(each) for each in items(fields.get(_CONTENTS))]
+        start = list_start(body, _CONTENTS)
+        spans = element_spans(body, start) if start is not None else []
+        contents = [body[begin:end] for begin, end in spans]
+        if len(contents) != len(items(fields.get(_CONTENTS))):  # for example, if the field occurs twice
+            contents = [orjson.dumps(each) for each in items(fields.get(_CONTENTS))]
+        if _is_split(fields):
+            contents = _merged(contents)
         parts = [b'"messages":[%b]' % b",".join(contents)]
         if system := _field(fields, "systemInstruction", "system_instruction"):
             parts.append(b'"system":' + orjson.dumps(system))
@@ -145,16 +152,15 @@ def _add(parts: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
         parts.append(dict(part))
 
 
-def _elements(body: bytes) -> list[bytes]:
-    start = list_start(body, _CONTENTS)
-    return [body[begin:end] for begin, end in element_spans(body, start)] if start is not None else []
+def _is_split(fields: Mapping[str, Any]) -> bool:
+    """Return whether consecutive contents are the model's."""
+    roles = [each.get("role") for each in items(fields.get(_CONTENTS))]
+    return any(a == b == _MODEL for a, b in pairwise(roles))
 
 
 def _merged(contents: list[bytes]) -> list[bytes]:
     """Return the contents with consecutive ones of the model as one. The others keep their bytes."""
     values = [mapping(orjson.loads(each)) for each in contents]
-    if not any(a.get("role") == b.get("role") == _MODEL for a, b in pairwise(values)):
-        return contents
     out: list[bytes] = []
     parts: list[dict[str, Any]] = []
     for index, value in enumerate(values):

@@ -86,7 +86,7 @@ def test_prompts_keep_the_pushed_bytes_and_grow_at_their_end(api: Api) -> None:
         pushed = turn(number)
         for messages in (pushed[:1], pushed[1:]):
             pieces = [json.dumps(message).replace('": ', '":   ') for message in messages]
-            text = '{"messages": [%s]}' % ", ".join(pieces)
+            text = f'{{"messages": [{", ".join(pieces)}]}}'
             response = api.call("POST", "sessions/s1/turns/", text.encode())
             assert response.status_code == 201, response.content
             body = api.get("sessions/s1/prompt/").content.decode()

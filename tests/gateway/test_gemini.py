@@ -206,6 +206,16 @@ class TestCompactMode:
         assert response.headers["x-contextapp"].startswith("compact; ")
         assert AgentSession.objects.get().compaction_count
 
+    @pytest.mark.parametrize(
+        "body",
+        [b'{"contents": [', b"[]", b'{"contents": {"parts": []}}', b'{"contents": [1, {"role": "model"}]}'],
+    )
+    def test_a_request_that_cannot_be_read_is_forwarded(self, agent: Agent, body: bytes) -> None:
+        agent.provider.otherwise = lambda _: whole({"text": "Yes."})
+        response = agent.gateway.call(agent.path, body, agent.headers)
+        assert (response.status, agent.provider.received[-1].body) == (200, body)
+        assert response.headers["x-contextapp"].startswith("passthrough; ")
+
     def test_a_request_with_a_cache_of_the_provider_is_not_edited(self, agent: Agent) -> None:
         response = agent.say({"text": "Yes."}, cachedContent="cachedContents/1")
         assert response.headers["x-contextapp"] == "passthrough; reason=server-state"
