@@ -367,7 +367,7 @@ class TestChat:
         self, gateway: Running, provider: Provider, api_key: str
     ) -> None:
         answer = json.loads(chat_whole({"role": "assistant", "content": "Hello."}).parts[0])
-        answer["usage"] = {"promptTokenCount": 7}
+        answer["usage"] = {"promptUnits": 7}
         provider.script = [Reply(parts=[json.dumps(answer).encode()])]
         body = json.dumps({"model": "gpt-5", "messages": [user("Hi.")]}).encode()
         gateway.call(CHAT, body, {"x-contextapp-key": api_key, "authorization": "Bearer sk"})
