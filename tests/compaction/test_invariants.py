@@ -192,10 +192,18 @@ def test_valid_messages_are_unchanged_by_a_repair_elsewhere() -> None:
 def test_the_newest_breakpoints_are_kept() -> None:
     items = [{"role": "user", "content": [dict(MARKED, text=str(n))]} for n in range(7)]
     system_field = [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}]
+    assert places_of_breakpoints(items, system_field) == [4, 5, 6]
+    items[5]["content"] *= 3  # more than there is room for, so that all of them are removed
+    assert places_of_breakpoints(items, system_field) == [6]
+    assert places_of_breakpoints(items[:3], system_field) == [0, 1, 2]
+    assert places_of_breakpoints(items, system_field * 4) == []
+
+
+def places_of_breakpoints(items: list[dict[str, Any]], system_field: list[dict[str, Any]]) -> list[int]:
+    """Return the messages of the prompt that have cache breakpoints."""
     prompt = render(dialects.parse(items, format="anthropic"), format="anthropic", system=system_field)
     assert validate(prompt.messages, "anthropic", system=prompt.system) == ()
-    marked = [n for n, m in enumerate(prompt.messages) if "cache_control" in m["content"][0]]
-    assert marked == [4, 5, 6]
+    return [n for n, m in enumerate(prompt.messages) if any("cache_control" in b for b in m["content"])]
 
 
 def test_cuts_are_safe_only_between_closed_calls() -> None:

@@ -57,6 +57,15 @@ def test_a_short_output_that_is_repeated_stays() -> None:
     assert run(view_of(outputs(LONG, short + "v", short + "v")), "dedupe").edits
 
 
+def test_history_is_shed_only_if_that_saves_tokens() -> None:
+    """A marker would take more than the short answer."""
+    items = [user("Fix it."), assistant("Yes."), assistant("Done."), user("And now?")]
+    view = apply((), parse(items), components=Components(memory=500))
+    made = run(view, "shed", budget=view.tokens - 1)
+    assert [(edit.op, edit.text) for edit in made.edits] == [(Op.SHED, MEMORY)]
+    assert made.fits
+
+
 def short_middle() -> View:
     """Two messages may be evicted, each with less than 5% of the prompt."""
     return view_of([user("Fix it."), *[assistant("note " * 100)] * 2, user("And now?"), assistant(LONG)])
