@@ -77,7 +77,7 @@ class ReplayTarget(models.Model):
     estimate_microusd = models.PositiveBigIntegerField(null=True)
     # Actual cost of the recorded calls, NULL if the session reports no usage.
     actual_microusd = models.PositiveBigIntegerField(null=True)
-    # `compaction.replay.costs.CacheWrites` of the session, NULL until it is known.
+    # `compaction.replay.costs.Billing` of the session, NULL until it is known.
     written_share = models.FloatField(null=True)
     one_hour_cache = models.BooleanField(null=True)
     # Consecutive attempts without a result: a session that kills its workers must not be tried forever.

@@ -15,55 +15,77 @@ _MIN_REPORTED = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheWrites:
-    """How a client pays for the input that is not read from the cache.
+class Billing:
+    """How the calls of a session were billed.
 
-    `share` of it is written to the cache; the rest is uncached. `one_hour`: it is cached for one hour.
+    `written_share` of the input that was not read from the cache was written to it; the rest was uncached.
+    `one_hour`: it was cached for one hour. `factor` is the cost according to the log, relative to the prices:
+    it differs from 1 for negotiated prices, for example.
     """
 
-    share: float = 1.0
+    written_share: float = 1.0
     one_hour: bool = False
+    factor: float = 1.0
 
     @classmethod
-    def of(cls, transcript: Transcript) -> CacheWrites:
-        """Return those of a recorded session. Without reported usage, everything is written."""
+    def of(cls, transcript: Transcript, prices: Sequence[Prices]) -> Billing:
+        """Return the billing of a recorded session. Without reported usage, all input is written."""
         usages = [call.usage for call in transcript.calls if call.usage]
         written = sum(usage.cache_write_tokens for usage in usages)
         billed = written + sum(usage.uncached_tokens for usage in usages)
-        return cls(share=written / billed if billed else 1.0, one_hour=transcript.cache_seconds >= HOUR)
+        listed, recorded = _costs(transcript, prices)
+        return cls(
+            written_share=written / billed if billed else 1.0,
+            one_hour=transcript.cache_seconds >= HOUR,
+            factor=recorded / listed if recorded and listed and _has_usage(transcript) else 1.0,
+        )
 
 
 def cost(
-    result: Result, prices: Sequence[Prices], *, writes: CacheWrites | None = None, cached: bool = True
+    result: Result, prices: Sequence[Prices], *, billing: Billing | None = None, cached: bool = True
 ) -> int:
     """Return the cost of all calls, each with its `prices`, without the calls of a summarizer model.
 
-    With `cached`, the cached part of each prompt is read and the rest is paid for like in the log (`writes`);
-    otherwise, all is uncached.
+    With `cached`, the cached part of each prompt is read, and the rest is billed like in the log; otherwise,
+    all is uncached.
     """
-    series, writes = result.series, writes or CacheWrites()
+    series, billing = result.series, billing or Billing()
     total = 0.0
     for price, prompt, known, output in zip(
         prices, series.prompts, series.cached, series.outputs, strict=True
     ):
         read = known if cached else 0
-        written = round(writes.share * (prompt - read)) if cached else 0
+        written = round(billing.written_share * (prompt - read)) if cached else 0
         usage = Usage(
             uncached_tokens=prompt - read - written,
             cache_read_tokens=read,
             cache_write_tokens=written,
             output_tokens=output,
         )
-        total += price.of(usage, one_hour_cache=writes.one_hour)
-    return round(total)
+        total += price.of(usage, one_hour_cache=billing.one_hour)
+    return round(billing.factor * total)
 
 
 def actual_cost(transcript: Transcript, prices: Sequence[Prices]) -> int | None:
-    """Return the cost of the reported usage, or None if too few calls report it."""
-    reported = [
-        (price, call.usage) for price, call in zip(prices, transcript.calls, strict=True) if call.usage
-    ]
-    if not reported or len(reported) < _MIN_REPORTED * len(transcript.calls):
-        return None
-    hour = transcript.cache_seconds >= HOUR
-    return round(sum(price.of(usage, one_hour_cache=hour) for price, usage in reported))
+    """Return the cost of the calls according to the log, or None if too few calls report their usage.
+
+    Calls whose cost is not recorded cost the `prices` of their usage.
+    """
+    return round(_costs(transcript, prices)[1]) if _has_usage(transcript) else None
+
+
+def _has_usage(transcript: Transcript) -> bool:
+    """Whether enough calls report their usage to calculate the actual cost."""
+    reported = sum(call.usage is not None for call in transcript.calls)
+    return reported > 0 and reported >= _MIN_REPORTED * len(transcript.calls)
+
+
+def _costs(transcript: Transcript, prices: Sequence[Prices]) -> tuple[float, float]:
+    """Return the cost of the reported usage at the prices, and according to the log."""
+    hour, listed, recorded = transcript.cache_seconds >= HOUR, 0.0, 0.0
+    for price, call in zip(prices, transcript.calls, strict=True):
+        if call.usage is not None:
+            cost = price.of(call.usage, one_hour_cache=hour)
+            listed += cost
+            recorded += cost if call.cost is None else call.cost
+    return listed, recorded

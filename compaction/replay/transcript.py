@@ -21,9 +21,9 @@ class RecordedTurn:
     """One recorded turn: the range of its messages, and the logged data of its call.
 
     `beside` are the estimated tokens of the system prompt and tools. `served` are those of the whole prompt
-    if contextapp served it, which may have compacted it. `model` is "" if it is the session's. `restarts` is
-    set if the recording client compacted its context before this turn, so that earlier messages were no
-    longer sent.
+    if contextapp served it, which may have compacted it. `model` is "" if it is the session's. `cost` are
+    micro-dollars. `restarts` is set if the recording client compacted its context before this turn, so that
+    earlier messages were no longer sent.
     """
 
     index: int
@@ -34,6 +34,7 @@ class RecordedTurn:
     usage: Usage | None = None
     at: datetime | None = None
     model: str = ""
+    cost: int | None = None
     restarts: bool = False
 
 
@@ -41,8 +42,8 @@ class RecordedTurn:
 class RecordedCall:
     """One model call. Its prompt consists of the messages from `start` up to, not including, `answer`.
 
-    `answer` is the position of the recorded answer. `beside`, `served`, `usage`, `at` and `model` are as in
-    `RecordedTurn`.
+    `answer` is the position of the recorded answer. `beside`, `served`, `usage`, `at`, `model` and `cost` are
+    as in `RecordedTurn`.
     """
 
     turn: int
@@ -53,6 +54,7 @@ class RecordedCall:
     usage: Usage | None = None
     at: datetime | None = None
     model: str = ""
+    cost: int | None = None
 
     @property
     def reported(self) -> int | None:
@@ -171,6 +173,7 @@ def _calls(messages: Sequence[Message], turns: Iterable[RecordedTurn]) -> Iterat
                     usage=usage,
                     at=turn.at,
                     model=turn.model,
+                    cost=turn.cost if usage else None,
                 )
                 usage, has_call = None, True
 

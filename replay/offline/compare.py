@@ -5,11 +5,11 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.replay.costs import CacheWrites, actual_cost, cost
+from compaction.replay.costs import Billing, actual_cost, cost
 from compaction.replay.prices import Prices
 from compaction.replay.result import Totals
 from compaction.replay.setting import Setting
@@ -60,7 +60,10 @@ class Comparison:
         result = replay(transcript, setting.policy, counter(), budget=budget)
         if prices is None:
             return Totals.of(result, cost=None, cost_uncached=None)
-        priced = partial(cost, result, prices, writes=CacheWrites.of(transcript))
+        billing = Billing.of(transcript, prices)
+        if self.prices:
+            billing = replace(billing, factor=1.0)
+        priced = partial(cost, result, prices, billing=billing)
         return Totals.of(result, cost=priced(), cost_uncached=priced(cached=False))
 
 

@@ -13,6 +13,7 @@ from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn, Trans
 from importers.base import Damage, ImportedSession
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import recognize
+from sessions.services.imports.prepare import with_whole_output
 from sessions.store import bodies
 
 
@@ -47,6 +48,9 @@ def log_transcript(session: ImportedSession) -> Transcript:
         messages += dialects.parse_mixed(
             bodies, default=session.format, counter=counter(), start_position=first, turn=index
         )
+        usage = turn.usage
+        if usage is not None and not turn.is_usage_final:
+            usage = with_whole_output(usage, messages[first:], turn.model or session.model)
         turns.append(
             RecordedTurn(
                 index=index,
@@ -54,9 +58,10 @@ def log_transcript(session: ImportedSession) -> Transcript:
                 end=len(messages),
                 beside=beside,
                 served=turn.prompt_served,
-                usage=turn.usage,
+                usage=usage,
                 at=turn.at,
                 model=turn.model,
+                cost=turn.cost_microusd,
                 restarts=turn.client_compaction is not None,
             )
         )

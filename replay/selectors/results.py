@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from uuid import UUID
 
-from compaction.replay.costs import CacheWrites, cost
+from compaction.replay.costs import Billing, cost
 from compaction.replay.pareto import front
 from compaction.replay.prices import Prices
 from compaction.replay.result import References, Result, Totals, totals
@@ -155,7 +155,7 @@ def _repriced(total: Totals, row: ReplayResult, prices: Prices) -> Totals:
         cost,
         result,
         (prices,) * result.calls,
-        writes=CacheWrites(share=share, one_hour=bool(target.one_hour_cache)),
+        billing=Billing(written_share=share, one_hour=bool(target.one_hour_cache)),
     )
     return replace(
         total,

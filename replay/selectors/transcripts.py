@@ -40,6 +40,7 @@ def _turn(row: TurnRow, beside: int) -> RecordedTurn:
         usage=usage_of(row),
         at=row.at,
         model=row.model,
+        cost=row.cost_microusd,
         restarts=row.client_compaction is not None,
     )
 
@@ -55,4 +56,7 @@ def _uses_one_hour_cache(turns: list[TurnRow], model: str) -> bool:
     assert usage is not None
     name = turn.model or model
     five_minutes = pricing.price(name, usage, turn.at).microusd
-    return five_minutes is not None and (turn.cost_microusd or 0) > five_minutes
+    hour = pricing.price(name, usage, turn.at, cache_write_1h_tokens=usage.cache_write_tokens).microusd
+    if five_minutes is None or hour is None:
+        return False
+    return five_minutes < (turn.cost_microusd or 0) <= hour  # a higher cost is that of a log

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.recap import Summarizer
-from compaction.replay.costs import CacheWrites, actual_cost, cost
+from compaction.replay.costs import Billing, actual_cost, cost
 from compaction.replay.prices import Prices
 from compaction.replay.reference_count import Search
 from compaction.replay.result import Result, Totals
@@ -168,8 +168,9 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer, search)
         _store(claimed.run, target, number, _Priced.of(result, transcript, prices, claimed))
-    writes = CacheWrites.of(transcript)
-    target.written_share, target.one_hour_cache = writes.share, writes.one_hour
+    if prices:
+        billing = Billing.of(transcript, prices)
+        target.written_share, target.one_hour_cache = billing.written_share, billing.one_hour
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
     target.finished_at = timezone.now()
     target.save(update_fields=["written_share", "one_hour_cache", "actual_microusd", "finished_at"])
@@ -198,9 +199,9 @@ class _Priced:
         cls, result: Result, transcript: Transcript, prices: Sequence[Prices] | None, claimed: ClaimedRun
     ) -> _Priced:
         summaries = round(summaries_cost(claimed.run, result.summaries)) if claimed.run.with_model else 0
-        writes = CacheWrites.of(transcript)
+        billing = Billing.of(transcript, prices) if prices else Billing()
         cached_cost, uncached_cost = (
-            (cost(result, prices, writes=writes, cached=cached) + summaries if prices else None)
+            (cost(result, prices, billing=billing, cached=cached) + summaries if prices else None)
             for cached in (True, False)
         )
         totals = Totals.of(result, cost=cached_cost, cost_uncached=uncached_cost)

@@ -9,7 +9,7 @@ import pytest
 from compaction.errors import SummaryUnavailable
 from compaction.messages import Usage
 from compaction.policy import get_policy
-from compaction.replay.costs import CacheWrites, actual_cost, cost
+from compaction.replay.costs import Billing, actual_cost, cost
 from compaction.replay.estimate import EstimatingSummarizer
 from compaction.replay.prices import Prices, Tier
 from compaction.replay.result import Result
@@ -120,7 +120,7 @@ def test_off_costs_what_the_session_cost() -> None:
                 calls.append(replace(call, usage=usage))
             logged = replace(session, calls=calls)
             for prices in ([PRICES] * 60, [PRICES] * 30 + [dear] * 30):
-                predicted = cost(unchanged(logged), prices, writes=CacheWrites.of(logged))
+                predicted = cost(unchanged(logged), prices, billing=Billing.of(logged, prices))
                 assert predicted == pytest.approx(actual_cost(logged, prices), rel=1e-4), name
             found = compacted(logged).series.cached
             whole = zip(found, cached, before, strict=True)
@@ -133,10 +133,14 @@ def test_costs_by_any_table() -> None:
     prices = (PRICES, PRICES)
     assert cost(result, prices, cached=False) == 2 * (2_000 * 4 + 10 * 20)
     assert cost(result, prices) == 2 * (2_000 * 5 + 10 * 20)
-    dearer = CacheWrites(share=0.5, one_hour=True)
-    assert cost(result, prices, writes=dearer) == 2 * (1_000 * 4 + 1_000 * 8 + 10 * 20)
+    dearer = Billing(written_share=0.5, one_hour=True)
+    assert cost(result, prices, billing=dearer) == 2 * (1_000 * 4 + 1_000 * 8 + 10 * 20)
     assert actual_cost(session, prices) == 2 * (2_000 * 5 + 10 * 20)
     assert actual_cost(transcript(2), prices) is None
+    calls = [replace(call, cost=1_000) for call in session.calls]
+    discounted = replace(session, calls=calls)
+    assert actual_cost(discounted, prices) == 2_000
+    assert cost(result, prices, billing=Billing.of(discounted, prices)) == pytest.approx(2_000, abs=1)
     assert actual_cost(replace(session, calls=()), ()) is None
 
 
@@ -146,7 +150,7 @@ def test_one_hour_cache_writes_have_a_separate_price() -> None:
     for seconds, rate in ((HOUR, 8), (HOUR - 1, 5)):
         logged = replace(session, cache_seconds=seconds)
         assert actual_cost(logged, prices) == 2_000 * rate
-        assert cost(unchanged(logged), prices, writes=CacheWrites.of(logged)) == 2_000 * rate
+        assert cost(unchanged(logged), prices, billing=Billing.of(logged, prices)) == 2_000 * rate
 
 
 def test_each_call_of_a_response_has_the_price_of_its_own_size() -> None:

@@ -12,19 +12,25 @@ from django.utils import timezone
 
 from accounts.actors import Actor
 from accounts.models import AuditEvent, Project
+from compaction.messages import Usage
 from compaction.policy import Policy, get_policy
+from compaction.replay.costs import actual_cost
 from compaction.replay.prices import Prices
 from compaction.replay.setting import Limit
+from importers.base import ImportedSession
 from pricing.custom import CustomPrice
 from replay.models import ReplayResult, ReplayRun
+from replay.offline.logs import log_transcript
+from replay.selectors.price_tables import transcript_prices
 from replay.selectors.results import result_rows, sessions_newest, target_results
 from replay.selectors.transcripts import session_transcript
 from replay.services import execution, runs
 from replay.services.advice import advice_apply
 from sessions.models import AgentSession
+from sessions.services.imports.store import session_import
 from sessions.services.reconcile.branches import session_fork
 from sessions.services.spending.custom_prices import custom_price_set
-from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.pages.transcripts import MODEL, make_session, message, reading_turn, turn
 from tests.provider.server import FakeProvider
 from tests.replay.conftest import LIMITS, POLICIES, finish
 
@@ -45,6 +51,22 @@ def test_the_report_shows_which_prompt_the_agent_sent(session: AgentSession, sen
         read = session_transcript(each)
         shares = [round(read.sent(call) / read.size(call), 2) for call in read.calls[20:29]]
         assert shares == [0.25] * 5 + [1 if sends_whole else 0.25] + [0.25] * 3
+
+
+def test_a_log_and_its_import_have_the_same_calls(project: Project) -> None:
+    """For example, Claude Code logs the output tokens at which a response began to stream."""
+    turns = [reading_turn(n, f"plain words {n} " * 200) for n in range(4)]
+    answer = message("assistant", "A long answer. " * 300, "last")
+    turns.append(turn(4, [answer], usage=Usage(uncached_tokens=9_000, output_tokens=2), model="gpt-5"))
+    log = ImportedSession(external_id="s", format="anthropic", agent="reader", turns=turns, model=MODEL)
+    stored = session_transcript(session_import(project=project, imported=log).session)
+    read = log_transcript(log)
+    for made, kept in zip(read.calls, stored.calls, strict=True):
+        assert made.usage.counts == kept.usage.counts
+        assert (made.model, made.at, read.sent(made)) == (kept.model, kept.at, stored.sent(kept))
+    assert read.calls[-1].usage.output_tokens > 500
+    prices = transcript_prices(read)
+    assert actual_cost(read, prices) == pytest.approx(actual_cost(stored, transcript_prices(stored)), abs=5)
 
 
 def test_off_has_the_stored_sizes(session: AgentSession) -> None:
@@ -156,6 +178,7 @@ def test_custom_prices_of_the_time_of_creation_apply_to_all_results(
     project.refresh_from_db()
     run = make(policies=[get_policy("off")])
     custom_price_set(project=project, price=replace(first, uncached=0, cache_read=0), actor=Actor())
+    session.turns.update(cost_microusd=None)
     row = result_rows(finish(run))[0]
     assert row.total.cost == row.total.cost_uncached == 7 * row.total.prompt_tokens
     assert run.targets.get().actual_microusd == row.total.cost

@@ -14,7 +14,7 @@ from datetime import datetime
 import pricing
 from compaction.errors import FormatError
 from compaction.jsontext import MAX_DEPTH
-from compaction.messages import Role, Usage
+from compaction.messages import Message, Role, Usage
 from importers.base import ClientCompaction, ImportedSession, ImportedTurn
 from pricing.tokenizers import token_factor
 from redaction import Finding, Redaction, redact, redact_bytes
@@ -102,7 +102,8 @@ def _turn(
     messages = _messages(turn, imported.format, redaction, found)
     usage, reported = turn.usage, turn.output_reported
     if turn.usage is not None and not turn.is_usage_final:
-        usage = _with_whole_output(turn.usage, messages, turn.model or imported.model)
+        values = [message.value for message in messages]
+        usage = with_whole_output(turn.usage, values, turn.model or imported.model)
         reported = turn.usage.output_tokens if usage is not turn.usage else None
     turn, mark = replace(turn, usage=usage), turn.client_compaction
     return PreparedTurn(
@@ -141,12 +142,12 @@ def _without_secrets(turn: ImportedTurn, redaction: Redaction, found: list[Findi
     )
 
 
-def _with_whole_output(usage: Usage, messages: Sequence[IngestedMessage], model: str) -> Usage:
+def with_whole_output(usage: Usage, messages: Iterable[Message], model: str) -> Usage:
     """Return the usage with estimated output tokens if the log reports less than half of the answer's text.
 
     Claude Code writes the count at which the response began to stream.
     """
-    answer = sum(message.value.tokens for message in messages if message.value.role is Role.ASSISTANT)
+    answer = sum(message.tokens for message in messages if message.role is Role.ASSISTANT)
     estimate = round(answer * token_factor(model))
     if usage.calls or estimate - usage.output_tokens <= max(usage.output_tokens, _ESTIMATE_ERROR):
         return usage
