@@ -73,13 +73,22 @@ def leave_root(folders: list[Path], program: Path, *, needs_account: bool) -> No
         user, group = (nobody.pw_uid, nobody.pw_gid) if needs_account else user_for(folders[0], nobody)
         for folder in folders:
             change_owner(folder, user, group)
-        # A program in a folder such as .venv/…/pginstall/bin reads the others in pginstall.
-        is_reachable = sys.platform != "linux" or reveal([*folders, program.parent.parent])
+        is_reachable = sys.platform != "linux" or reveal([*folders, *folders_of(program)])
         switch_user(user, group, kept=set() if is_reachable else {CAP_DAC_READ_SEARCH})
     else:
         for folder in folders:
             change_owner(folder, os.getuid(), os.getgid())
         map_user(nobody)
+
+
+def folders_of(program: Path) -> list[Path]:
+    """Return the folders that a program such as site-packages/package/pginstall/bin/postgres reads.
+
+    These are pginstall and site-packages/package.libs, which contains the shared libraries of a wheel.
+    """
+    install = program.parent.parent
+    libraries = install.parent.parent / f"{install.parent.name}.libs"
+    return [install, libraries] if libraries.is_dir() else [install]
 
 
 def permitted_capabilities() -> int:

@@ -93,21 +93,21 @@ def test_a_root_that_cannot_change_its_user_becomes_nobody_in_a_namespace(tmp_pa
 
 
 def test_it_reads_its_folders_and_programs_but_nothing_else_in_private_folders(tmp_path: Path) -> None:
-    home, programs = tmp_path / "home", tmp_path / "root" / "venv" / "pginstall"
-    for folder in (home / "postgres", home / "run" / "postgres", programs / "bin"):
+    home, programs = tmp_path / "home", tmp_path / "root" / "venv" / "pg" / "pginstall"
+    libraries = tmp_path / "root" / "venv" / "pg.libs"
+    for folder in (home / "postgres", home / "run" / "postgres", programs / "bin", libraries):
         folder.mkdir(parents=True)
     shutil.copy("/bin/sh", programs / "bin" / "sh")
-    for name in ("home/secret-key", "home/postgres/PG_VERSION", "root/venv/pginstall/share", "root/ssh-key"):
+    shown = ["home/postgres/PG_VERSION", "root/venv/pg/pginstall/share", "root/venv/pg.libs/libpq"]
+    for name in (*shown, "home/secret-key", "root/ssh-key"):
         (tmp_path / name).write_text(name)
     for folder in (home, home / "run", tmp_path / "root"):
         folder.chmod(0o700)
     owned = [home / "postgres", home / "run" / "postgres"]
     script = (
-        f"cd {tmp_path}; cat home/secret-key home/postgres/PG_VERSION root/ssh-key root/venv/pginstall/share;"
+        f"cd {tmp_path}; cat home/secret-key root/ssh-key {' '.join(shown)};"
         " echo x > home/run/postgres/socket; echo x > home/run/other; echo x > home/other"
     )
-    assert run(owned, str(programs / "bin" / "sh"), "-c", script) == (
-        "home/postgres/PG_VERSIONroot/venv/pginstall/share"
-    )
+    assert run(owned, str(programs / "bin" / "sh"), "-c", script) == "".join(shown)
     written = sorted(path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file())
     assert written == ["postgres/PG_VERSION", "run/postgres/socket", "secret-key"]
