@@ -19,7 +19,6 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Project
-from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession
 from sessions.selectors.health_facts import health_facts
 from sessions.services.search.indexing import search_index_run
@@ -35,11 +34,6 @@ from tests.background.world import eventually
 from tests.locking import in_thread, waiting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session"), pytest.mark.slow]
-
-
-@pytest.fixture
-def admin_api(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=["admin"])[1])
 
 
 def during_deletion(*works: Callable[[], Any]) -> list[Any]:

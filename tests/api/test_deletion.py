@@ -13,7 +13,6 @@ from django.db.models.signals import post_delete
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEvent, Project
-from accounts.services.api_keys import api_key_create
 from replay.models import ReplayRun
 from replay.services.execution import run_step
 from sessions.models import AgentSession, Blob, Message
@@ -31,15 +30,9 @@ from sessions.services.webhooks.subscriptions import webhook_create
 from tests.api.client import Api
 from tests.api.talk import answer, call, output, prompt, push, request, result, whole_turn
 from tests.api.test_redaction import everything_stored
-from tests.plugins.reused import reused
 
 GIANT = output(0, 2_000)
 OTHER_GIANT = output(1, 2_000)
-
-
-@reused
-def admin_api(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
 
 
 @pytest.mark.slow

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from accounts.models import Project, Scope
-from accounts.services.api_keys import api_key_create
 from sessions.api.errors import ApiError
 from tests.api.patterns import API_PATTERNS
 
@@ -72,11 +70,10 @@ def test_every_call_has_a_curl_example(text: str) -> None:
 
 
 @pytest.mark.processes
-def test_the_examples_run_as_shown(text: str, served_url: str, project: Project, tmp_path: Path) -> None:
+def test_the_examples_run_as_shown(text: str, served_url: str, admin_key: str, tmp_path: Path) -> None:
     """The first sections compact a session and retrieve removed content."""
-    key = api_key_create(project=project, name="admin", scopes=list(Scope))[1]
     (tmp_path / ".contextapp").mkdir()
-    (tmp_path / ".contextapp" / "api-key").write_text(key)
+    (tmp_path / ".contextapp" / "api-key").write_text(admin_key)
     shown = text.split("\n## Search")[0].replace("http://localhost:8000", served_url)
     commands = "\n".join(re.findall(r"```sh\n(.*?)```", shown, re.DOTALL))
     done = subprocess.run(["bash", "-uc", commands], cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -9,7 +9,6 @@ import pytest
 from django.test import Client
 
 from accounts.models import Project
-from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, WebhookDelivery
 from tests.api.client import Api
 from tests.api.talk import call, output, push, request, result, whole_turn
@@ -20,8 +19,8 @@ USUAL, LARGE = 20, 400
 
 
 @reused
-def api(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
+def api(admin_api: Api) -> Api:
+    return admin_api
 
 
 def pushed_with_spike(api: Api) -> dict[str, Any]:

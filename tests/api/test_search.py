@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import pytest
 
 from accounts.models import Project
-from accounts.services.api_keys import api_key_create
 from search.segments import block_items
 from sessions.models import AgentSession, SearchBlock, SearchSegment
 from sessions.services import backlog
@@ -131,13 +130,12 @@ class TestProject:
         assert found(api, secret) == []
 
     @pytest.mark.slow
-    def test_a_deleted_session_is_not_found(self, project: Project) -> None:
-        admin = Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
-        session_with(admin, "s1", "alpha")
-        session_with(admin, "s2", "alpha")
+    def test_a_deleted_session_is_not_found(self, admin_api: Api) -> None:
+        session_with(admin_api, "s1", "alpha")
+        session_with(admin_api, "s2", "alpha")
         search_index_run()
-        assert admin.delete("sessions/s1/").status_code == 204
-        assert [hit["session"]["external_id"] for hit in found(admin, "alpha")] == ["s2"]
+        assert admin_api.delete("sessions/s1/").status_code == 204
+        assert [hit["session"]["external_id"] for hit in found(admin_api, "alpha")] == ["s2"]
         assert SearchSegment.objects.count() == 1
         blocks = SearchBlock.objects.exclude(segment__in=SearchSegment.objects.all())
         assert not blocks.exists()

@@ -10,8 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Project, Scope
-from accounts.services.api_keys import api_key_create
+from accounts.models import Project
 from sessions.api.schema import EXAMPLES
 from sessions.services.webhooks.subscriptions import webhook_create
 from tests.api.client import Api
@@ -139,8 +138,8 @@ def send_all(api: Api, client: Client, project: Project, secrets: Secrets) -> li
 
 
 @pytest.fixture
-def admin(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=list(Scope.values))[1])
+def admin(admin_api: Api) -> Api:
+    return admin_api
 
 
 @pytest.mark.slow

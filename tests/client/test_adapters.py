@@ -11,8 +11,6 @@ from uuid import uuid4
 import pytest
 from contextapp_client import ContextApp
 
-from accounts.models import Project, Scope
-from accounts.services.api_keys import api_key_create
 from tests.client.flaky import Canned, FlakyServer, refusal
 from tests.client.frameworks.running import Frameworks
 from tests.gateway import anthropic_talk, openai_talk
@@ -165,11 +163,6 @@ def test_a_conversation_that_langchain_summarized_stays_in_its_session(
     stored = [turn["messages"] for turn in ContextApp(served_url, api_key).session(name).turns()]
     assert all(f"Answer {number}." in json.dumps(stored) for number in range(8))
     assert _is_alone(served_url, api_key, name)
-
-
-@pytest.fixture
-def admin_key(project: Project) -> str:
-    return api_key_create(project=project, name="admin", scopes=list(Scope))[1]
 
 
 def test_litellm_stores_refusals_and_content_of_its_own_and_creates_a_deleted_session_again(

@@ -16,8 +16,6 @@ from contextapp_client import (
     types,
 )
 
-from accounts.models import Project, Scope
-from accounts.services.api_keys import api_key_create
 from sessions.api.serializers import compactions, contents, imports, memory, prompts, sessions, turns
 from sessions.models import AgentSession
 from sessions.services.memory.facts import facts_decide
@@ -342,8 +340,8 @@ class TestMemory:
         assert (caught.value.status, caught.value.code) == (412, "precondition_failed")
 
 
-def test_facts_are_proposed_and_reviewed(connect: Connect, served_url: str, project: Project) -> None:
-    app = connect(served_url, api_key_create(project=project, name="admin", scopes=list(Scope))[1])
+def test_facts_are_proposed_and_reviewed(connect: Connect, served_url: str, admin_key: str) -> None:
+    app = connect(served_url, admin_key)
     session = app.session(create={"agent": "tests"})
     session.patch_memory({"decisions": ["pin the compiler"]})
     [fact] = session.propose_facts([{"field": "decisions", "text": "pin the compiler"}])
@@ -352,8 +350,8 @@ def test_facts_are_proposed_and_reviewed(connect: Connect, served_url: str, proj
     assert list(app.facts(state="proposed")) == []
 
 
-def test_a_session_is_exported_and_imported(connect: Connect, served_url: str, project: Project) -> None:
-    app = connect(served_url, api_key_create(project=project, name="admin", scopes=list(Scope))[1])
+def test_a_session_is_exported_and_imported(connect: Connect, served_url: str, admin_key: str) -> None:
+    app = connect(served_url, admin_key)
     session = app.session("fix-42", create={})
     session.push([QUESTION])
     assert session.change_title("The build")["title"] == "The build"

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from contextapp_client import InvalidSignature, NotFound, verify_webhook
 
-from accounts.models import Project, Scope
-from accounts.services.api_keys import api_key_create
 from sessions.services.webhooks.transport import signature
 from tests.client.both import Connect
 
@@ -45,8 +43,8 @@ def test_an_empty_secret_is_reported() -> None:
 
 
 @pytest.fixture
-def admin(connect: Connect, served_url: str, project: Project) -> Any:
-    return connect(served_url, api_key_create(project=project, name="admin", scopes=list(Scope))[1])
+def admin(connect: Connect, served_url: str, admin_key: str) -> Any:
+    return connect(served_url, admin_key)
 
 
 def test_webhooks_are_created_changed_tested_and_deleted(admin: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from accounts.models import Project
-from accounts.services.api_keys import api_key_create
 from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.auto_updates import memory_update
@@ -22,9 +21,9 @@ MEMORY = "sessions/s1/memory/"
 
 
 @reused
-def api(project: Project) -> Api:
+def api(admin_api: Api) -> Api:
     """Return a client whose key has all scopes."""
-    return Api(api_key_create(project=project, name="tests", scopes=["push", "read", "admin"])[1])
+    return admin_api
 
 
 @reused

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from accounts.models import Membership, Project, Role
+from accounts.models import Membership, Project, Role, Scope
 from accounts.services.api_keys import api_key_create
 from accounts.services.projects import project_create
 from tests.api.client import Api
@@ -101,6 +101,12 @@ def api_key(project: Project) -> str:
 
 
 @reused
+def admin_key(project: Project) -> str:
+    """Return the text of an API key of `project` with all scopes."""
+    return api_key_create(project=project, name="admin", scopes=list(Scope))[1]
+
+
+@reused
 def stranger_api_key(other_project: Project) -> str:
     return api_key_create(project=other_project, name="tests")[1]
 
@@ -108,6 +114,12 @@ def stranger_api_key(other_project: Project) -> str:
 @reused
 def api(api_key: str) -> Api:
     return Api(api_key)
+
+
+@reused
+def admin_api(admin_key: str) -> Api:
+    """Return a client with all scopes."""
+    return Api(admin_key)
 
 
 @reused

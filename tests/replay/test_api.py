@@ -11,8 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Project, Scope
-from accounts.services.api_keys import api_key_create
+from accounts.models import Project
 from replay.models import ReplayRun
 from replay.services import execution
 from sessions.models import AgentSession
@@ -24,9 +23,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
 @reused
-def admin(project: Project) -> Api:
-    scopes = [Scope.READ, Scope.PUSH, Scope.ADMIN]
-    return Api(api_key_create(project=project, name="admin", scopes=scopes)[1])
+def admin(admin_api: Api) -> Api:
+    return admin_api
 
 
 def create_replay(admin: Api, **body: Any) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from accounts.models import Project
-from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, Blob
 from tests.api.client import Api, code
 from tests.api.talk import answer, call, output, prompt, push, request, result
@@ -23,8 +21,8 @@ __all__ = ["folder"]
 
 
 @pytest.fixture
-def api(db: None, project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
+def api(admin_api: Api) -> Api:
+    return admin_api
 
 
 def openai_call(id: str, **arguments: Any) -> dict[str, Any]:

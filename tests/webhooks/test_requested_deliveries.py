@@ -13,7 +13,6 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import AuditEvent, Project
-from accounts.services.api_keys import api_key_create
 from sessions.models import Webhook
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
@@ -25,8 +24,8 @@ pytestmark = pytest.mark.django_db
 
 
 @reused
-def api(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=["admin"])[1])
+def api(admin_api: Api) -> Api:
+    return admin_api
 
 
 @pytest.fixture

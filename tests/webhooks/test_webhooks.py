@@ -38,8 +38,8 @@ URL = "https://hooks.example.com/ctx"
 
 
 @reused
-def api(project: Project) -> Api:
-    return Api(api_key_create(project=project, name="admin", scopes=["admin", "push", "read"])[1])
+def api(admin_api: Api) -> Api:
+    return admin_api
 
 
 @pytest.fixture
