@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.test import Client
-from django.urls import reverse
 
 from compaction.memory.origins import Author
 from sessions.models import AgentSession
@@ -20,6 +17,7 @@ from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import output, prompt, push, whole_turn
 from tests.markup import one_line
+from tests.pages.served import address
 from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
@@ -43,10 +41,6 @@ def decide(session: AgentSession, *decisions: str) -> None:
 
 def tab(client: Client, session: AgentSession) -> str:
     return one_line(client.get(address("session_memory", session)))
-
-
-def address(name: str, session: AgentSession, *more: Any) -> str:
-    return reverse(name, args=[session.project.slug, session.pk, *more])
 
 
 @pytest.mark.slow

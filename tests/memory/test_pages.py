@@ -20,6 +20,7 @@ from sessions.selectors.memory import memory_latest, memory_notes
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.markup import one_line
+from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 
@@ -48,10 +49,6 @@ def forms_with_operation(page: str, op: str) -> list[dict[str, str]]:
         for form in re.findall(r"<form.*?</form>", page, re.DOTALL)
     ]
     return [form for form in found if form.get("op") == op]
-
-
-def address(name: str, session: AgentSession, *more: Any) -> str:
-    return reverse(name, args=[session.project.slug, session.pk, *more])
 
 
 def memory(session: AgentSession) -> Any:

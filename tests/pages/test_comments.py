@@ -14,6 +14,7 @@ from sessions.models import AgentSession, Comment
 from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api
 from tests.markup import one_line
+from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 
@@ -26,10 +27,6 @@ SECRET = "sk-ant-api03-" + "Zq8x" * 23 + "AA"
 @reused
 def session(project: Project) -> AgentSession:
     return make_session(project, [reading_turn(n) for n in range(4)])
-
-
-def address(name: str, session: AgentSession, *more: Any) -> str:
-    return reverse(name, args=["alpha", session.pk, *more])
 
 
 def write(client: Client, session: AgentSession, text: str, *, turn: int = 2) -> str:

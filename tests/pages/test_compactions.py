@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from django.test import Client
-from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -17,14 +16,11 @@ from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.compactions.planning import preview_plan
 from tests.markup import one_line
+from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 
 HTMX = {"HX-Request": "true"}
-
-
-def address(name: str, session: AgentSession, *more: Any) -> str:
-    return reverse(name, args=[session.project.slug, session.pk, *more])
 
 
 @reused

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.test import Client
-from django.urls import reverse
 
 from accounts.models import Project
 from sessions.models import AgentSession, Message
 from sessions.store.flags import MessageFlag
 from tests.api.client import Api
 from tests.markup import one_line
+from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
 from tests.plugins.reused import reused
 
@@ -24,10 +22,6 @@ HTMX = {"HX-Request": "true"}
 @reused
 def session(project: Project) -> AgentSession:
     return make_session(project, [reading_turn(n) for n in range(6)])
-
-
-def address(name: str, session: AgentSession, *more: Any) -> str:
-    return reverse(name, args=["alpha", session.pk, *more])
 
 
 def pin(client: Client, session: AgentSession, position: int, *, pinned: bool = True) -> str:

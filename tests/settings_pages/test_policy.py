@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.urls import reverse
 
 from compaction.policy import PRESETS
 from sessions.services.sessions.lifecycle import NewSession, session_create
-from tests.markup import one_line
+from tests.markup import address, one_line
 from tests.pages.transcripts import make_session, reading_turn
 
 pytestmark = pytest.mark.django_db
-
-
-def address(name: str) -> str:
-    return reverse(name, args=["alpha"])
 
 
 def test_settings_outside_the_form_are_kept_until_the_preset_changes(project, owner_client):

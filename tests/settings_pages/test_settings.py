@@ -14,13 +14,10 @@ from accounts.selectors import api_key_find
 from accounts.services.api_keys import api_key_create
 from sessions.models import Webhook
 from sessions.services.webhooks.subscriptions import webhook_create
+from tests.markup import address
 from tests.pages.transcripts import make_session
 
 pytestmark = pytest.mark.django_db
-
-
-def address(name: str, *args: object) -> str:
-    return reverse(name, args=["alpha", *args])
 
 
 def test_a_form_from_another_address_names_the_settings_of_the_proxy(owner):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from accounts.models import Membership, Project, Role
@@ -15,6 +14,7 @@ from accounts.selectors import api_key_find
 from sessions.services.spending.cost_budgets import budget_set
 from sessions.services.spending.rollups import rollups_fill
 from tests.browsing import PHONE, fits_in_width
+from tests.markup import address
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -38,10 +38,6 @@ def used(project, owner):
 @pytest.fixture
 def window(page_as: Callable[..., Page], owner, used) -> Page:
     return page_as(owner)
-
-
-def address(name: str) -> str:
-    return reverse(name, args=["alpha"])
 
 
 def expect_chart(page: Page) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.urls import reverse
 from django.utils import timezone
 
 from sessions.models import SavedView
 from sessions.services.spending.rollups import rollups_fill
+from tests.markup import address
 from tests.plugins.reused import reused
 from tests.trends.turns import session_make, turn_make, turns_add
 
@@ -17,10 +17,6 @@ pytestmark = pytest.mark.django_db
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 MARCH = {"first": "2026-03-01", "last": "2026-03-31"}
-
-
-def address(name: str, *more: object) -> str:
-    return reverse(name, args=["alpha", *more])
 
 
 @reused
