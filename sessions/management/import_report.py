@@ -58,8 +58,8 @@ class Report:
     def add_damage(self, damage: Damage) -> None:
         self._damages.append(f"{damage.file}:{damage.line}: {damage.reason}")
 
-    def add_conflict(self, reason: str) -> None:
-        self._conflicts.append(reason)
+    def add_conflict(self, file: str, reason: str) -> None:
+        self._conflicts.append(f"{file}: {reason}")
 
     def add_unknown(self, name: str) -> None:
         self._unknown.append(name)
@@ -74,7 +74,8 @@ class Report:
         lines += _named("Conflicting sessions, left unchanged", self._conflicts)
         lines += _named("Files that could not be read", self._unreadable)
         if self._unknown:
-            lines += _named("Files in unknown formats", self._unknown)
+            lines += _named("Files in unknown formats, skipped", self._unknown)
+        if not self.recognized:
             lines += ["Known formats:", *(f"  {line}" for line in known_formats().splitlines())]
         done = "read (dry run, nothing stored)" if dry_run else "imported"
         size, rate = decimal(self.bytes), decimal(int(self.bytes / seconds))

@@ -97,15 +97,17 @@ def test_a_dry_run_stores_nothing(tmp_path: Path) -> None:
     assert not AgentSession.objects.filter(external_id=SESSION).exists()
 
 
-def test_damaged_lines_and_unknown_files_are_reported(tmp_path: Path) -> None:
+def test_damaged_lines_conflicts_and_unknown_files_are_reported(tmp_path: Path) -> None:
     write(tmp_path, *OPENING, tail=b'{"type": "us')
+    (tmp_path / "other").mkdir()
+    other = write(tmp_path / "other", user("Another task", "u9"), block("m9", text("Done."), "a9"))
     (tmp_path / "other.json").write_text('{"no": "log"}')
     (tmp_path / "agent-a7.meta.json").write_text('{"agentType": "Explore"}')  # as Claude Code writes it
     report = run(str(tmp_path))
     assert f"{SESSION}.jsonl:3: not JSON" in report
+    assert f"{other}: session {SESSION} contains other calls than the log" in report
     assert "other.json" in report
     assert "agent-a7" not in report
-    assert "Claude Code session log (JSONL)" in report
 
 
 def test_an_unreadable_folder_does_not_hide_the_others(

@@ -116,7 +116,7 @@ class _Run:
             return
         for result in log_import(project=self._project, log=log):
             if isinstance(result, ImportConflictError):
-                self.report.add_conflict(str(result))
+                self.report.add_conflict(log.name, str(result))
             else:
                 self.report.count_imported(log.importer, result)
 
