@@ -164,11 +164,26 @@ class TestImport:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("data", [b"hello", b"\x1f\x8b\x08\x00", b"[]", b'{"a": 1}', b"\xff\xfe\x00"])
+    @pytest.mark.parametrize("data", [b"hello", b"[]", b'{"a": 1}', b"\xff\xfe\x00"])
     def test_an_unknown_format_lists_the_supported_ones(self, upload: Any, data: bytes) -> None:
         response = upload(data)
         assert (response.status_code, code(response)) == (422, "unknown_format")
         assert "claude-code" in response.json()["error"]["message"]
+
+    @pytest.mark.parametrize(
+        ("data", "advice"),
+        [
+            (b"\x1f\x8b\x08\x00", "Decompress it"),
+            (b"PK\x03\x04\x00", "Upload the files in it"),
+            (b"SQLite format 3\x00", "manage.py import_sessions"),
+        ],
+    )
+    def test_a_file_that_contains_logs_is_rejected_with_advice(
+        self, upload: Any, data: bytes, advice: str
+    ) -> None:
+        response = upload(data)
+        assert (response.status_code, code(response)) == (422, "unknown_format")
+        assert advice in response.json()["error"]["message"]
 
     def test_a_pushed_session_is_not_overwritten(self, upload: Any, api: Api) -> None:
         api.post("sessions/", {"id": "run", "format": "openai"})

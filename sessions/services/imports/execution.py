@@ -45,6 +45,17 @@ _LEASE = timedelta(seconds=30)
 LONGEST_LEASE = 2 * _LEASE
 
 
+_COMPRESSED = "The file is compressed. Decompress it, or import it with `manage.py import_sessions`."
+
+#: Errors for files that may contain logs, by their first bytes.
+_CONTAINERS = {
+    b"\x1f\x8b": _COMPRESSED,
+    b"\x28\xb5\x2f\xfd": _COMPRESSED,
+    b"PK\x03\x04": "The file is a zip archive. Upload the files in it.",
+    b"SQLite format 3\x00": "The file is a database. Import it with `manage.py import_sessions`.",
+}
+
+
 class ClaimLost(Exception):
     """The job was cancelled, or another worker has claimed it."""
 
@@ -103,8 +114,7 @@ def _read(job: ImportJob) -> bool:
     file = LogFile(name=job.name, data=upload_read(job))
     raw = reader.read_raw(file)
     if raw is None:
-        supported = ", ".join(IMPORTERS)
-        _end(job, "unknown_format", f"The file is not in a supported format. Supported: {supported}.")
+        _end(job, "unknown_format", _unknown(file.data))
         return False
     sessions = [
         replace(each, context_window=each.context_window or context_window_of(each.model, each.turns))
@@ -123,6 +133,13 @@ def _read(job: ImportJob) -> bool:
         locked.save()
     job.digest = locked.digest
     return True
+
+
+def _unknown(data: bytes) -> str:
+    """Return the error for a file that no importer recognizes."""
+    if reason := next((reason for magic, reason in _CONTAINERS.items() if data.startswith(magic)), None):
+        return reason
+    return f"The file is not in a supported format. Supported: {', '.join(IMPORTERS)}."
 
 
 def _finish(job: ImportJob) -> None:
