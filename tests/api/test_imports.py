@@ -175,6 +175,7 @@ class TestRefusals:
         [
             (b"\x1f\x8b\x08\x00", "Decompress it"),
             (b"PK\x03\x04\x00", "Upload the files in it"),
+            (b"PAR1\x15", "Convert it to JSON Lines"),
             (b"SQLite format 3\x00", "manage.py import_sessions"),
         ],
     )

@@ -52,6 +52,7 @@ _CONTAINERS = {
     b"\x1f\x8b": _COMPRESSED,
     b"\x28\xb5\x2f\xfd": _COMPRESSED,
     b"PK\x03\x04": "The file is a zip archive. Upload the files in it.",
+    b"PAR1": "The file is a Parquet file. Convert it to JSON Lines; see the guide on importing logs.",
     b"SQLite format 3\x00": "The file is a database. Import it with `manage.py import_sessions`.",
 }
 
