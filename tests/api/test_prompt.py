@@ -80,7 +80,7 @@ class TestServing:
         assert (block["type"], block["content"]) == ("tool_result", output(0))
 
     @pytest.mark.parametrize(
-        "query", ["format=gemini", "manifest=2", "memory=old", "at_turn=-1", "at_turn=x", "at_turn=1e3"]
+        "query", ["format=cohere", "manifest=2", "memory=old", "at_turn=-1", "at_turn=x", "at_turn=1e3"]
     )
     def test_an_invalid_query_is_rejected(self, api: Api, query: str) -> None:
         response = api.get(f"{PROMPT}?{query}")

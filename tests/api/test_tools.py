@@ -53,7 +53,7 @@ def test_agents_are_asked_to_keep_task_and_next_current(api: Api) -> None:
 
 
 def test_an_unknown_format_is_rejected(api: Api) -> None:
-    assert api.get("/api/v1/tools/?format=gemini").status_code == 400
+    assert api.get("/api/v1/tools/?format=cohere").status_code == 400
 
 
 class TestExpandClip:

@@ -85,7 +85,7 @@ def test_invalid_messages_never_cause_a_server_error(api: Api, format: str, mess
     ("body", "expected", "param"),
     [
         ({"messages": []}, "missing_field", "format"),
-        ({"format": "gemini", "messages": []}, "invalid_field", "format"),
+        ({"format": "cohere", "messages": []}, "invalid_field", "format"),
         ({"format": "openai"}, "missing_field", "messages"),
         ({"format": "openai", "messages": "hi"}, "invalid_field", "messages"),
         ({"format": "openai", "messages": [], "tool": []}, "unknown_field", "tool"),
