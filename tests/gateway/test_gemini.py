@@ -221,6 +221,22 @@ class TestCompactMode:
         assert response.headers["x-contextapp"] == "passthrough; reason=server-state"
 
 
+def test_gemini_clis_own_compaction_is_a_marker_in_the_session(agent: Agent) -> None:
+    agent.headers["user-agent"] = "GeminiCLI-tui/0.61.0/gemini-2.5-pro (linux; x64; terminal)"
+    for number in range(4):
+        agent.work(number)
+    snapshot = said("<state_snapshot>\n<overall_goal>Read all the files.</overall_goal>\n</state_snapshot>")
+    agent.history = [
+        snapshot,
+        said("Got it. Thanks for the additional context!", "model"),
+        *agent.history[-4:],
+    ]
+    agent.work(4)
+    agent.work(5)
+    session = AgentSession.objects.get()
+    assert (session.turn_count, session.compactions.get().trigger) == (6, "client")
+
+
 def test_side_requests_of_gemini_cli_are_not_part_of_the_conversation(agent: Agent) -> None:
     agent.headers["user-agent"] = "GeminiCLI-tui/0.61.0/gemini-2.5-pro (linux; x64; terminal)"
     agent.work(0)
