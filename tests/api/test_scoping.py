@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -13,15 +14,17 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from accounts.models import Project
+from accounts.services.api_keys import api_key_create
 from compaction.policy import get_policy
 from compaction.replay.setting import Limit
 from replay.models import ReplayRun
 from replay.services.runs import run_create
 from sessions.api.endpoint import Endpoint
-from sessions.models import AgentSession, ImportJob
+from sessions.models import AgentSession, ImportJob, SharedFact, Webhook, WebhookDelivery
 from sessions.services.imports.jobs import import_job_create
+from sessions.services.webhooks.subscriptions import webhook_create, webhook_test
 from tests.api.client import Api, code
-from tests.api.statements import statements
 from tests.api.talk import output, push, request, whole_turn
 from tests.plugins.reused import reused
 
@@ -83,12 +86,27 @@ def ids(api: Api) -> dict[str, Any]:
         "handle": handle,
         "number": 1,
         "position": 0,
-        "webhook_id": str(uuid4()),
-        "delivery_id": str(uuid4()),
+        **_webhook(made["id"]),
         "replay_id": str(_replay(made["id"]).pk),
         "import_id": str(_import(made["id"]).pk),
-        "fact_id": str(uuid4()),
+        "fact_id": str(_fact(made["id"]).pk),
     }
+
+
+def _webhook(session_id: str) -> dict[str, str]:
+    """Return the ids of a webhook and of a delivery that is not sent yet."""
+    session = AgentSession.objects.select_related("project").get(pk=session_id)
+    url = "https://93.184.215.14/"
+    webhook = webhook_create(project=session.project, url=url, events=["compaction.started"])
+    return {"webhook_id": str(webhook.pk), "delivery_id": str(webhook_test(webhook=webhook).pk)}
+
+
+def _fact(session_id: str) -> SharedFact:
+    session = AgentSession.objects.get(pk=session_id)
+    found: SharedFact = SharedFact.objects.create(
+        project_id=session.project_id, session=session, field="next", text=SECRET_WORD, digest=b"x"
+    )
+    return found
 
 
 def _import(session_id: str) -> ImportJob:
@@ -113,7 +131,8 @@ def address_of(pattern: URLPattern, ids: dict[str, Any]) -> str:
 
 
 def row_state() -> list[Any]:
-    return [*AgentSession.objects.order_by("pk").values()]
+    models = (AgentSession, Webhook, WebhookDelivery, SharedFact, ImportJob, ReplayRun)
+    return [*chain.from_iterable(model.objects.order_by("pk").values() for model in models)]
 
 
 def test_there_are_endpoints_to_test() -> None:
@@ -124,17 +143,20 @@ def test_there_are_endpoints_to_test() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["session_id", "external"])
+@pytest.mark.parametrize(
+    ("name", "scopes"), [("session_id", ["push", "read"]), ("external", ["push", "read", "admin"])]
+)
 def test_an_id_of_another_project_is_not_found(
-    stranger_api: Api, ids: dict[str, Any], name: str, subtests: pytest.Subtests
+    other_project: Project, ids: dict[str, Any], name: str, scopes: list[str], subtests: pytest.Subtests
 ) -> None:
+    stranger = Api(api_key_create(project=other_project, name="theirs", scopes=scopes)[1])
     before = row_state()
     for param in WITH_IDS:
         with subtests.test(param.id):
             method, pattern = param.values
-            response = call(stranger_api, method, pattern, {**ids, "session_id": ids[name]})
+            response = call(stranger, method, pattern, {**ids, "session_id": ids[name]})
             # Only keys with the required scope learn whether an object exists.
-            expected = 403 if pattern.callback.view_class.scopes[method] == "admin" else 404
+            expected = 404 if pattern.callback.view_class.scopes[method] in scopes else 403
             assert response.status_code == expected, response.content
             assert SECRET_WORD.encode() not in response.content
             assert row_state() == before
@@ -191,9 +213,18 @@ def test_lists_of_another_project_are_empty(stranger_api: Api, ids: dict[str, An
         assert stranger_api.get(address).json()["data"] == []
 
 
-def test_hot_statements_filter_by_project(api: Api, ids: dict[str, Any]) -> None:
+def test_a_cached_session_of_another_project_is_not_found(
+    api: Api, ids: dict[str, Any], other_project: Project
+) -> None:
     """Statements check the project themselves, so that a wrong cache entry cannot leak data."""
-    sent = statements(lambda: api.get("sessions/s1/prompt/")) + statements(lambda: push(api, [request()]))
-    hot = [sql for sql in sent if "accounts_apikey k" in sql]
-    assert len(hot) == 3  # a fetch, the read of a push, the push
-    assert all("project_id =" in sql for sql in hot)
+    push(api, [request()])
+    assert api.get("sessions/s1/prompt/").status_code == 200
+    AgentSession.objects.update(project=other_project)
+    for method, address in (
+        ("GET", "prompt/"),
+        ("GET", "turns/"),
+        ("POST", "turns/"),
+        ("POST", "reconcile/"),
+    ):
+        response = api.call(method, f"sessions/s1/{address}", None if method == "GET" else BODIES["turns"])
+        assert response.status_code == 404, address
