@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent
 from sessions.models import AgentSession, Compaction, Edit, PromptSnapshot, Recap
 from sessions.services.compactions.background import compactions_sweep
+from sessions.services.dispatch import COMPACTION_RUN
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, openai_turn, prompt, push, request, whole_turn
 from tests.plugins.reused import reused
@@ -279,7 +280,7 @@ def test_a_large_system_prompt_leaves_turns_between_compactions(api: Api) -> Non
 
 
 def test_a_compaction_continues_after_the_clock_was_set_back(
-    api: Api, session: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    api: Api, session: dict[str, Any], dispatched: list[tuple[str, str]]
 ) -> None:
     """Its worker was lost, and its lease ends hours later by the new time."""
     fill(api, 3)
@@ -288,9 +289,5 @@ def test_a_compaction_continues_after_the_clock_was_set_back(
         snapshot_position=4, state=Compaction.State.RUNNING, attempts=1,
         lease_until=timezone.now() + timedelta(hours=2), dispatched_at=timezone.now() + timedelta(hours=2),
     )  # fmt: skip
-    sent: list[object] = []
-    monkeypatch.setattr(
-        "sessions.services.compactions.background.task_dispatch", lambda task, id: not sent.append(id)
-    )
     assert compactions_sweep() == 1
-    assert sent == [lost.pk]
+    assert dispatched == [(COMPACTION_RUN, str(lost.pk))]

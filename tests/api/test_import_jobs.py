@@ -19,6 +19,7 @@ from importers.base import LogFile
 from sessions.api.imports import views
 from sessions.models import AgentSession, ImportJob, ImportPart, ImportStep, Message, Turn
 from sessions.selectors.redaction import redaction_of
+from sessions.services.dispatch import IMPORT_STEP
 from sessions.services.imports import execution, jobs, steps, uploads
 from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
@@ -48,7 +49,6 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Import every log in the background, a few messages at a time and one step per slice."""
     monkeypatch.setattr(views, "SMALL_BYTES", 0)
     monkeypatch.setattr(uploads, "STEP_MESSAGES", 5)
-    monkeypatch.setattr(execution, "task_dispatch", lambda task, id: True)
 
 
 @pytest.fixture
@@ -305,19 +305,18 @@ class TestFailures:
         assert ImportJob.objects.get(pk=id).state == ImportJob.State.PENDING
 
     def test_an_import_continues_after_the_clock_was_set_back(
-        self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch
+        self, upload: Callable[..., HttpResponse], dispatched: list[tuple[str, str]]
     ) -> None:
-        monkeypatch.setattr(jobs, "task_dispatch", lambda task, id: execution.import_step(job_id=id))
         id = UUID(upload(conversation(1)).json()["id"])
         ImportJob.objects.filter(pk=id).update(lease_until=timezone.now() + timedelta(hours=2))
         assert jobs.import_jobs_sweep() == 1
+        assert dispatched == [(IMPORT_STEP, str(id))]
+        execution.import_step(job_id=id)
         assert ImportJob.objects.get(pk=id).state == ImportJob.State.DONE
 
     def test_lost_notifications_are_repeated(
-        self, upload: Callable[..., HttpResponse], monkeypatch: pytest.MonkeyPatch
+        self, upload: Callable[..., HttpResponse], dispatched: list[tuple[str, str]]
     ) -> None:
-        sent: list[object] = []
-        monkeypatch.setattr(jobs, "task_dispatch", lambda task, id: not sent.append(id))
         id = upload(conversation(1)).json()["id"]
         assert jobs.import_jobs_sweep() == 1
-        assert [str(each) for each in sent] == [id]
+        assert dispatched == [(IMPORT_STEP, id)]

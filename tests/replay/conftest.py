@@ -28,23 +28,9 @@ def session(project: Project) -> AgentSession:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The runs that were dispatched; no worker receives them."""
-    found: list[object] = []
-    collect_dispatched(monkeypatch, found)
-    return found
-
-
-def collect_dispatched(monkeypatch: pytest.MonkeyPatch, found: list[object]) -> None:
-    for module in (runs, execution):
-        monkeypatch.setattr(module, "task_dispatch", lambda task, id: not found.append(id))
-
-
-@pytest.fixture
 def make(
     project: Project,
     session: AgentSession,
-    sent: list[object],
     django_capture_on_commit_callbacks: Callable[..., object],
 ) -> Callable[..., ReplayRun]:
     def made(**options: object) -> ReplayRun:

@@ -19,7 +19,7 @@ from tests.api.client import Api, code
 from tests.pages.transcripts import make_session
 from tests.plugins.reused import reused
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+pytestmark = pytest.mark.django_db
 
 
 @reused

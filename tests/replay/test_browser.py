@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def run(project: Project, session: AgentSession, sent: list[object]) -> ReplayRun:
+def run(project: Project, session: AgentSession) -> ReplayRun:
     """A finished run of a compacted session."""
     session_compact(session=session, trigger="user")
     policies = [get_policy(name) for name in ("off", "baseline", "balanced")]

@@ -17,24 +17,21 @@ from sessions.pages.terms import preset_meaning
 from tests.markup import one_line
 from tests.pages.transcripts import make_session, message, turn
 from tests.plugins.reused import reused
-from tests.replay.conftest import collect_dispatched
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+pytestmark = pytest.mark.django_db
 
 FORM = {"policies": ["off", "baseline", "balanced"], "ratios": ["1.0", "0.5"], "count": "5"}
 
 
 @reused
 def run(member_client: Client, session: AgentSession) -> ReplayRun:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        collect_dispatched(monkeypatch, [])
-        response = member_client.post("/p/alpha/replay/", FORM)
-        assert response.status_code == 302, response.content.decode()
-        found = ReplayRun.objects.get()
-        assert response.url == f"/p/alpha/replay/{found.pk}/"
-        while found.state in ReplayRun.OPEN:
-            execution.run_step(run_id=found.pk)
-            found.refresh_from_db()
+    response = member_client.post("/p/alpha/replay/", FORM)
+    assert response.status_code == 302, response.content.decode()
+    found = ReplayRun.objects.get()
+    assert response.url == f"/p/alpha/replay/{found.pk}/"
+    while found.state in ReplayRun.OPEN:
+        execution.run_step(run_id=found.pk)
+        found.refresh_from_db()
     return found
 
 

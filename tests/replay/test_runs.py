@@ -26,6 +26,7 @@ from replay.selectors.results import result_rows, sessions_newest, target_result
 from replay.selectors.transcripts import session_transcript
 from replay.services import execution, runs
 from replay.services.advice import advice_apply
+from replay.services.execution import STEP
 from sessions.models import AgentSession
 from sessions.services.imports.store import session_import
 from sessions.services.reconcile.branches import session_fork
@@ -76,9 +77,9 @@ def test_off_has_the_stored_sizes(session: AgentSession) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -> None:
+def test_a_run_is_executed(make: Callable[..., ReplayRun], dispatched: list[tuple[str, str]]) -> None:
     run = finish(make())
-    assert sent[0] == run.pk
+    assert dispatched[0] == (STEP, str(run.pk))
     assert run.state == ReplayRun.State.DONE
     assert run.done == run.steps == 6
     rows = result_rows(run)
@@ -97,7 +98,7 @@ def test_a_run_is_executed(make: Callable[..., ReplayRun], sent: list[object]) -
 
 
 @pytest.mark.slow
-def test_lost_references_are_searched_for(project: Project, sent: list[object]) -> None:
+def test_lost_references_are_searched_for(project: Project) -> None:
     turns = [reading_turn(n, f"sets limit_of_{n} " + f"plain words {n} " * 200) for n in range(30)]
     result = {"type": "tool_result", "tool_use_id": "call-29", "content": "done"}
     answer = message("assistant", "Now I change limit_of_2, limit_of_4 and limit_of_6.", "a30")
@@ -122,7 +123,7 @@ def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun
 
 @pytest.mark.slow
 def test_a_slice_is_short_and_the_next_continues(
-    make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, sent: list[object]
+    make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, dispatched: list[tuple[str, str]]
 ) -> None:
     monkeypatch.setattr(execution, "SLICE_SECONDS", -1.0)
     run = make()
@@ -130,7 +131,7 @@ def test_a_slice_is_short_and_the_next_continues(
         execution.run_step(run_id=run.pk)
         run.refresh_from_db()
         assert (run.done, run.state, run.lease_until) == (done, ReplayRun.State.RUNNING, None)
-        assert len(sent) == done + 1
+        assert dispatched == [(STEP, str(run.pk))] * (done + 1)
     assert finish(run).state == ReplayRun.State.DONE
 
 
@@ -158,12 +159,11 @@ def test_two_workers_do_not_share_a_run(make: Callable[..., ReplayRun]) -> None:
 
 @pytest.mark.slow
 def test_the_sweep_dispatches_runs_without_a_worker(
-    make: Callable[..., ReplayRun], sent: list[object]
+    make: Callable[..., ReplayRun], dispatched: list[tuple[str, str]]
 ) -> None:
     run = make()
-    sent.clear()
     assert execution.replays_sweep() == 1
-    assert sent == [run.pk]
+    assert dispatched == [(STEP, str(run.pk))] * 2
     finish(run)
     assert execution.replays_sweep() == 0
 
