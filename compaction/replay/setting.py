@@ -40,6 +40,18 @@ class Limit:
             return max(LEAST_BUDGET, round(self.ratio * transcript.peak))
         return max(1, scale_of(transcript).estimated(self.tokens or 0))
 
+    def provider_tokens(self, transcript: Transcript) -> int:
+        """Return the budget in provider tokens, including what the log does not contain.
+
+        A ratio is scaled like the largest prompt, so that the budget 1.00 is exactly as large.
+        """
+        if self.tokens is not None or not transcript.calls:
+            return self.tokens or 0
+        call = max(transcript.calls, key=transcript.size)
+        return scale_of(transcript).real(
+            self.budget(transcript), sent=transcript.sent(call), reported=call.reported
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:

@@ -26,7 +26,6 @@ from compaction.replay.costs import Billing, actual_cost, cost
 from compaction.replay.prices import Prices
 from compaction.replay.reference_count import Search
 from compaction.replay.result import Result, Totals
-from compaction.replay.scale import scale_of
 from compaction.replay.setting import Setting
 from compaction.replay.simulate import replay
 from compaction.replay.transcript import Transcript
@@ -167,7 +166,8 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
         claimed.renew()
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer, search)
-        _store(claimed.run, target, number, _Priced.of(result, transcript, prices, claimed))
+        priced = _Priced.of(result, transcript, prices, claimed)
+        _store(claimed.run, target, number, priced, budget=setting.limit.provider_tokens(transcript))
     if prices:
         billing = Billing.of(transcript, prices)
         target.written_share, target.one_hour_cache = billing.written_share, billing.one_hour
@@ -186,13 +186,11 @@ def _replayed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Priced:
-    """A result with its sums, the cost of the model's summaries in micro-dollars and the budget in provider
-    tokens."""
+    """A result with its sums and the cost of the model's summaries in micro-dollars."""
 
     result: Result
     totals: Totals
     summaries: int
-    budget: int
 
     @classmethod
     def of(
@@ -205,12 +203,11 @@ class _Priced:
             for cached in (True, False)
         )
         totals = Totals.of(result, cost=cached_cost, cost_uncached=uncached_cost)
-        budget = scale_of(transcript).real(result.budget, sent=0, reported=None)
-        return cls(result=result, totals=totals, summaries=summaries, budget=budget)
+        return cls(result=result, totals=totals, summaries=summaries)
 
 
 @transaction.atomic
-def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -> None:
+def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced, *, budget: int) -> None:
     try:
         with transaction.atomic():
             ReplayResult.objects.create(
@@ -219,7 +216,7 @@ def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced) -
                 figures=asdict(priced.totals),
                 body=priced.result.to_json(),
                 summary_microusd=priced.summaries,
-                budget_tokens=priced.budget,
+                budget_tokens=budget,
             )
     except IntegrityError as error:
         if constraint_name(error) != "replay_result_once":

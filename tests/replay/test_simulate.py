@@ -92,6 +92,22 @@ def test_a_compaction_by_the_client_starts_over() -> None:
     assert result.valid == len(session.calls)
 
 
+def test_budgets_in_provider_tokens() -> None:
+    session = transcript()
+    calls = [
+        replace(call, usage=Usage(uncached_tokens=2 * session.size(call) + 9_000)) for call in session.calls
+    ]
+    logged = replace(session, calls=calls)
+    assert Limit(ratio=1.0).provider_tokens(logged) == max(run(logged, "off").series.prompts)
+    assert Limit(ratio=0.5).provider_tokens(logged) == pytest.approx(session.peak + 9_000, abs=20)
+    assert Limit(tokens=500).provider_tokens(logged) == 500  # less than the unlogged system prompt
+    assert run(logged, "off").fits == 60
+    tiny = replay(
+        logged, without_model(get_policy("balanced")), COUNTER, budget=Limit(tokens=500).budget(logged)
+    )
+    assert tiny.fits == tiny.references.kept == 0
+
+
 def test_sizes_are_anchored_on_what_the_provider_reported() -> None:
     session = transcript(usage=Usage(uncached_tokens=1_000, cache_read_tokens=19_000, output_tokens=50))
     assert set(run(session, "off").series.prompts) == {20_000}
