@@ -34,6 +34,8 @@ function prepare(within) {
   for (const element of within.querySelectorAll("[title]")) {
     if (element.dataset.tipReady !== undefined || !element.title) continue;
     element.dataset.tipReady = "";
+    // The whole of a text that may be cut off: screen readers read it anyway, and a stop in each row would be one too many.
+    if (element.title === element.textContent.trim()) continue;
     if (!element.hasAttribute("aria-describedby") && element.textContent.trim()) {
       element.setAttribute("aria-describedby", description(element.title));
     }

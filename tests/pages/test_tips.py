@@ -43,6 +43,10 @@ def test_the_mouse_shows_text_that_is_cut_off(at, project):
     expect(page.locator("#tip")).to_have_text(title.strip())
     page.get_by_role("link", name="Short", exact=True).hover()
     expect(page.locator("#tip")).to_be_hidden()
+    # Text that may be cut off has a title, but is no stop of the Tab key.
+    agent = page.locator("td.names > span[title]").first
+    expect(agent).to_have_attribute("data-tip-ready", "")
+    assert agent.get_attribute("tabindex") is None
 
 
 def test_terms_by_touch(browser, served_url, logged_in, member, project):
