@@ -56,6 +56,13 @@ def money_signed(microusd: int) -> str:
 
 
 @register.filter
+def money_saved(microusd: int) -> str:
+    """Format net savings like `money_signed`: green, or red if compaction cost more than it saved."""
+    tone = "good" if microusd > 0 else "bad" if microusd < 0 else ""
+    return format_html('<span class="{}">{}</span>', tone, money_signed(microusd))
+
+
+@register.filter
 def money_change(microusd: int) -> str:
     """Format a change in micro-dollars, for example, `+$10.40` or `−$0.30`."""
     return format_html("{}{}", "+" if microusd > 0 else "", money_signed(microusd))
