@@ -52,7 +52,7 @@ class Miss:
             case Cause.COMPACTION:
                 return f"after compaction {self.compaction}"
             case Cause.PAUSE:
-                return f"after a pause of {round(self.pause.total_seconds() / 60):,} min"
+                return f"after a pause of {_hours(self.pause)}"
             case Cause.PREFIX:
                 return "the beginning of the prompt changed, or the cache expired early"
             case _:
@@ -112,3 +112,9 @@ def cost_share(points: Iterable[PromptSize], found: Iterable[Miss]) -> float:
         p.uncached + _READ * p.cache_read + _WRITE * p.cache_write + _OUTPUT * p.output for p in points
     )
     return min(1.0, (_WRITE - _READ) * sum(each.tokens for each in found) / spent) if spent else 0.0
+
+
+def _hours(span: timedelta) -> str:
+    """Return hours and minutes: 25 min, 2 h, 1 h 22 min."""
+    hours, minutes = divmod(round(span.total_seconds() / 60), 60)
+    return " ".join([f"{hours:,} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes or not hours))

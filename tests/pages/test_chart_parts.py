@@ -153,7 +153,7 @@ def test_most_expensive_calls_explain_cache_misses(member_client, project, djang
     assert [bool(row.miss) for row in calls] == [True, True, False, False, False]
     assert calls[0].call.microusd == session.turns.get(index=9).cost_microusd
     page = one_line(member_client.get(address("session", session)))
-    assert "Cache miss: after a pause of 120 min" in page
+    assert "Cache miss: after a pause of 2 h" in page
     assert "Cache miss: after a compaction by the client" in page
     assert "First call" in page
     session.turn_count = 8  # the last turns were pushed since the session was read
