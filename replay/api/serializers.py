@@ -65,7 +65,7 @@ class ReplayCreate(Strict):
 
 class ReplayChange(Strict):
     state = serializers.ChoiceField(
-        choices=REQUESTABLE, help_text="`running` confirms or resumes the replay, `cancelled` ends it."
+        choices=REQUESTABLE, help_text="`running` confirms or resumes the replay, `cancelled` stops it."
     )
 
 
@@ -140,7 +140,7 @@ class ReplayLost(serializers.Serializer):
     position = serializers.IntegerField(help_text="Position of the last message that mentioned it.")
     seen_turn = serializers.IntegerField(help_text="Turn of that message.")
     why = serializers.CharField(
-        help_text="`hidden` (a handle retrieves it), `evicted`, or `over` (the prompt exceeds the window)."
+        help_text="`hidden` (has a handle), `evicted`, or `over` (the prompt is invalid or too large)."
     )
 
 

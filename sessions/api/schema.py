@@ -29,12 +29,12 @@ ERROR_TEXTS = {
     409: "The current state does not allow the request.",
     412: "`If-Match` does not match the current revision.",
     413: "The body, a message or the number of messages exceeds a limit.",
-    415: "The body has an unsupported media type or is compressed.",
+    415: "The media type or the compression of the body is not supported.",
     422: "The body is well-formed but cannot be processed.",
     428: "The `If-Match` header is required.",
     429: "The API key exceeded its rate limit. Retry after `Retry-After` seconds.",
     500: "The server failed.",
-    503: "The database is unavailable. Retry after `Retry-After` seconds.",
+    503: "The server is busy, a service is unavailable, or the request took too long. Retry later.",
 }
 
 #: Patterns of strings without NUL, and with a character that is not blank.

@@ -53,9 +53,13 @@ class Command(BaseCommand):
             help='presets, or policies such as {"preset": "balanced", "target": 0.3}; default: all presets',
         )
         parser.add_argument(
-            "--ratios", nargs="+", type=_ratio, help="budgets as shares of each session's largest prompt"
+            "--ratios",
+            nargs="+",
+            type=_ratio,
+            help="budgets as shares of each session's largest prompt; "
+            "default without --budgets: 1.00 0.50 0.20",
         )
-        parser.add_argument("--budgets", nargs="+", type=_tokens, help="budgets in provider tokens")
+        parser.add_argument("--budgets", nargs="+", type=_tokens, help="budgets in the provider's tokens")
         parser.add_argument(
             "--prices",
             type=_prices,

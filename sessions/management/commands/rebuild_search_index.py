@@ -12,7 +12,7 @@ from sessions.services.search.indexing import search_index_rebuild
 
 
 class Command(BaseCommand):
-    help = "Rebuild the search index of all sessions, session by session."
+    help = "Rebuild the search index of one project or all, session by session."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--project", help="slug of the project (default: all projects)")
