@@ -7,14 +7,17 @@ contributor would.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compaction.policy import Policy, get_policy
 from compaction.reference import strategies_table, triggers_table
 from compaction.strategies import STRATEGIES
 from compaction.triggers import TRIGGERS
@@ -155,3 +158,18 @@ def test_every_module_is_registered_under_its_name(registry: dict[str, Any]) -> 
 def test_the_documentation_lists_what_is_registered(table: str) -> None:
     """If this fails, copy the output of `python -m compaction.reference` to the documentation."""
     assert any(table in page.read_text() for page in (ROOT / "docs").rglob("*.md"))
+
+
+def test_the_documentation_has_every_setting_with_its_default() -> None:
+    text = (ROOT / "docs" / "reference" / "policies.md").read_text().split("## Settings")[1].split("\n## ")[0]
+    documented: dict[str, str] = {}
+    for names, defaults in re.findall(r"^\| (`.*?`) \| (.*?) \|", text, re.MULTILINE):
+        documented |= zip(re.findall(r"\w+", names), defaults.replace("`", "").split(", "), strict=False)
+    settings = {each.name: getattr(get_policy("balanced"), each.name) for each in fields(Policy)}
+    assert documented.keys() == settings.keys() - {"name", "version", "tools"}
+    assert documented.pop("steps") == "all"
+    assert documented.pop("cache_write_price") == "the model's"
+    assert documented.pop("cache_read_price") == "or 1.25 and 0.1 if they are unknown"
+    assert {name: type(settings[name])(default) for name, default in documented.items()} == {
+        name: settings[name] for name in documented
+    }
