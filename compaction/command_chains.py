@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from compaction.runners import SelectedTests, is_same_folder, selected_tests
-from compaction.shell import MAX_LENGTH, without_heredocs
+from compaction.shell import MAX_LENGTH, has_pipe, without_heredocs
 from compaction.shell_effects import deleted_paths
 from compaction.shell_reads import within
 from compaction.text_cache import once_per_text
@@ -28,7 +28,6 @@ _TOKEN = re.compile(
     r"|(?P<separator>&&|\|\||;+|\n|(?<![&>|\d])&(?![&>\d]))",
     re.DOTALL,
 )
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _TOKEN_AFTER = re.compile(r"&&|\|\||;")
 #: Commands after which the others of the same line run on other files.
 _SWITCHES = re.compile(r"git (?:stash|checkout|switch|worktree)\b")
@@ -263,7 +262,7 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
             is_last = is_cut and end == len(text)
             line = line.rstrip("…") if is_last else line
             # The status of a pipe is that of its last program.
-            tests = None if is_last or "|" in _QUOTED.sub("", line) else selected_tests(line, folder)
+            tests = None if is_last or has_pipe(line) else selected_tests(line, folder)
             yield separator, Step(line, folder, tests, is_last)
         if opened < 0 and part.endswith(")"):  # the end of a subshell
             folder = outer

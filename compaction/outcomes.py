@@ -16,7 +16,7 @@ import re2
 from compaction.failures import reports_failure
 from compaction.messages import ToolResult
 from compaction.runners import REPORTING, command_of, runner_of
-from compaction.shell import MAX_LENGTH, Simple, pipelines
+from compaction.shell import Simple, has_pipe, pipelines
 from compaction.text_cache import once_per_text
 
 _EXIT_CODE = re.compile(
@@ -27,7 +27,6 @@ _FIRST_LINE = re.compile(
     r"|(?:bash|sh|zsh): |error\b)",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 #: Filters that may remove the report of a failure, the number of lines or bytes that they show, and patterns
 #: that find it.
 _FILTER = re.compile(r"\| ?(?:head|tail|grep|egrep|rg)\b")
@@ -73,14 +72,10 @@ def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "")
     if code:
         return True
     succeeded = code == 0 or result.is_error is False
-    if shows_file or (succeeded and not _hides_failures(command)):
+    # `a | b` and `a || b` can succeed although `a` failed.
+    if shows_file or (succeeded and not has_pipe(command)):
         return False
     return _looks_failed(result.text)
-
-
-def _hides_failures(command: str) -> bool:
-    """Whether a shell command can succeed although its first program failed: `a | b` and `a || b`."""
-    return "|" in command and "|" in _QUOTED.sub("", command[:MAX_LENGTH])
 
 
 def hides_outcome(command: str, text: str) -> bool:

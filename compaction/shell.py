@@ -29,6 +29,7 @@ _TOKEN = re.compile(
 )
 #: The groups that are part of a word.
 _PIECES = frozenset({"single", "double", "escaped", "piece"})
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _DOUBLE_ESCAPE = re.compile(r"\\([\\\"$`\n])")
 
 
@@ -92,6 +93,11 @@ def _add(simple: Simple, word: str, redirect: str) -> None:
         simple.reads.append(word)
     elif redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):
         simple.writes.append(word)
+
+
+def has_pipe(command: str) -> bool:
+    """Whether a command contains `|` or `||` outside of quotes."""
+    return "|" in command and "|" in _QUOTED.sub("", command[:MAX_LENGTH])
 
 
 def without_heredocs(text: str) -> str:

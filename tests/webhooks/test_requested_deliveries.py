@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,23 +15,10 @@ from accounts.models import AuditEvent, Project
 from sessions.models import Webhook
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
-from tests.plugins.reused import reused
-from tests.webhooks.receiver import Receiver, receiver
+from tests.webhooks.receiver import Receiver
 from tests.webhooks.test_webhooks import URL, due_now, webhook_create
 
 pytestmark = pytest.mark.django_db
-
-
-@reused
-def api(admin_api: Api) -> Api:
-    return admin_api
-
-
-@pytest.fixture
-def other(settings: Any) -> Iterator[Receiver]:
-    settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = True
-    with receiver() as data:
-        yield data
 
 
 def deliveries(api: Api, hook: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -29,25 +29,11 @@ from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
 from tests.background.world import eventually
 from tests.locking import in_thread, waiting
-from tests.plugins.reused import reused
-from tests.webhooks.receiver import Receiver, receiver
+from tests.webhooks.receiver import Receiver
 
 pytestmark = pytest.mark.django_db
 
 URL = "https://hooks.example.com/ctx"
-
-
-@reused
-def api(admin_api: Api) -> Api:
-    return admin_api
-
-
-@pytest.fixture
-def other(settings: Any) -> Iterator[Receiver]:
-    """A receiver on this machine; private addresses are allowed for it."""
-    settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = True
-    with receiver() as data:
-        yield data
 
 
 @pytest.fixture
