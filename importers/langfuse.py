@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from compaction.messages import Usage
@@ -17,8 +16,8 @@ from compaction.messages import Usage
 from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .chat import chat_usage
-from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
+from .jsonlines import first_value
+from .traced_calls import TracedExport, TracedSession, TraceFacts, latency_ms
 from .traced_messages import answer_of_call, parsed, request_of_call
 from .values import disjoint_usage, list_of, mapping_of, microusd_of, time_of, tokens_of
 
@@ -35,7 +34,6 @@ _TYPES = (
     "GUARDRAIL",
 )
 _UNDERSCORE = re.compile(r"_([a-z])")
-_LATEST = datetime.max.replace(tzinfo=UTC)
 
 #: Keys of a trace, and of the metadata.
 _FACTS = {"traceName": "trace", "environment": "environment", "release": "release"}
@@ -54,47 +52,16 @@ class LangfuseImporter:
             return False
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        export = _Export()
-        yield from read_records(log, values(log), export.take)
-        yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
-        yield from traced_sessions(
-            log, export.sessions(), _add, lambda call: (call["line"], f"observation {call.get('id')}")
-        )
+        return _Export().read(log)
 
 
-class _Export:
-    """The model calls of an export, and the facts of their traces."""
+class _Export(TracedExport):
+    noun, expected, start_key = "observation", "a trace or observation", "startTime"
 
-    def __init__(self) -> None:
-        self._calls: dict[str, dict[str, Any]] = {}
-        self._parents: set[str] = set()  #: the model calls that consist of others
-        self._traces: dict[str, Mapping[str, Any]] = {}
-        self.damages: list[tuple[int, str]] = []
-
-    def take(self, record: Record) -> None:
-        self._take(record.value, record.line)
-
-    def sessions(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the calls of each session, in order."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for id, call in sorted(self._calls.items(), key=lambda item: (item[1]["at"] or _LATEST, item[0])):
-            if id in self._parents:
-                continue
-            trace = self._traces.get(str(call.get("traceId")), {})
-            facts = {"sessionId": trace.get("sessionId"), "traceName": trace.get("name"), **trace}
-            merged = {**facts, **{key: value for key, value in call.items() if value not in (None, "")}}
-            found.setdefault(str(merged.get("sessionId") or merged.get("traceId") or id), []).append(merged)
-        return found
-
-    def _take(self, value: Any, line: int) -> None:
+    def take(self, value: Any, line: int) -> None:
+        """Read an observation, a trace, or each item of a list or a page."""
         if isinstance(value, list):
-            for item in value:
-                try:
-                    self._take(item, line)
-                except MALFORMED as error:
-                    self.damages.append(
-                        (line, f"not a trace or observation: {type(error).__name__}: {error}")
-                    )
+            self.take_all(value, line)
             return
         item = _camel(value)
         if isinstance(item.get("observations"), list):
@@ -103,32 +70,40 @@ class _Export:
             observations = [
                 {"traceId": trace.get("id"), **each} for each in map(_camel, item["observations"])
             ]
-            self._take(observations, line)
+            self.take_all(observations, line)
         elif isinstance(item.get("traces"), list):
-            self._take([{"sessionId": item.get("id"), **trace} for trace in item["traces"]], line)
+            self.take_all([{"sessionId": item.get("id"), **trace} for trace in item["traces"]], line)
         elif isinstance(item.get("data"), list):
-            self._take(item["data"], line)
+            self.take_all(item["data"], line)
         elif _is_observation(item):
-            self._take_observation(item, line)
+            if str(item["type"]).upper() == "GENERATION":
+                self.add_call(str(item["id"]), item, line, parents=[item.get("parentObservationId")])
         elif "id" in item and "timestamp" in item:
             self._take_trace(item)
         else:
             raise TypeError("an object of another kind")
 
+    def session_of(self, call: Mapping[str, Any]) -> str:
+        merged = self._merged(call)
+        return str(merged.get("sessionId") or merged.get("traceId") or "")
+
+    def add_to(self, session: TracedSession, call: Mapping[str, Any]) -> None:
+        _add(session, self._merged(call))
+
     def _take_trace(self, trace: Mapping[str, Any]) -> None:
         names = ("sessionId", "name", "environment", "release", "tags")
-        self._traces[str(trace.get("id"))] = {name: trace[name] for name in names if trace.get(name)}
+        self.traces[str(trace.get("id"))] = {name: trace[name] for name in names if trace.get(name)}
 
-    def _take_observation(self, item: dict[str, Any], line: int) -> None:
-        if str(item["type"]).upper() == "GENERATION":
-            at = time_of(item.get("startTime"))
-            self._calls[str(item["id"])] = {**item, "line": line, "at": at}
-            self._parents.add(str(item.get("parentObservationId")))
+    def _merged(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a call with the facts of its trace, where it has no others."""
+        trace = self.traces.get(str(call.get("traceId")), {})
+        facts = {"sessionId": trace.get("sessionId"), "traceName": trace.get("name"), **trace}
+        return {**facts, **{key: value for key, value in call.items() if value not in (None, "")}}
 
 
 def _add(session: TracedSession, call: Mapping[str, Any]) -> None:
     """Add an observation to its session. Raises one of `MALFORMED`."""
-    request = request_of_call(call.get("input"))
+    request, at = request_of_call(call.get("input")), time_of(call.get("startTime"))
     usage = mapping_of(parsed(call.get("usageDetails"))) or mapping_of(parsed(call.get("usage"))) or call
     logged = LoggedCall(
         messages=request.messages,
@@ -137,8 +112,8 @@ def _add(session: TracedSession, call: Mapping[str, Any]) -> None:
         usage=_usage(usage),
         response_id=f"langfuse-{call['id']}",
         cost_microusd=_cost(call),
-        at=call["at"],
-        duration_ms=latency_ms(call["at"], time_of(call.get("endTime"))),
+        at=at,
+        duration_ms=latency_ms(at, time_of(call.get("endTime"))),
     )
     session.add(request, logged, _facts(call))
 

@@ -7,8 +7,7 @@ a session here. The two versions of the API differ in the names of some fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compaction.messages import Usage
@@ -16,13 +15,12 @@ from compaction.messages import Usage
 from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
 from .chat import chat_usage
-from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
+from .jsonlines import first_value
+from .traced_calls import TracedExport, TracedSession, TraceFacts, latency_ms
 from .traced_messages import answer_of_call, parsed, request_of_call
 from .values import disjoint_usage, list_of, mapping_of, microusd_of, time_of, tokens_of
 
 _TYPES = ("llm", "chain", "tool", "retriever", "embedding", "prompt", "parser")
-_LATEST = datetime.max.replace(tzinfo=UTC)
 
 #: Keys of the list of runs in a page. The two versions of the API have different ones.
 _PAGES = ("runs", "items")
@@ -47,69 +45,37 @@ class LangSmithImporter:
         return _is_export(first_value(log))
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        export = _Export()
-        yield from read_records(log, values(log), lambda record: export.take(record.value, record.line))
-        yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
-        yield from traced_sessions(
-            log, export.sessions(), export.add, lambda run: (run.line, f"run {_id(run.value)}")
-        )
+        return _Export().read(log)
 
 
-class _Export:
-    """The model calls of an export, and the first runs of their traces."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, Record] = {}
-        self._parents: set[str] = set()  #: the runs that contain model calls
-        self._roots: dict[str, Mapping[str, Any]] = {}
-        self.damages: list[tuple[int, str]] = []
+class _Export(TracedExport):
+    noun, expected, start_key = "run", "a run", "start_time"
 
     def take(self, value: Any, line: int) -> None:
         """Read a run with its children, or each run of a list."""
         runs = value if isinstance(value, list) else _page(value)
         if runs is not None:
-            self._take_all(runs, line)
+            self.take_all(runs, line)
             return
         run = {**value, **{key: parsed(value[key]) for key in _JSON if key in value}}
         id, kind = _id(run), str(run["run_type"]).lower()
         ancestors = [run.get("parent_run_id"), *list_of(run.get("parent_run_ids"))]
         if kind == "llm":
-            self._calls[id] = Record(line, run)
-            self._parents.update(map(str, ancestors))
+            self.add_call(id, run, line, parents=ancestors)
         if not any(ancestors):
-            self._roots[str(run.get("trace_id") or id)] = run
-        self._take_all(list_of(run.get("child_runs")), line)
+            self.traces[str(run.get("trace_id") or id)] = run
+        self.take_all(list_of(run.get("child_runs")), line)
 
-    def sessions(self) -> dict[str, list[Record]]:
-        """Return the calls of each session, in order."""
-        found: dict[str, list[Record]] = {}
-        ordered = sorted(self._calls.items(), key=lambda item: (_started(item[1].value), item[0]))
-        for id, record in ordered:
-            if id not in self._parents:
-                run = record.value
-                thread = _thread(run) or _thread(self._root(run))
-                found.setdefault(thread or str(run.get("trace_id") or id), []).append(record)
-        return found
+    def session_of(self, call: Mapping[str, Any]) -> str:
+        return _thread(call) or _thread(self._root(call)) or str(call.get("trace_id") or "")
 
-    def add(self, session: TracedSession, run: Record) -> None:
-        """Add a call to its session. Raises one of `MALFORMED`."""
-        session.add(*_call(run.value), self._facts(run.value))
-
-    def _facts(self, run: Mapping[str, Any]) -> TraceFacts:
-        root = self._root(run)
-        name = str(root.get("name") or "")
-        tags = [str(tag) for tag in list_of(root.get("tags"))]
-        return TraceFacts(title=name, tags=tags, metadata={"trace": name} if name else {})
+    def add_to(self, session: TracedSession, call: Mapping[str, Any]) -> None:
+        root = self._root(call)
+        name, tags = str(root.get("name") or ""), [str(tag) for tag in list_of(root.get("tags"))]
+        session.add(*_call(call), TraceFacts(title=name, tags=tags, metadata={"trace": name} if name else {}))
 
     def _root(self, run: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._roots.get(str(run.get("trace_id")), {})
-
-    def _take_all(self, runs: Iterable[Any], line: int) -> None:
-        for run in runs:
-            try:
-                self.take(run, line)
-            except MALFORMED as error:
-                self.damages.append((line, f"not a run: {type(error).__name__}: {error}"))
+        return self.traces.get(str(run.get("trace_id")), {})
 
 
 def _is_export(value: Any) -> bool:
@@ -137,10 +103,6 @@ def _page(value: Any) -> list[Any] | None:
 
 def _id(run: Mapping[str, Any]) -> str:
     return str(run["id"] if run.get("id") else run["run_id"])
-
-
-def _started(run: Mapping[str, Any]) -> datetime:
-    return time_of(run.get("start_time")) or _LATEST
 
 
 def _thread(run: Mapping[str, Any]) -> str:

@@ -8,19 +8,16 @@ of a session, or of a trace without one, are a session here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from compaction.messages import Usage
 
 from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall
-from .jsonlines import MALFORMED, Record, first_value, read_records, values
-from .traced_calls import TracedSession, TraceFacts, latency_ms, traced_sessions
+from .jsonlines import first_value
+from .traced_calls import TracedExport, TracedSession, TraceFacts, latency_ms
 from .traced_messages import Request, answer_of_call, parsed, request_of_call
 from .values import list_of, mapping_of, microusd_of, time_of, tokens_of, usage_in_parts
-
-_LATEST = datetime.max.replace(tzinfo=UTC)
 
 #: Dots of a key that are expanded. The longest path of an attribute has about ten parts.
 _MAX_PARTS = 20
@@ -38,67 +35,37 @@ class PhoenixImporter:
         return _is_span(value if spans is None else next(iter(spans), None))
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        export = _Export()
-        yield from read_records(log, values(log), export.take)
-        yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in export.damages)
-        yield from traced_sessions(
-            log, export.sessions(), export.add, lambda call: (call[0], f"span {_id(call[1])}")
-        )
+        return _Export().read(log)
 
 
-class _Export:
-    """The model calls of an export, and the first spans of their traces."""
+class _Export(TracedExport):
+    noun, expected, start_key = "span", "a span", "start_time"
 
-    def __init__(self) -> None:
-        self._calls: dict[str, tuple[int, Mapping[str, Any], Request]] = {}
-        self._parents: set[str] = set()  #: the spans that contain model calls
-        self._roots: dict[str, Mapping[str, Any]] = {}
-        self.damages: list[tuple[int, str]] = []
-
-    def take(self, record: Record) -> None:
+    def take(self, value: Any, line: int) -> None:
         """Read a span, or each span of a list."""
-        spans = record.value if isinstance(record.value, list) else _page(record.value)
-        if spans is None:
-            self._take(record.value, record.line)
+        spans = value if isinstance(value, list) else _page(value)
+        if spans is not None:
+            self.take_all(spans, line)
             return
-        for span in spans:
-            try:
-                self._take(span, record.line)
-            except MALFORMED as error:
-                self.damages.append((record.line, f"not a span: {type(error).__name__}: {error}"))
-
-    def sessions(self) -> dict[str, list[tuple[int, Mapping[str, Any], Request]]]:
-        """Return the calls of each session, in order."""
-        found: dict[str, list[tuple[int, Mapping[str, Any], Request]]] = {}
-        for id, call in sorted(self._calls.items(), key=lambda item: (_started(item[1][1]), item[0])):
-            if id not in self._parents:
-                span = call[1]
-                name = _session(span) or _session(self._root(span)) or _trace(span) or id
-                found.setdefault(name, []).append(call)
-        return found
-
-    def add(self, session: TracedSession, call: tuple[int, Mapping[str, Any], Request]) -> None:
-        """Add a call to its session. Raises one of `MALFORMED`."""
-        _, span, request = call
-        session.add(request, _call(span, request), self._facts(span))
-
-    def _facts(self, span: Mapping[str, Any]) -> TraceFacts:
-        name = str(self._root(span).get("name") or "")
-        return TraceFacts(title=name, metadata={"trace": name} if name else {})
-
-    def _root(self, span: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._roots.get(_trace(span), {})
-
-    def _take(self, value: Mapping[str, Any], line: int) -> None:
         span = _nested(value)
         id, parent = _id(span), span.get("parent_id")
         if str(span["span_kind"]).upper() == "LLM":
             request = _request(span)
             if request.messages:  # some libraries also record the request over HTTP, without its content
-                self._calls[id] = line, span, request
-                self._parents.add(str(parent))
+                self.add_call(id, {**span, "request": request}, line, parents=[parent])
         if not parent:
-            self._roots[_trace(span)] = span
+            self.traces[_trace(span)] = span
+
+    def session_of(self, call: Mapping[str, Any]) -> str:
+        return _session(call) or _session(self._root(call)) or _trace(call)
+
+    def add_to(self, session: TracedSession, call: Mapping[str, Any]) -> None:
+        name = str(self._root(call).get("name") or "")
+        facts = TraceFacts(title=name, metadata={"trace": name} if name else {})
+        session.add(call["request"], _call(call, call["request"]), facts)
+
+    def _root(self, span: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.traces.get(_trace(span), {})
 
 
 def _is_span(value: Any) -> bool:
@@ -152,10 +119,6 @@ def _trace(span: Mapping[str, Any]) -> str:
 def _session(span: Mapping[str, Any]) -> str:
     attributes = mapping_of(span.get("attributes"))
     return str(mapping_of(attributes.get("session")).get("id") or "")
-
-
-def _started(span: Mapping[str, Any]) -> datetime:
-    return time_of(span.get("start_time")) or _LATEST
 
 
 def _request(span: Mapping[str, Any]) -> Request:

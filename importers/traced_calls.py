@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Any
 
 from .anthropic_messages import AnthropicSeries
 from .base import Damage, ImportedSession, LogFile
 from .calls import LoggedCall, conversation_id
-from .jsonlines import MALFORMED
+from .jsonlines import MALFORMED, Record, read_records, values
 from .traced_messages import Request
-from .values import title_of
+from .values import time_of, title_of
 
-Call = TypeVar("Call")
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +92,71 @@ class TracedSession:
         return alike[-1]
 
 
-def traced_sessions(
-    log: LogFile,
-    calls: Mapping[str, Iterable[Call]],
-    add: Callable[[TracedSession, Call], None],
-    place: Callable[[Call], tuple[int, str]],
-) -> Iterator[ImportedSession | Damage]:
-    """Yield the sessions with these calls, by name, and the calls that `add` cannot read.
+class TracedExport(ABC):
+    """The model calls of an export, and the facts of their traces.
 
-    `place` returns the line of a call and what damages name it.
+    A subclass reads the format of a service, which calls a record `noun`.
     """
-    for name, found in calls.items():
-        session = TracedSession(name)
-        for call in found:
+
+    noun: str
+    expected: str  #: what an export contains, with its article
+    start_key: str  #: the key of the time at which a call began
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Record] = {}
+        self._parents: set[str] = set()  #: the records that contain model calls
+        self._damages: list[tuple[int, str]] = []
+        self.traces: dict[str, Mapping[str, Any]] = {}
+
+    @abstractmethod
+    def take(self, value: Any, line: int) -> None:
+        """Read a value of the log. Raises one of `MALFORMED`."""
+
+    @abstractmethod
+    def session_of(self, call: Mapping[str, Any]) -> str:
+        """Return the name of the session of a call, or of its trace, or ""."""
+
+    @abstractmethod
+    def add_to(self, session: TracedSession, call: Mapping[str, Any]) -> None:
+        """Add a call to its session. Raises one of `MALFORMED`."""
+
+    def take_all(self, items: Iterable[Any], line: int) -> None:
+        """Read each of the items, and note those that cannot be read."""
+        for item in items:
             try:
-                add(session, call)
+                self.take(item, line)
             except MALFORMED as error:
-                line, label = place(call)
-                yield Damage(file=log.name, line=line, reason=f"{label}: {type(error).__name__}: {error}")
-        yield from session.conversations()
+                self._damages.append((line, f"not {self.expected}: {type(error).__name__}: {error}"))
+
+    def add_call(self, id: str, call: Mapping[str, Any], line: int, *, parents: Iterable[Any]) -> None:
+        """Add a model call; `parents` are the ids of the records that contain it."""
+        self._calls[id] = Record(line, call)
+        self._parents.update(map(str, parents))
+
+    def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
+        """Yield the sessions of the log and its damaged parts."""
+        yield from read_records(log, values(log), lambda record: self.take(record.value, record.line))
+        yield from (Damage(file=log.name, line=line, reason=reason) for line, reason in self._damages)
+        for name, calls in self._sessions().items():
+            session = TracedSession(name)
+            for id, call in calls:
+                try:
+                    self.add_to(session, call.value)
+                except MALFORMED as error:
+                    reason = f"{self.noun} {id}: {type(error).__name__}: {error}"
+                    yield Damage(file=log.name, line=call.line, reason=reason)
+            yield from session.conversations()
+
+    def _sessions(self) -> Mapping[str, Sequence[tuple[str, Record]]]:
+        """Return the calls of each session with their ids, in order, without those that contain others."""
+        found: dict[str, list[tuple[str, Record]]] = {}
+        for id, call in sorted(self._calls.items(), key=lambda item: (self._start(item[1]), item[0])):
+            if id not in self._parents:
+                found.setdefault(self.session_of(call.value) or id, []).append((id, call))
+        return found
+
+    def _start(self, call: Record) -> datetime:
+        return time_of(call.value.get(self.start_key)) or _LATEST
 
 
 def latency_ms(start: datetime | None, end: datetime | None) -> int | None:
