@@ -198,3 +198,8 @@ def test_damaged_observations_are_reported() -> None:
     assert (len(session.turns), len(damages)) == (1, 2)
     [session], damages = read(jsonl(*calls), "langfuse")
     assert [damage.line for damage in damages] == [2, 3]
+
+
+def test_a_call_without_a_valid_time_is_the_last_one() -> None:
+    calls = [generation(1, "Hello", "Hi", startTime=None), generation(2, "What is up?", "Nothing.")]
+    assert [session.title for session in sessions_of(document(calls))] == ["What is up?", "Hello"]
