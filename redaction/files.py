@@ -114,6 +114,12 @@ SETTINGS = (
         anchor=r"(?:PHPSESSID|JSESSIONID|NET_SessionId|AspNetCore|ASPXAUTH|connect\.sid|laravel_session|ci_session|gitlab_session|user_session|session-token|wordpress_logged_in|ssm_au_c|sb-access-token|remember_token)[\w.]*[\\\"']*\s*[=:]",
         accepts=_is_session,
     ),
+    Setting(  # a line of a cookie file: domain, flag, path, secure, expiry, name, value
+        kind="session-cookie",
+        pattern=r"(?m)(?:^|#HttpOnly_)\S+\t(?:TRUE|FALSE)\t\S+\t(?:TRUE|FALSE)\t\d+\t\S*(?i:sess|auth|token|sid|login|remember)\S*\t(\S{16,4000})",
+        anchor=r"\\t(?:TRUE|FALSE)\\t",
+        accepts=_is_session,
+    ),
     Setting(
         kind="connection-password",
         pattern=r"(?i)(?:[;&?]\s*|\b(?:host|hostaddr|user|dbname|port|server|uid|user id)=[^\s;=]+[ ;]\s*)(?:password|pwd|passwd|sharedaccesskey|accountkey)\s*=\s*[\"']?([^\s;\"'&]{5,200})",
@@ -153,11 +159,6 @@ _COOKIE = re.compile(
 _HARMLESS_COOKIE = re.compile(r"csrf|xsrf", re.IGNORECASE)
 _COOKIES_ANCHOR = r"(?i)cookie[\\\"']*\s*[:=,(]\s*[\\\"']*[\w.-]+=|(?:-b|--cookie)[ =][\\\"']*[\w.-]+="
 
-#: A line of a cookie file: domain, flag, path, secure, expiry, name, value.
-_COOKIE_LINE = compiled(
-    r"(?m)(?:^|#HttpOnly_)\S+\t(?:TRUE|FALSE)\t\S+\t(?:TRUE|FALSE)\t\d+\t\S*(?i:sess|auth|token|sid|login|remember)\S*\t(\S{16,4000})"
-)
-
 _KUBERNETES = compiled(r"(?m)^[ \t-]*kind:[ \t]*[\"']?Secret[\"']?[ \t]*$")
 _DATA = re.compile(r"^[ \t]*(?:data|stringData):[ \t]*\n", re.MULTILINE)
 _DATA_LINE = re.compile(r"[ \t]+[\w.-]+:[ \t]*[\"']?(?P<value>[^\s\"'|>]+)[\"']?[ \t]*(?:\n|\Z)")
@@ -184,7 +185,6 @@ _ENCODED_HEAD = 52
 def file_rules() -> Iterator[Rule]:
     yield from setting_rules(SETTINGS)
     yield Rule(kind="session-cookie", anchor=_COOKIES_ANCHOR, find=_cookies)
-    yield Rule(kind="session-cookie", anchor=r"\\t(?:TRUE|FALSE)\\t", find=_cookie_lines)
     yield Rule(kind="private-key", anchor=_ENCODED_ANCHOR, find=_encoded_keys)
     yield Rule(kind="kubernetes-secret", anchor=r"kind: *[\\\"']*Secret", find=_kubernetes_secrets)
 
@@ -212,12 +212,6 @@ def _cookies(text: str) -> Iterator[Span]:
         for cookie in _COOKIE.finditer(text[start:end]):
             if not _HARMLESS_COOKIE.search(cookie[0].partition("=")[0]) and _is_session(cookie[1]):
                 yield start + cookie.start(1), start + cookie.end(1)
-
-
-def _cookie_lines(text: str) -> Iterator[Span]:
-    for match in _COOKIE_LINE.finditer(text):
-        if _is_session(match[1]):
-            yield match.span(1)
 
 
 def _encoded_keys(text: str) -> Iterator[Span]:
