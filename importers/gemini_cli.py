@@ -15,8 +15,8 @@ from compaction.messages import Usage
 
 from .base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from .calls import conversation_id
-from .chat import call_ids, tool_call
-from .gemini_parts import chat_content, result_text
+from .chat import call_ids
+from .gemini_parts import answer_body, chat_content, result_text
 from .jsonlines import Record, first_value, read_records, take_messages, values
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of, usage_of
@@ -137,15 +137,8 @@ def _user(entry: Mapping[str, Any], key: str, *, is_summary: bool) -> ImportedMe
 
 
 def _answer(turns: TurnBuilder, entry: Mapping[str, Any], key: str) -> None:
-    calls = [
-        tool_call({"id": call.get("id") or f"{key}-{n}", "name": call["name"], "arguments": call.get("args")})
-        for n, call in enumerate(entry.get("toolCalls") or [])
-    ]
-    content = entry.get("content")
-    words = content if isinstance(content, str) else text_of(chat_content(content))
-    body: dict[str, Any] = {"role": "assistant", "content": words or ("" if not calls else None)}
-    if calls:
-        body["tool_calls"] = calls
+    calls = entry.get("toolCalls") or []
+    body = answer_body(entry.get("content"), calls, key)
     at = time_of(entry.get("timestamp"))
     answer = Answer(
         body=body,
@@ -155,15 +148,13 @@ def _answer(turns: TurnBuilder, entry: Mapping[str, Any], key: str) -> None:
         usage=_usage(entry.get("tokens")),
         response_id=key,
     )
-    turns.answer(answer, call_ids(body))
-    for call, made in zip(calls, entry.get("toolCalls") or [], strict=True):
+    ids = call_ids(body)
+    turns.answer(answer, ids)
+    for id, made in zip(ids, calls, strict=True):
         if made.get("result") is not None:
-            text = result_text(made["result"])
-            result = {"role": "tool", "tool_call_id": call["id"], "content": text}
-            message = ImportedMessage(
-                body=result, source_id=f"{key}-{call['id']}", at=time_of(made.get("timestamp"))
-            )
-            turns.result(call["id"], message)
+            result = {"role": "tool", "tool_call_id": id, "content": result_text(made["result"])}
+            made_at = time_of(made.get("timestamp"))
+            turns.result(id, ImportedMessage(body=result, source_id=f"{key}-{id}", at=made_at))
 
 
 def _usage(tokens: Any) -> Usage | None:
@@ -199,17 +190,11 @@ class _Checkpoint:
 
     def _model(self, parts: list[Mapping[str, Any]]) -> None:
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
-        body: dict[str, Any] = {"role": "assistant", "content": text_of(chat_content(parts)) or None}
+        body = answer_body(parts, calls, f"call-{self._count}")
+        ids = call_ids(body)
         if calls:
-            named = [(str(call.get("id") or f"call-{self._count}-{n}"), call) for n, call in enumerate(calls)]
-            self._open = {id: str(call["name"]) for id, call in named}
-            body["tool_calls"] = [
-                tool_call({"id": id, "name": call["name"], "arguments": call.get("args")})
-                for id, call in named
-            ]
-        elif body["content"] is None:
-            body["content"] = ""
-        self._turns.answer(Answer(body=body, source_id=f"content-{self._count}"), call_ids(body))
+            self._open = {id: str(call["name"]) for id, call in zip(ids, calls, strict=True)}
+        self._turns.answer(Answer(body=body, source_id=f"content-{self._count}"), ids)
 
     def _input(self, parts: list[Mapping[str, Any]]) -> None:
         for number, part in enumerate(parts):

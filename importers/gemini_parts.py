@@ -1,11 +1,27 @@
-"""Gemini's content parts as OpenAI chat content."""
+"""Gemini's content parts and calls as OpenAI chat messages."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .chat import tool_call
 from .values import mapping_of, text_of
+
+
+def answer_body(content: Any, calls: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    """Return an answer with the text of its content. Calls without an id are named after `key`."""
+    words = text_of(chat_content(content))
+    body: dict[str, Any] = {"role": "assistant", "content": words or (None if calls else "")}
+    if calls:
+        body["tool_calls"] = [
+            tool_call(
+                {"id": call.get("id") or f"{key}-{n}", "name": call["name"], "arguments": call.get("args")}
+            )
+            for n, call in enumerate(calls)
+        ]
+    return body
 
 
 def chat_content(parts: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 from compaction.messages import Usage
 
 from .base import Damage, ImportedMessage, ImportedSession, LogFile
-from .chat import call_ids, tool_call
-from .gemini_parts import chat_content, result_text
+from .chat import call_ids
+from .gemini_parts import answer_body, chat_content, result_text
 from .jsonlines import first_objects, objects, read_records
 from .turns import Answer, TurnBuilder
 from .values import mapping_of, text_of, time_of, title_of, tokens_of, usage_of
@@ -67,19 +67,7 @@ class _Recording:
     def _answer(self, record: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None:
         key = str(record["uuid"])
         calls = [part["functionCall"] for part in parts if "functionCall" in part]
-        words = text_of(chat_content(parts))
-        body: dict[str, Any] = {"role": "assistant", "content": words or (None if calls else "")}
-        if calls:
-            body["tool_calls"] = [
-                tool_call(
-                    {
-                        "id": call.get("id") or f"{key}-{n}",
-                        "name": call["name"],
-                        "arguments": call.get("args"),
-                    }
-                )
-                for n, call in enumerate(calls)
-            ]
+        body = answer_body(parts, calls, key)
         self._model = str(record.get("model") or self._model)
         answer = Answer(
             body=body,
