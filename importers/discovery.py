@@ -16,6 +16,7 @@ _AGENTS = (
     ("", "Library/Application Support", ("Zed/threads",)),
     ("CONTINUE_GLOBAL_DIR", ".continue", ("sessions",)),
     ("KIMI_SHARE_DIR", ".kimi", ("sessions",)),
+    ("KIMI_CODE_HOME", ".kimi-code", ("sessions/*/*/agents",)),
     ("PI_CODING_AGENT_DIR", ".pi/agent", ("sessions",)),
     ("", ".gemini", ("tmp/*/chats",)),
     ("", ".qwen", ("projects/*/chats",)),

@@ -162,7 +162,7 @@ class _Reading:
             self._turns.compacted(entry)
             return
         role, source_id = entry["role"], f"message-{number}"
-        blocks = _blocks(entry.get("content"))
+        blocks = content_blocks(entry.get("content"))
         if role == "assistant":
             self._add_answer([*blocks, *map(_call, list_of(entry.get("tool_calls")))], source_id)
         elif role == "tool":
@@ -254,10 +254,11 @@ def _preserved(previous: Sequence[Any], messages: Sequence[Any]) -> int:
 
 
 def _text(content: Any) -> str:
-    return text_of(_blocks(content))
+    return text_of(content_blocks(content))
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
+def content_blocks(content: Any) -> list[dict[str, Any]]:
+    """Return the text or the parts of a message as blocks."""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_of(content)
     return [block for part in parts if (block := _block(part))]
 

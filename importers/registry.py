@@ -17,6 +17,7 @@ from .gemini_cli import GeminiCliImporter
 from .goose import GooseImporter
 from .inspect_ai import InspectImporter
 from .kimi_cli import KimiCliImporter
+from .kimi_code import KimiCodeImporter
 from .langfuse import LangfuseImporter
 from .langsmith import LangSmithImporter
 from .mini_swe_agent import MiniSweAgentImporter
@@ -53,6 +54,7 @@ IMPORTERS: dict[str, Importer] = {
         CrushImporter(),
         ZedImporter(),
         KimiCliImporter(),
+        KimiCodeImporter(),
         LangfuseImporter(),
         LangSmithImporter(),
         PhoenixImporter(),
