@@ -63,6 +63,12 @@ class TestPatching:
         assert (response.status_code, code(response)) == (412, "precondition_failed")
         assert api.get(MEMORY).json()["revision"] == 0
 
+    @pytest.mark.parametrize("etag", ['W/"0"', '"0-gzip"', '"0-zstd"'])
+    def test_a_proxy_may_compress_what_was_read(self, api: Api, etag: str) -> None:
+        """nginx and Caddy then change the `ETag`."""
+        assert api.patch(MEMORY, {"task": "t"}, if_match=etag).status_code == 200
+        assert api.patch(MEMORY, {"task": "u"}, if_match=etag).status_code == 412
+
     def test_a_star_matches_any_revision(self, api: Api) -> None:
         assert api.patch(MEMORY, {"task": "t"}, if_match="*").status_code == 200
 

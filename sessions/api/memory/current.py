@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
 from django.http import HttpResponse
-from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiParameter
 
 from compaction.errors import WorkingMemoryError
@@ -28,6 +29,8 @@ from sessions.services.memory.revisions import (
 
 _MAX_REASON = 500
 
+#: The `ETag` of a revision, also as compressing proxies change it: nginx makes it weak, Caddy adds `-gzip`.
+_REVISION_ETAG = re.compile(r'(?:W/)?"([0-9]{1,10})(?:-[a-z]+)?"')
 
 _ETAG = OpenApiParameter(
     "ETag", str, OpenApiParameter.HEADER, response=[200], description='The revision, such as `"3"`.'
@@ -116,15 +119,15 @@ def _expected(call: ApiCall) -> int | None:
         )
     if header == "*":
         return None
-    etags = [etag.strip('"') for etag in parse_etags(header)]
-    if len(etags) != 1 or not (etags[0].isascii() and etags[0].isdigit() and len(etags[0]) <= 10):
+    revision = _REVISION_ETAG.fullmatch(header)
+    if revision is None:
         raise Conflict(
             "precondition_failed",
             '`If-Match` must be a single `ETag` of a revision, such as `"3"`.',
             status=412,
             param="If-Match",
         )
-    return int(etags[0])
+    return int(revision[1])
 
 
 def _writer(call: ApiCall) -> Writer:
