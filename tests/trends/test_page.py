@@ -316,7 +316,7 @@ def test_net_savings_deduct_cache_rewrites_summaries_and_extraction(project, vie
     [row] = (row for row in sessions if row.session == session)
     assert row.savings.microusd == savings.net - 5_000  # with the extraction after the period
     own = one_line(viewer_client.get(reverse("session", args=["alpha", session.pk])))
-    assert f'Saved by compaction </dt> <dd> <data value="{row.savings.microusd}"' in own
+    assert f'Saved by compaction </dt> <dd> <span class="good"><data value="{row.savings.microusd}"' in own
     assert "4 compactions</a>" in own
     page = one_line(response)
     assert ">−$0.032</data>" in page
