@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,19 +42,34 @@ def test_while_the_store_is_down_calls_reach_only_the_provider_of_their_project(
     settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE = True
     gateway_update(project=project, changes={"upstreams": {"anthropic": provider.url}})
     (revoked_row, revoked), (_, unused) = (api_key_create(project=project, name=name) for name in "ab")
+    readers = [api_key_create(project=project, name=name, scopes=["read", "admin"])[1] for name in "de"]
     with Provider() as other, Running(upstream=other.url, spool=tmp_path) as gateway:
         api_key_revoke(key=revoked_row)
-        assert call(revoked) == (401, "refused")
+        assert [call(key) for key in (revoked, readers[0])] == [(401, "refused")] * 2
         _, later = api_key_create(project=project, name="c")
         monkeypatch.setattr(callers, "api_key_find", down)
         guessed = f"{unused[:-8]}guessing"  # prefixes are shown to all members
-        assert [call(key) for key in (revoked, unused, later, guessed)] == [
+        assert [call(key) for key in (revoked, readers[0], unused, readers[1], later, guessed)] == [
+            (401, "refused"),
             (401, "refused"),
             (200, "observe"),
             (503, "refused"),
             (503, "refused"),
+            (503, "refused"),
         ]
         assert (len(provider.received), other.received) == (1, [])
+
+
+def test_a_revoked_key_is_refused_after_five_seconds(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, key = api_key_create(project=project, name="a")
+    known = Callers()
+    assert run(known.find(key)) is not None
+    api_key_revoke(key=row)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 5)
+    monkeypatch.setattr("gateway.callers.time", later)
+    assert run(known.find(key)) is None
 
 
 def test_a_key_is_checked_without_resolving_the_providers_name(
