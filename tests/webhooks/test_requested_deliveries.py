@@ -119,9 +119,10 @@ def test_webhooks_cannot_subscribe_to_test_events(api: Api) -> None:
 
 
 def test_a_project_has_a_limited_number_of_webhooks(
-    api: Api, project: Project, owner_client: Client, monkeypatch: pytest.MonkeyPatch
+    api: Api, project: Project, other_project: Project, owner_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sessions.services.webhooks.subscriptions.MAX_WEBHOOKS", 1)
+    Webhook.objects.create(project=other_project, url=URL, secret="s", events=[])
     assert api.post("webhooks/", {"url": URL}).status_code == 201
     refused = api.post("webhooks/", {"url": URL})
     assert (refused.status_code, code(refused)) == (409, "too_many_webhooks")
@@ -129,4 +130,4 @@ def test_a_project_has_a_limited_number_of_webhooks(
     page = owner_client.post(reverse("settings_webhooks", args=[project.slug]), form)
     assert page.status_code == 422
     assert "A project can have at most 1 webhooks; delete one first." in page.text
-    assert Webhook.objects.count() == 1
+    assert project.webhooks.count() == 1

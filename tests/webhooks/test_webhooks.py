@@ -180,10 +180,11 @@ def test_the_sweep_dispatches_lost_work(api: Api, other: Receiver, compact: Any)
 
 @pytest.mark.slow
 def test_a_disabled_webhook_receives_nothing(api: Api, other: Receiver, compact: Any) -> None:
-    hook = webhook_create(api, other.url, events=["compaction.started"])
+    hook = webhook_create(api, other.url, events=["compaction.finished"])
     compact()
     assert api.patch(f"webhooks/{hook['id']}/", {"active": False}).json()["active"] is False
     delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
+    assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
     assert other.heard == []
     assert WebhookDelivery.objects.get().state == "failed"
 
@@ -253,6 +254,8 @@ class TestApi:
         assert api.get(address).status_code == 404
         actions = AuditEvent.objects.filter(action__startswith="webhook.").values_list("action", flat=True)
         assert set(actions) == {"webhook.created", "webhook.changed", "webhook.deleted"}
+        changes = AuditEvent.objects.get(action="webhook.changed").detail
+        assert changes["url"] == {"from": "hooks.example.com", "to": "hooks.example.com"}, "no paths"
 
     def test_deliveries_are_listed(self, api: Api, other: Receiver, compact: Any) -> None:
         hook = webhook_create(api, other.url)
@@ -286,7 +289,10 @@ class TestApi:
     )
     def test_invalid_urls_are_rejected(self, api: Api, url: str, settings: Any) -> None:
         settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE = False
-        assert code(api.post("webhooks/", {"url": url})) == "invalid_field"
+        hook = webhook_create(api)
+        for method, address in (("POST", "webhooks/"), ("PATCH", f"webhooks/{hook['id']}/")):
+            assert code(api.call(method, address, {"url": url})) == "invalid_field"
+        assert [hook["url"] for hook in api.get("webhooks/").json()["data"]] == [URL]
 
 
 @pytest.mark.parametrize(
