@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Project
-from sessions.models import AgentSession, Compaction
+from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
 from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.services.compactions.background import compaction_claim, compaction_run, compactions_sweep
 from sessions.services.compactions.triggers import compaction_request
@@ -19,6 +19,8 @@ from tests.plugins.reused import reused
 from tests.provider import behaviours
 from tests.provider.meanwhile import meanwhile
 from tests.provider.server import FakeProvider
+
+EVENTS = ["compaction.started", "compaction.finished"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]  # Anthropic's SDK takes seconds to load
 
@@ -36,6 +38,15 @@ def pending(session: AgentSession, provider: FakeProvider) -> Compaction:
     return compaction_request(session=session, reason="requested in the dashboard")
 
 
+def report(project: Project) -> None:
+    Webhook.objects.create(project=project, url="https://a.example/", secret="s", events=EVENTS)
+
+
+def reported() -> list[str]:
+    """Return the events that were reported to webhooks."""
+    return list(WebhookDelivery.objects.order_by("created_at").values_list("event", flat=True))
+
+
 def lose(compaction: Compaction) -> None:
     """Let the sweep take the compaction from its worker, whose lease has ended."""
     past = timezone.now() - timedelta(seconds=1)
@@ -46,6 +57,8 @@ def lose(compaction: Compaction) -> None:
 def test_a_worker_whose_claim_is_taken_while_it_waits_adds_its_cost(
     pending: Compaction, provider: FakeProvider
 ) -> None:
+    AgentSession.objects.update(failures=1)
+    report(pending.session.project)
     provider.script(meanwhile(partial(lose, pending), behaviours.summary()))
     compaction_run(compaction_id=pending.pk)
     pending.refresh_from_db()
@@ -56,6 +69,33 @@ def test_a_worker_whose_claim_is_taken_while_it_waits_adds_its_cost(
     pending.refresh_from_db()
     assert (pending.state, pending.cost_microusd) == (Compaction.State.DONE, 2 * first)
     assert pending.reason == "requested in the dashboard"
+    assert reported() == EVENTS
+    assert AgentSession.objects.get().failures == 0
+
+
+def test_a_worker_does_not_apply_what_another_one_is_running(
+    pending: Compaction, provider: FakeProvider
+) -> None:
+    def take_over() -> None:
+        lose(pending)
+        compaction_claim(compaction_id=pending.pk)
+
+    provider.script(meanwhile(take_over, behaviours.summary()))
+    compaction_run(compaction_id=pending.pk)
+    pending.refresh_from_db()
+    assert (pending.state, pending.attempts) == (Compaction.State.RUNNING, 2)
+    assert pending.cost_microusd
+
+
+def test_a_compaction_whose_workers_all_die_fails(pending: Compaction, session: AgentSession) -> None:
+    report(session.project)
+    for _ in range(3):
+        assert compaction_claim(compaction_id=pending.pk) is not None
+        lose(pending)
+    pending.refresh_from_db()
+    session.refresh_from_db()
+    assert (pending.state, pending.reason) == (Compaction.State.FAILED, "the worker was lost")
+    assert (session.failures, reported()) == (1, EVENTS)
 
 
 def test_a_late_failure_does_not_change_the_record(pending: Compaction, provider: FakeProvider) -> None:
