@@ -17,7 +17,7 @@ from sessions.services.webhooks import deliveries, transport
 from sessions.services.webhooks.subscriptions import MAX_WEBHOOKS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-NUMBERS = {3: "three", 5: "five", 7: "seven", 8: "eight", 10: "ten"}
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 RETRIES = deliveries.PAUSES[:-1]
 LAST_RETRY = timedelta(seconds=sum(RETRIES)) / timedelta(hours=1)
 FIRST_DELAY, MAX_DELAY = login_failures.FIRST_DELAY, login_failures.MAX_DELAY
@@ -25,22 +25,22 @@ FIRST_ALERTS = ", ".join(f"{share}%" for share in ALERT_PERCENTAGES[:-1])
 
 STATED = {
     "guides/manage-a-project": [
-        f"After {NUMBERS[login_failures.FREE_ATTEMPTS]} failed attempts",
+        f"After {WORDS[login_failures.FREE_ATTEMPTS]} failed attempts",
         f"blocked for {FIRST_DELAY.seconds} s, then for twice as long",
         f"up to {MAX_DELAY // timedelta(minutes=1)} minutes",
         f"{login_failures.MAX_PER_ADDRESS} failures in an hour",
-        f"The link works once, for {NUMBERS[invitations.LIFETIME.days]} days",
-        f"Deletion starts {NUMBERS[retention.NOTICE.days]} days after",
+        f"The link works once, for {WORDS[invitations.LIFETIME.days]} days",
+        f"Deletion starts {WORDS[retention.NOTICE.days]} days after",
     ],
     "guides/track-costs": [f"{FIRST_ALERTS} and {ALERT_PERCENTAGES[-1]}%, once per period"],
     "concepts/working-memory": [
         f"for {facts.LIFETIME.days} days, or until the date",
         f"were not reviewed for {facts.UNDECIDED.days} days",
     ],
-    "operations/background-work": [f"attempted at most {NUMBERS[MAX_ATTEMPTS]} times"],
+    "operations/background-work": [f"attempted at most {WORDS[MAX_ATTEMPTS]} times"],
     "reference/api": [
-        f"up to {NUMBERS[len(deliveries.PAUSES)]} attempts over {LAST_RETRY:.1f} hours",
-        f"without a 2xx response within {NUMBERS[int(transport.TIMEOUT)]} seconds",
+        f"up to {WORDS[len(deliveries.PAUSES)]} attempts over {LAST_RETRY:.1f} hours",
+        f"without a 2xx response within {WORDS[int(transport.TIMEOUT)]} seconds",
         f"Deliveries are listed for {deliveries.KEPT.days} days",
         f"An import is listed for {jobs.KEPT.days} days",
         f"| webhooks per project | {MAX_WEBHOOKS} |",

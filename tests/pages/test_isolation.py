@@ -97,7 +97,7 @@ def fill(project: Project, user: User) -> dict[str, Any]:
     work()
     api.post("sessions/", {"id": "live", "agent": name, "tools": tools, "model": "claude-sonnet-4-5"})
     usage = {"input_tokens": 900, "output_tokens": 9}
-    api.post("sessions/live/turns/", {"messages": [request()], "usage": usage})
+    assert api.post("sessions/live/turns/", {"messages": [request()], "usage": usage}).status_code == 201
     cost_budgets_check(now=START + timedelta(hours=1))
     handle = next((edit.handle for edit in session.edits.all() if edit.handle), "h_none")
     return {
