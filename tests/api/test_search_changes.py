@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.models import Project
+from accounts.models import AuditEvent, Project
 from importers.base import ClientCompaction
 from sessions.models import AgentSession
 from sessions.services.compactions.revert import compaction_reapply, compaction_revert
@@ -111,6 +111,7 @@ def test_a_reverted_compaction_changed_nothing_and_counts_again_if_it_is_reappli
     compaction_revert(session=session, number=1)
     assert (hits(api, "handler_0_7")[2]["in_prompt"], hits(api, "handler_0_7")[2]["changes"]) == ("shown", [])
     compaction_reapply(session=session, number=1)
+    assert AuditEvent.objects.filter(action="compaction.reapplied", detail={"compaction": 1}).exists()
     assert {number for _, number, _ in effects(hits(api, "handler_0_7")[2])} == {2}
 
 

@@ -32,6 +32,7 @@ class TestPushing:
 
     def test_a_stale_writer_is_rejected(self, api: Api) -> None:
         push(api, whole_turn(0), expected_turn=0)
+        assert code(api.post(TURNS, {"messages": [request()], "expected_turn": 2})) == "stale_turn"
         response = api.post(TURNS, {"messages": [request()], "expected_turn": 0})
         assert (response.status_code, code(response)) == (409, "stale_turn")
         assert Turn.objects.count() == 1

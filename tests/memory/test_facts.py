@@ -122,6 +122,10 @@ def test_a_fact_does_not_replace_what_a_person_wrote(api: Api) -> None:
 def test_a_fact_can_be_reworded(api: Api, proposed: dict[str, Any]) -> None:
     assert decide(api, proposed, text="run pytest -q", state="accepted").json()["text"] == "run pytest -q"
     assert code(decide(api, proposed, text="")) == "invalid_field"
+    until = "2031-05-06T07:08:09Z"
+    changed = decide(api, proposed, text="log in with AKIAQWERTYUIOPASDFGH", expires_at=until).json()
+    assert "AKIA" not in changed["text"]
+    assert changed["expires_at"].startswith(until[:-1])
 
 
 def test_a_decision_keeps_concurrent_observations(proposed: dict[str, Any]) -> None:

@@ -100,7 +100,9 @@ def test_a_star_belongs_to_one_user(member_client, viewer_client, project):
     assert 'aria-pressed="true"' in viewer_client.get(address("session", session)).text
     assert not member_client.get(listed, {"starred": "on"}).context["page"].rows
     assert len(member_client.get(listed).context["page"].rows) == 2
+    member_client.post(address("session_star", session), {"starred": "1"})
     viewer_client.post(address("session_star", session), {"starred": "0"})
+    assert len(member_client.get(listed, {"starred": "on"}).context["page"].rows) == 1
     assert not viewer_client.get(listed, {"starred": "on"}).context["page"].rows
     assert other.title == "Another session"
 

@@ -77,6 +77,7 @@ def test_links_expire_and_are_revoked(member_client: Client, allowed: AgentSessi
     newest = SharedLink.objects.order_by("-pk")[0]
     member_client.post(address(allowed, "session_unshare", newest.pk))
     assert Client().get(other).status_code == 404
+    assert AuditEvent.objects.filter(action="session.unshared", user__username="marc").exists()
     assert read(link)
     SharedLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert Client().get(link).status_code == 404

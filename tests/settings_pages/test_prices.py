@@ -106,10 +106,11 @@ def test_owners_change_and_remove_prices(project, owner_client, member_client):
     page = owner_client.get(address()).content.decode()
     assert f'value="{known["model"]}"' in page
     assert "Remove this price?" in page
+    owner_client.post(address(), {**FORM, "first": "2026-02-01"})
     assert owner_client.post(address(REMOVE), known).status_code == 302
     assert owner_client.post(address(REMOVE), known).status_code == 404
     project.refresh_from_db()
-    assert project.custom_prices == []
+    assert [one["first"] for one in project.custom_prices] == ["2026-02-01"]
 
 
 @pytest.mark.parametrize("wrong", [{"model": ""}, {"model": "other"}, {"first": "soon"}, {"first": ""}])
