@@ -91,11 +91,11 @@ def oldest(view: View, context: Context, *, room: int) -> Span:
     """Return the oldest groups whose eviction reduces the view to the goal, with `room` for their
     replacement.
 
-    Returns all of the middle if that is not enough, and no messages if the goal is met.
+    Returns all of the middle if that is not enough.
     """
     freed = context.goal - view.tokens - room
     taken: list[Entry] = []
-    for group in _groups(view, context) if view.tokens > context.goal else ():
+    for group in _groups(view, context):
         if freed >= 0:
             break
         taken += group

@@ -158,6 +158,6 @@ def _least_squares(values: Sequence[int]) -> float:
     count = len(values)
     if count < 2:
         return 0.0
-    middle, mean = (count - 1) / 2, sum(values) / count
+    middle = (count - 1) / 2
     spread = sum((x - middle) ** 2 for x in range(count))
-    return sum((x - middle) * (y - mean) for x, y in enumerate(values)) / spread
+    return sum((x - middle) * y for x, y in enumerate(values)) / spread

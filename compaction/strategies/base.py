@@ -40,13 +40,13 @@ class StepResult:
 
     @classmethod
     def shortened(cls, view: View, edits: Iterable[Edit | None], *, goal: int) -> StepResult:
-        """Return the result of applying edits until the view has at most `goal` tokens.
+        """Return the result of applying edits until the view, which has more, has at most `goal` tokens.
 
         `edits` is consumed only as far as necessary; None is skipped.
         """
         applied: list[Edit] = []
         excess = view.tokens - goal
-        for edit in filter(None, edits if excess > 0 else ()):
+        for edit in filter(None, edits):
             applied.append(edit)
             excess -= edit.tokens_before - edit.tokens_after
             if excess <= 0:
