@@ -81,20 +81,20 @@ def test_a_transcript_with_tool_calls_keeps_its_tools_and_its_request() -> None:
 
 
 def test_the_first_request_is_removed_if_it_leaves_no_room_for_the_latest() -> None:
-    messages = parse([system(), user("Old task: " + lines(40)), assistant("Done."), user("New task.")])
-    made = planned(apply((), messages), 100)
-    assert made.fits
-    assert [message.text for message in made.view.messages if message in messages] == [
-        messages[0].text,
-        "Done.",
-        "New task.",
-    ]
+    rest = [user("Old task: " + lines(40)), assistant("Done."), user("New task.")]
+    for items in ([system(), *rest], rest):
+        messages = parse(items)
+        made = planned(apply((), messages), 100)
+        assert made.fits
+        kept = [message.text for message in made.view.messages if message in messages]
+        assert kept == [message.text for message in messages if message.tokens < 100]
+        assert (made.record.head_verbatim, made.record.tail_verbatim) == (False, True)
 
 
-def test_the_last_resort_leaves_room_to_grow() -> None:
-    """It keeps the newest messages that fit the target, and the newest even if it only fits the budget."""
-    policy = replace(BALANCED, steps=("last_resort",))
-    for size, kept in ((8, 2), (35, 1)):
+def test_the_last_steps_leave_room_to_grow() -> None:
+    """They keep the newest messages that fit the target, and the newest even if it only fits the budget."""
+    for step, size, kept in (("last_resort", 8, 2), ("last_resort", 35, 1), ("drop_oldest", 8, 2)):
+        policy = replace(BALANCED, steps=(step,), tail_share=1.0)
         said = [assistant(lines(size, word=f"part{n}")) for n in range(9)]
         messages = parse([system(), user("Write nine parts."), *said])
         made = planned(apply((), messages), 1_000, policy=policy)

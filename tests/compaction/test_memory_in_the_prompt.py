@@ -19,7 +19,7 @@ from compaction.rendering import render
 from compaction.tokens import MESSAGE_OVERHEAD
 from compaction.validation import validate
 from compaction.view import View, apply, revert
-from tests.compaction.builders import COUNTER, assistant, dialogue, lines, parse, system, user
+from tests.compaction.builders import COUNTER, assistant, call, dialogue, lines, parse, result, system, user
 
 MEMORY = "[Working memory]\nDecisions:\n- parcels over 30 kg go by freight"
 NEWER = f"{MEMORY}\n- the tariff of 2027 applies"
@@ -138,6 +138,20 @@ def test_restoring_only_to_shed_again_is_no_gain(policy: str) -> None:
         view = apply((*view.edits, *made.edits), view.transcript, components=view.all_components)
     assert made.record.state is PlanState.NO_GAIN
     assert not made.fits
+
+
+def test_only_a_change_of_messages_is_an_exception() -> None:
+    """The memory is shown before the tail, and the tools are shed after it."""
+    items = [user("Read it."), call("c", "read_file", path="a.py"), result("c", lines(900))]
+    made = planned(apply((), parse(items)), 4_000)
+    assert MEMORY in texts(made.view)
+    assert [(each.part, each.step) for each in made.record.exceptions] == [("tail", "offload")]
+    alone = apply((), parse([system(), user("Talk.")]), components=Components(tools=900))
+    made = planned(alone, 100)
+    assert made.view.components.tools == 0
+    assert made.record.exceptions == ()
+    assert made.record.head_verbatim
+    assert made.record.tail_verbatim
 
 
 def test_memory_never_makes_a_prompt_exceed_its_budget() -> None:

@@ -66,6 +66,37 @@ def test_history_is_shed_only_if_that_saves_tokens() -> None:
     assert made.fits
 
 
+CHANGE = {"path": "a.py", "old": "1", "new": "2"}
+
+
+@pytest.mark.parametrize(
+    ("later", "text", "verbs"),
+    [
+        (call("c", "edit_file", **CHANGE), "ok", ["edited", "edited"]),
+        (call("c", "write_file", path="a.py", content="x"), "ok", ["written", "written"]),
+        (call("c", "edit_file", **CHANGE), "Error: no such text", ["read again"]),
+        (call("c", "edit_file", **CHANGE | {"path": "b.py"}), "ok", ["read again"]),
+        (call("c", "read_file", path="a.py", offset=5, limit=9), lines(9), ["read again"]),
+        (call("c", "read_file", path="a.py"), lines(9), ["read again", "read again"]),
+        (call("c", "bash", command="make"), lines(9), ["read again"]),
+    ],
+)
+def test_a_read_is_superseded_by_a_later_read_or_change_of_the_file(
+    later: JSON, text: str, verbs: list[str]
+) -> None:
+    items = outputs(lines(50), lines(60), tool="read_file", path="a.py")
+    made = run(view_of([*items[:-2], later, result("c", text), *items[-2:]]), "supersede")
+    assert [edit.position for edit in made.edits] == [2, 4][: len(verbs)]
+    assert [edit.text.partition("(")[2].partition(")")[0] for edit in made.edits] == verbs
+
+
+@pytest.mark.parametrize("step", ["shed", "last_resort"])
+def test_the_last_steps_do_not_change_a_prompt_that_just_fits(step: str) -> None:
+    view = apply((), parse(outputs(LONG)), components=Components(tools=100, memory=100))
+    assert run(view, step).edits == ()
+    assert run(view, step, budget=view.tokens - 1).edits
+
+
 def short_middle() -> View:
     """Two messages may be evicted, each with less than 5% of the prompt."""
     return view_of([user("Fix it."), *[assistant("note " * 100)] * 2, user("And now?"), assistant(LONG)])

@@ -248,6 +248,7 @@ def test_every_strategy_keeps_every_rule(name: str, seed: int) -> None:
     view = view_of(items)
     made = planned(view, max(50, view.tokens // 3), policy)
     assert made.view.tokens <= view.tokens
+    assert made.record.tokens_saved == sum(edit.tokens_before - edit.tokens_after for edit in made.edits)
     for format in ("anthropic", "openai"):
         shown = render(made.view.messages, format=format).messages
         assert validate(shown, format) == ()

@@ -96,6 +96,10 @@ def test_every_preset_accepts_shares(preset: str, setting: str) -> None:
     assert getattr(policy, setting) == 0.45
 
 
+def test_the_triggers_may_be_equal() -> None:
+    assert Policy.from_json({"soft": 0.7, "hard": 0.7}).soft == 0.7
+
+
 def test_a_policy_survives_json() -> None:
     policy = Policy.from_json(
         {"preset": "aggressive", "hard": 1, "tools": [{"pattern": "Read*", "exempt": True}]}
