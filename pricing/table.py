@@ -169,8 +169,6 @@ def _find(model: str) -> tuple[Provider, ModelInfo] | None:
 
 def _spellings(model: str) -> Iterator[str]:
     """Yield the name unchanged, and without a gateway's prefix, Bedrock's additions and a date."""
-    if not model:
-        return
     yield model
     bare = model.rsplit("/", 1)[-1]
     yield bare

@@ -166,3 +166,21 @@ def test_tokens_need_calls():
     model = ModelUsage(uncached=1, cache_read=0, cache_write=0, output=0, cost_microusd=1)
     with pytest.raises(ValueError, match="at least one call"):
         PeriodUsage(calls=0, models=[model])
+
+
+def test_rounded_effects_add_up_with_the_smallest_errors():
+    def usage(calls: int, input_per_call: int, price: int) -> PeriodUsage:
+        tokens = calls * input_per_call
+        model = ModelUsage(
+            uncached=tokens, cache_read=0, cache_write=0, output=0, cost_microusd=tokens * price
+        )
+        return PeriodUsage(calls=calls, models=[model])
+
+    # Each effect is 7/3.
+    change = cost_change(usage(1, 1, 1), usage(2, 2, 2))
+    assert sorted([change.calls, change.input_per_call, change.prices]) == [2, 2, 3]
+    change = cost_change(usage(2, 2, 2), usage(1, 1, 1))
+    assert sorted([change.calls, change.input_per_call, change.prices]) == [-3, -2, -2]
+    # 11.5, 19.5 and 24
+    change = cost_change(usage(1, 1, 1), usage(2, 4, 7))
+    assert (change.prices, change.calls + change.input_per_call) == (24, 31)

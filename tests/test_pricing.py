@@ -10,6 +10,7 @@ import pytest
 from compaction.messages import Usage, usage_sum
 from pricing import UNPRICED, calls_cost, context_window, price
 from pricing.custom import CustomPrice, custom_cost, rates_at
+from pricing.table import rates
 
 USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_tokens=2_000, output_tokens=500)
 
@@ -62,6 +63,8 @@ def test_a_large_prompt_has_the_price_of_its_tier_at_the_time() -> None:
     assert price("claude-opus-4-6", larger, before).microusd == 2_000_010
     assert price("claude-opus-4-6", larger, after).microusd == 1_000_005
     assert price("claude-opus-4-6", larger).microusd == 1_000_005
+    assert [each.above for each in rates("claude-opus-4-6", before)] == [0, 200_000]
+    assert [each.above for each in rates("claude-opus-4-6")] == [0]
 
 
 def test_one_hour_cache_writes_of_several_calls_are_counted_once() -> None:
@@ -88,6 +91,7 @@ def test_claude_code_names_the_larger_window_of_a_model() -> None:
     name = "claude-sonnet-4-5[1m]"
     assert context_window(name) == 1_000_000
     assert context_window("claude-sonnet-4-5") == 200_000
+    assert context_window("my-own-model[1m]") is None
     assert price(name, USAGE) == price("claude-sonnet-4-5", USAGE)
 
 

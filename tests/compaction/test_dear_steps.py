@@ -175,9 +175,10 @@ def test_a_summary_of_messages_that_the_prompt_no_longer_shows_is_not_used() -> 
 def test_a_summarizer_is_not_needed_if_the_prompt_fits() -> None:
     """The recap is worth it, because it reaches the target, but the prompt fits without it."""
     view = apply((), parse([user("Go."), *[assistant("word " * 300) for _ in range(30)], user("And now?")]))
-    made = planned(view, view.tokens + 10)
-    assert made.record.has_recap
-    assert not made.record.summarizer_needed
+    for budget in (view.tokens + 10, view.tokens):
+        made = planned(view, budget)
+        assert made.record.has_recap
+        assert not made.record.summarizer_needed
     assert planned(view, view.tokens - 10).record.summarizer_needed
 
 

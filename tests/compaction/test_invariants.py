@@ -217,6 +217,14 @@ def test_cuts_are_safe_only_between_closed_calls() -> None:
         call("c", "r"),
     ]
     assert safe_cuts(parse(items)) == {0, 1, 2, 5, 6, 7}
+    late = [
+        calls(("a", "r", {}), ("b", "r", {})),
+        result("a", "1"),
+        user("Wait."),
+        result("b", "2"),
+        user("x"),
+    ]
+    assert safe_cuts(parse(late)) == {0, 4, 5}
 
 
 def test_an_unknown_role_becomes_the_user() -> None:

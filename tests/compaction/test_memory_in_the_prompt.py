@@ -140,6 +140,18 @@ def test_restoring_only_to_shed_again_is_no_gain(policy: str) -> None:
     assert not made.fits
 
 
+def test_the_record_has_the_revision_of_the_memory_that_the_compaction_shows() -> None:
+    def revision(view: View, text: str, budget: int = 2_000) -> int | None:
+        limit = Budget(input_tokens=budget)
+        request = PlanRequest(view=view, policy=get_policy("balanced"), counter=COUNTER, budget=limit)
+        return plan(replace(request, memory_text=text, memory_revision=3)).record.memory_revision
+
+    view = apply((), parse(dialogue(40)))
+    assert revision(view, MEMORY) == 3
+    assert revision(view, "") is None
+    assert revision(planned(view, 2_000).view, MEMORY, budget=100_000) is None  # no compaction
+
+
 def test_only_a_change_of_messages_is_an_exception() -> None:
     """The memory is shown before the tail, and the tools are shed after it."""
     items = [user("Read it."), call("c", "read_file", path="a.py"), result("c", lines(900))]

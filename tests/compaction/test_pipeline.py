@@ -13,7 +13,7 @@ from compaction.edits import Edit
 from compaction.messages import Message, Thinking
 from compaction.pipeline import Plan, PlanRequest, plan
 from compaction.policy import PRESETS, Budget, ToolRule, get_policy
-from compaction.record import PlanState
+from compaction.record import PlanState, break_even_turns, new_tokens
 from compaction.rendering import render
 from compaction.strategies import STRATEGIES
 from compaction.validation import validate
@@ -307,6 +307,7 @@ def test_evictions_after_a_recap_are_recorded_for_drop_oldest() -> None:
 def test_a_session_without_a_recap_shows_one_marker_for_all_evicted_messages() -> None:
     messages = parse(dialogue(60))
     edits: tuple[Edit, ...] = ()
+    before = 0
     for count in (120, 180, 240):
         made = planned(apply(edits, messages[:count]), 2_500, "baseline")
         edits += made.edits
@@ -314,3 +315,21 @@ def test_a_session_without_a_recap_shows_one_marker_for_all_evicted_messages() -
         hidden = marker.last - marker.first + 1
         expected = f"[{hidden} earlier messages ({marker.first} to {marker.last}) are not shown.]"
         assert marker.message.text == expected
+        assert made.record.dropped == hidden - before
+        before = hidden
+
+
+@pytest.mark.parametrize(
+    ("rebilled", "saved", "turns"),
+    [(1_000, 500, 23.0), (100, 1, 1150.0), (100, 0, None), (100, -5, None), (-100, 5, 0.0)],
+)
+def test_the_turns_until_a_compaction_breaks_even(rebilled: int, saved: int, turns: float | None) -> None:
+    """By default, a cache write costs 12.5 times as much as a read."""
+    assert break_even_turns(get_policy("balanced"), rebilled, saved) == turns
+
+
+def test_no_call_has_read_the_last_answer_and_what_follows_it() -> None:
+    messages = parse([user("Go."), assistant("Old."), user("Go on."), call("c", "ls"), result("c", "a.py")])
+    assert new_tokens(messages) == sum(message.tokens for message in messages[3:])
+    assert new_tokens(messages[:4]) == messages[3].tokens
+    assert new_tokens(messages[:3]) == sum(message.tokens for message in messages[1:3])

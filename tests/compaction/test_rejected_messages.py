@@ -127,7 +127,7 @@ def test_a_message_determines_the_dialect_of_its_session(item: JSON, session: st
         ({"type": "web_search"}, RESPONSES),
         ({"type": "function"}, None),
         ({"name": 5, "type": "function"}, None),
-        ("bash", None),
+        ("a name", None),
         ({}, None),
     ],
 )

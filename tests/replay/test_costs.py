@@ -187,3 +187,14 @@ def test_an_estimate_counts_the_requests_for_summaries_without_sending_them() ->
     assert len(pieces) > 2
     assert sum(piece.uncached_tokens for piece in pieces) > size
     assert all(whole.uncached_tokens - size < piece.uncached_tokens < size / 2 for piece in pieces)
+
+
+def test_invalid_rates_are_rejected() -> None:
+    assert Prices.of_rates({"input": 3, "read": 0}).of(Usage(cache_read_tokens=100)) == 0
+    for rates, reason in (
+        ({"input": 3, "read": -1}, "must not be negative"),
+        ({"read": 3}, "`input` is required"),
+        ({"input": 3, "tax": 1, "base": 1}, "unknown price: base, tax"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            Prices.of_rates(rates)
