@@ -56,6 +56,12 @@ def test_streamed_parts_that_an_sdk_keeps_as_contents_are_answered_together() ->
     shown = render(dialects.parse(pushed, format="gemini"), format="gemini").messages
     assert list(faults(shown)) == []
     assert shown == [pushed[0], called("f", "f"), pushed[3]]
+    pushed.insert(2, said("And another.", "model"))
+    shown = render(dialects.parse(pushed, format="gemini"), format="gemini").messages
+    assert list(faults(shown)) == []
+    assert [len(item["parts"]) for item in shown] == [1, 3, 2]
+    loop = parse([user("x"), call("a", "f"), assistant("And another."), call("a", "f")])
+    assert validate(render(loop, format="gemini").messages, "gemini") == ()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +98,11 @@ class TestSignatures:
         shown = render(loop, format="gemini", capabilities=GEMINI_3).messages
         assert list(faults(shown, signatures=True)) == []
         signed = [part.get("thoughtSignature") for item in shown for part in item["parts"]]
-        assert signed.count("skip_thought_signature_validator") == 3
+        assert signed.count("skip_thought_signature_validator") == 4
+        longer = render(
+            [*loop, *parse([assistant("Done."), user("Go on.")])], format="gemini", capabilities=GEMINI_3
+        )
+        assert longer.messages[: len(shown)] == shown
         assert "thoughtSignature" not in str(render(loop, format="gemini").messages)
         assert [each.rule for each in validate(render(loop, format="gemini").messages, "gemini")] == []
 

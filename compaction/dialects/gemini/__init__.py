@@ -93,32 +93,42 @@ class Gemini(Dialect):
 
 
 def _united(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with consecutive contents of one role as one if both have calls or responses.
+    """Return the messages with consecutive contents of one role as one, if several have calls or responses.
 
     Some SDKs keep each part of a streamed response as a content. The numbers of the calls include all.
     """
     out: list[Message] = []
     for message in messages:
-        last = out[-1] if out else message
-        if last is not message and last.role is message.role and _has_calls(last) and _has_calls(message):
-            parts = [*(last.source or {}).get("parts", ()), *(message.source or {}).get("parts", ())]
-            role, read, is_sound, source = parsing.read(
-                {"role": (last.source or {}).get("role"), "parts": parts}
-            )
-            out[-1] = replace(last, role=role, parts=read, source=source, patched=not is_sound)
+        first = _first_of(out, message) if _has_calls(message) else None
+        if first is not None:
+            joined = [*out[first:], message]
+            parts = [part for each in joined for part in (each.source or {})["parts"]]
+            role, read, is_sound, source = parsing.read({**(message.source or {}), "parts": parts})
+            out[first:] = [replace(out[first], role=role, parts=read, source=source, patched=not is_sound)]
         else:
             out.append(message)
     return out
 
 
+def _first_of(messages: Sequence[Message], following: Message) -> int | None:
+    """Return the index of the content with calls or responses that a content continues, or None."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role is not following.role or not _is_unedited(messages[index]):
+            return None
+        if _has_calls(messages[index]):
+            return index
+    return None
+
+
 def _has_calls(message: Message) -> bool:
     """Return whether an unedited content has calls of functions or responses to them."""
+    return _is_unedited(message) and bool(pairs.calls_of(message) or pairs.results_of(message))
+
+
+def _is_unedited(message: Message) -> bool:
     is_edited = any(getattr(part, "patched", False) for part in message.parts)
-    return (
-        message.format == kinds.NAME
-        and not is_edited
-        and bool(pairs.calls_of(message) or pairs.results_of(message))
-    )
+    has_parts = message.source is not None and isinstance(message.source.get("parts"), list)
+    return message.format == kinds.NAME and has_parts and not is_edited
 
 
 def _as_user(message: Message) -> Message:

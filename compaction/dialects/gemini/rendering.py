@@ -121,21 +121,23 @@ def conversation(messages: Sequence[Message]) -> list[Item]:
     """
     out: list[Item] = []
     called: dict[str, Called] = {}
-    follows_results = follows_calls = False
+    follows_results = False
+    calls_at: int | None = None  # the content with the calls of a response that has several contents
     for message in messages:
         for call in message.tool_calls:
             called[call.call_id] = _called(call, message.format == NAME)
         item = message_json(message, called)
         if item is None:
             continue
-        answers, calls = message.role is Role.TOOL, any(not call.server for call in message.tool_calls)
-        if answers and follows_results:
-            out[-1] = {**out[-1], "parts": _responses_first([*out[-1]["parts"], *item["parts"]])}
-        elif calls and follows_calls:
-            out[-1] = {**out[-1], "parts": [*out[-1]["parts"], *item["parts"]]}
-        else:
-            out.append({**item, "parts": _responses_first(item["parts"])} if answers else item)
-        follows_results, follows_calls = answers, calls or (follows_calls and message.role is Role.ASSISTANT)
+        answers, is_model = message.role is Role.TOOL, message.role is Role.ASSISTANT
+        has_calls = any(not call.server for call in message.tool_calls)
+        first = calls_at if has_calls and is_model else len(out) - 1 if answers and follows_results else None
+        if first is not None:
+            item = {**out[first], "parts": [part for each in (*out[first:], item) for part in each["parts"]]}
+            del out[first:]
+        out.append({**item, "parts": _responses_first(item["parts"])} if answers else item)
+        follows_results = answers
+        calls_at = (len(out) - 1 if has_calls else calls_at) if is_model else None
     return out
 
 

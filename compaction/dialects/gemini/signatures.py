@@ -20,15 +20,20 @@ ACCEPTED = "skip_thought_signature_validator"
 def violations(subject: Subject) -> Iterator[Violation]:
     """Yield each call that lacks its signature."""
     if subject.capabilities.thought_signatures:
-        for position, _ in _unsigned(subject.items):
+        items = subject.items
+        start = next((at for at in range(len(items) - 1, -1, -1) if _begins_turn(items, at)), 0)
+        for position, _ in _unsigned(items, start):
             text = "the first function call of a step lacks its `thoughtSignature`"
             yield Violation(rule="G4", position=position, message=text)
 
 
 def repair(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return the contents with a signature that is accepted in place of each missing one."""
+    """Return the contents with a signature that is accepted in place of each missing one.
+
+    Those of earlier turns get one too, so that a prompt begins with the whole previous one.
+    """
     repaired = list(items)
-    for position, index in _unsigned(items):
+    for position, index in _unsigned(items, 0):
         parts = list(repaired[position]["parts"])
         field = SIGNATURE if CALL in parts[index] else snake(SIGNATURE)
         parts[index] = {**parts[index], field: ACCEPTED}
@@ -36,9 +41,8 @@ def repair(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
     return repaired
 
 
-def _unsigned(items: Sequence[JSON]) -> Iterator[tuple[int, int]]:
-    """Yield the content and the part of each first call of a step of the current turn without signature."""
-    start = next((at for at in range(len(items) - 1, -1, -1) if _begins_turn(items, at)), 0)
+def _unsigned(items: Sequence[JSON], start: int) -> Iterator[tuple[int, int]]:
+    """Yield the content and part of each first call of a step, from `start` on, that lacks its signature."""
     is_first = True
     for position in range(start, len(items)):
         item = items[position]
