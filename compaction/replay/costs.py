@@ -28,12 +28,15 @@ class Billing:
     factor: float = 1.0
 
     @classmethod
-    def of(cls, transcript: Transcript, prices: Sequence[Prices]) -> Billing:
-        """Return the billing of a recorded session. Without reported usage, all input is written."""
+    def of(cls, transcript: Transcript, prices: Sequence[Prices] | None) -> Billing:
+        """Return the billing of a recorded session. Without reported usage, all input is written.
+
+        Without prices, `factor` is 1.
+        """
         usages = [call.usage for call in transcript.calls if call.usage]
         written = sum(usage.cache_write_tokens for usage in usages)
         billed = written + sum(usage.uncached_tokens for usage in usages)
-        listed, recorded = _costs(transcript, prices)
+        listed, recorded = _costs(transcript, prices) if prices else (0.0, 0.0)
         return cls(
             written_share=written / billed if billed else 1.0,
             one_hour=transcript.cache_seconds >= HOUR,

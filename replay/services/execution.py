@@ -168,9 +168,8 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
         result = _replayed(transcript, setting, summarizer, search)
         priced = _Priced.of(result, transcript, prices, claimed)
         _store(claimed.run, target, number, priced, budget=setting.limit.provider_tokens(transcript))
-    if prices:
-        billing = Billing.of(transcript, prices)
-        target.written_share, target.one_hour_cache = billing.written_share, billing.one_hour
+    billing = Billing.of(transcript, prices)
+    target.written_share, target.one_hour_cache = billing.written_share, billing.one_hour
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
     target.finished_at = timezone.now()
     target.save(update_fields=["written_share", "one_hour_cache", "actual_microusd", "finished_at"])
@@ -197,7 +196,7 @@ class _Priced:
         cls, result: Result, transcript: Transcript, prices: Sequence[Prices] | None, claimed: ClaimedRun
     ) -> _Priced:
         summaries = round(summaries_cost(claimed.run, result.summaries)) if claimed.run.with_model else 0
-        billing = Billing.of(transcript, prices) if prices else Billing()
+        billing = Billing.of(transcript, prices)
         cached_cost, uncached_cost = (
             (cost(result, prices, billing=billing, cached=cached) + summaries if prices else None)
             for cached in (True, False)

@@ -122,6 +122,21 @@ def test_another_price_table_changes_the_cost_only(make: Callable[..., ReplayRun
 
 
 @pytest.mark.slow
+def test_another_price_table_bills_writes_as_the_session_did(
+    project: Project, make: Callable[..., ReplayRun]
+) -> None:
+    """Also if its own model has no price."""
+    turns = [
+        replace(reading_turn(n), model="own", usage=Usage(uncached_tokens=3_000 + n, output_tokens=1))
+        for n in range(3)
+    ]
+    run = finish(make(sessions=[make_session(project, turns, name="own", model="own")]))
+    assert result_rows(run)[0].total.cost is None
+    row = result_rows(run, prices=Prices.of_rates({"input": 1, "write": 2}))[0]
+    assert row.total.cost == row.total.cost_uncached == row.total.prompt_tokens
+
+
+@pytest.mark.slow
 def test_a_slice_is_short_and_the_next_continues(
     make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, dispatched: list[tuple[str, str]]
 ) -> None:
