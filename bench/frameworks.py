@@ -58,7 +58,7 @@ class OurStore:
         return await asyncio.to_thread(self._last, count)
 
     def _last(self, count: int) -> Sequence[Any]:
-        from sessions.selectors.api import pushed_messages, session_turns, turns_page
+        from sessions.selectors.lists.api import pushed_messages, session_turns, turns_page
 
         target = self.target
         found = session_turns(

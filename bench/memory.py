@@ -19,14 +19,14 @@ from pathlib import Path
 
 from bench.transcripts import Transcript, transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.identifiers.extract import argument_text
 from compaction.memory.origins import Notes
 from compaction.memory.updates import UpdaterState, update_notes
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
 from compaction.messages import Message, ToolCall
-from compaction.outcomes import is_error
-from compaction.paths import known_path
-from compaction.references import argument_text
-from compaction.tools import Kind, action_of
+from compaction.tools.actions import Kind, action_of
+from compaction.tools.outcomes import is_error
+from compaction.tools.paths import known_path
 
 _FAILED_TEST = re.compile(r"^(?:FAILED (\S+::\S+)|\s*--- FAIL: (\S+))", re.MULTILINE)
 _PASSED_TEST = re.compile(r"^(?:(\S+::\S+) PASSED|\s*--- PASS: (\S+))", re.MULTILINE)

@@ -22,7 +22,7 @@ from compaction.memory.origins import Notes
 from compaction.memory.updates import UpdaterState, update_notes
 from compaction.policy import Policy, get_policy
 from compaction.replay.served import no_memory, without_model
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 from compaction.view import View
 
 _LEAST_TOKENS = 20_000

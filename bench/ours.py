@@ -9,7 +9,7 @@ from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.replay.served import MemoryText, Served, no_memory
 from compaction.replay.transcript import RecordedCall, Transcript
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 
 class Ours:

@@ -28,14 +28,16 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from compaction import dialects, references, text_cache, text_names
+from compaction import dialects, text_cache
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.continuation import Continuation
+from compaction.identifiers import extract as references
+from compaction.identifiers import texts as text_names
 from compaction.messages import JSON, Message, Role
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, get_policy
+from compaction.sizes.tokens import name_sizes
 from compaction.strategies import STRATEGIES
-from compaction.tokens import name_sizes
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
 

@@ -24,7 +24,7 @@ from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.messages import Message, Role, Text
 from compaction.policy import PRESETS, get_policy
 from compaction.recap.statements import facts
-from compaction.tokens import message_tokens
+from compaction.sizes.tokens import message_tokens
 
 COUNTER = TiktokenCounter()
 WINDOW = "window, batches to 50 %"

@@ -4,7 +4,7 @@ A step is an assistant message. For each step, the policy builds the prompt from
 is scored by the message that the model *actually* wrote. Each policy has one state per session, so edits
 accumulate as in production.
 
-**Reference**: an identifier (`compaction.references`) in the text or call arguments of the message that an
+**Reference**: an identifier (`compaction.identifiers`) in the text or call arguments of the message that an
 earlier message of the session mentions. It is *kept* if the prompt mentions it. *Distant*: last mentioned
 more than 10 messages back and not in the head. *Far*: last mentioned before the newest tokens that fill the
 budget, and not in the head, so that no window of that size contains it. References of prompts that are
@@ -25,11 +25,11 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Protocol
 
+from compaction.identifiers.texts import message_references
 from compaction.layout import head_end
 from compaction.messages import Message, Role
 from compaction.rendering import render
 from compaction.replay.mentions import PromptMentions
-from compaction.text_names import message_references
 from compaction.validation import validate
 
 DISTANT_MESSAGES = 10

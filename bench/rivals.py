@@ -13,7 +13,7 @@ from dataclasses import replace
 from bench.replay import Case, Contender
 from compaction.invariants import safe_cuts
 from compaction.messages import Message, Role, Text, ToolResult
-from compaction.tokens import TokenCounter, message_tokens
+from compaction.sizes.tokens import TokenCounter, message_tokens
 
 MARKER = "[Earlier messages truncated]"
 CLEARED = "[Old tool result content cleared]"

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from bench.store_tables import Row, row_of
-from compaction.tool_usage import ToolUse
+from compaction.tools.usage import ToolUse
 from sessions.models import AgentSession, SessionProfile, ToolOutputs, ToolRollup, ToolScan
 from sessions.services.sessions.profiles import sparkline
 

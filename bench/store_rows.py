@@ -19,8 +19,8 @@ from compaction.policy import Policy
 from compaction.recap import Item
 from compaction.recap import Recap as RecapValue
 from sessions.models import AgentSession, Compaction, Preamble, Recap
+from sessions.selectors.compactions.recaps import recap_columns
 from sessions.selectors.convert import edit_row
-from sessions.selectors.recaps import recap_columns
 from sessions.store import bodies
 
 #: Each agent with its model, budget in tokens and relative frequency.

@@ -12,8 +12,8 @@ from django.db.models import JSONField, Model
 from psycopg.types.json import Jsonb
 
 from bench.store_texts import Body
-from compaction.breakdown import TokenBreakdown
 from compaction.messages import Usage
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import TurnSource
 from sessions.models.fields import PackedField, PackedJSONField
 from sessions.store import bodies

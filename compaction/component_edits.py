@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compaction.components import TOOLS, shed_names
 from compaction.context import Context
 from compaction.edits import Edit, Op
 from compaction.messages import ToolCall
 from compaction.view import View
+from compaction.view.components import TOOLS, shed_names
 
 
 def removable_components(view: View, context: Context) -> tuple[str, ...]:

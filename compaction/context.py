@@ -12,23 +12,23 @@ from functools import cached_property
 from typing import NamedTuple
 
 from compaction.capabilities import Capabilities
-from compaction.components import SHEDDABLE
 from compaction.deadline import check_deadline
 from compaction.descriptors import clip, describe, describe_failure, short_arguments
 from compaction.edits import Edit, MakeHandle, Op
+from compaction.identifiers.extract import references
+from compaction.identifiers.texts import message_references
 from compaction.invariants.pairs import open_start
 from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
-from compaction.outcomes import is_error
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
-from compaction.references import references
 from compaction.requests import latest_request
 from compaction.settings import StrategySettings, ToolRule
-from compaction.text_names import message_references
-from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
-from compaction.tools import Action, Kind, action_of
+from compaction.sizes.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
+from compaction.tools.actions import Action, Kind, action_of
+from compaction.tools.outcomes import is_error
 from compaction.view import Entry, View
+from compaction.view.components import SHEDDABLE
 
 _OTHER = Action(kind=Kind.OTHER)
 

@@ -13,16 +13,16 @@ from itertools import islice
 
 import orjson
 
-from compaction.failures import Lines, failing_lines
+from compaction.identifiers.extract import short_forms
+from compaction.identifiers.texts import result_names
 from compaction.jsontext import dumps, loads_fast, loads_object
 from compaction.messages import JSON
-from compaction.outcomes import exit_code
-from compaction.references import short_forms
 from compaction.shortening import shortened
+from compaction.sizes.tokens import TokenCounter
 from compaction.text_cache import once_per_text
-from compaction.text_names import result_names
-from compaction.tokens import TokenCounter
-from compaction.tools import Action, Kind
+from compaction.tools.actions import Action, Kind
+from compaction.tools.failures import Lines, failing_lines
+from compaction.tools.outcomes import exit_code
 
 _MAX_NAMES = 8
 _MAX_NAME = 40

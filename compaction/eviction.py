@@ -16,8 +16,8 @@ from compaction.edits import Edit, Op
 from compaction.messages import Message, ToolCall
 from compaction.recap.handles import Handled
 from compaction.shortening import shortened
-from compaction.tokens import MESSAGE_OVERHEAD
-from compaction.tools import action_of
+from compaction.sizes.tokens import MESSAGE_OVERHEAD
+from compaction.tools.actions import action_of
 from compaction.view import Entry, View
 
 #: Maximum number of characters of a command that identifies its output in a recap.

@@ -99,8 +99,8 @@ class Message:
     """One provider message.
 
     `position` is its number in the session and `turn` the number of its push, both from 0. `tokens` is the
-    raw estimate including overhead (see `compaction.tokens`). `format` is the dialect of `source`, the JSON
-    that was pushed; both are None for messages that compaction created.
+    raw estimate including overhead (see `compaction.sizes.tokens`). `format` is the dialect of `source`, the
+    JSON that was pushed; both are None for messages that compaction created.
     """
 
     position: int

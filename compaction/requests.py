@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from compaction.entries import Entry
 from compaction.messages import Message, Role, Text
+from compaction.view.entries import Entry
 
 #: Elements that agents insert into the text of the user, with the agents that do.
 _ELEMENTS = {

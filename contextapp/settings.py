@@ -85,20 +85,13 @@ WSGI_APPLICATION = "contextapp.wsgi.application"
 
 # All templates have the tags and filters of these modules, so none needs `{% load %}`.
 tags = [f"sessions.pages.tags.{file.stem}" for file in (BASE_DIR / "sessions/pages/tags").glob("[!_]*.py")]
+loaders = ["contextapp.template_files.Unindented", "django.template.loaders.app_directories.Loader"]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
         "OPTIONS": {
-            "loaders": [
-                (
-                    "django.template.loaders.cached.Loader",
-                    [
-                        "contextapp.template_files.Unindented",
-                        "django.template.loaders.app_directories.Loader",
-                    ],
-                )
-            ],
+            "loaders": [("django.template.loaders.cached.Loader", loaders)],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

@@ -26,7 +26,7 @@ from gateway.providers.base import Identity, text
 from gateway.recording.sessions import Place, caller_id, session_find_for_call
 from redaction import Redaction
 from sessions.models import ClientHistory
-from sessions.selectors.provider_engine import session_provider_params
+from sessions.selectors.prompts.provider_engine import session_provider_params
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.reading import history_read
 from sessions.services.reconcile.served import Edits, NotServable, Reason, edits_for_request

@@ -18,11 +18,10 @@ import orjson
 
 from compaction.messages import Usage
 from compaction.prefixes import common_length
-
-from .base import ClientCompaction, ImportedMessage, ImportedTurn
-from .chat import call_ids, chat_body, chat_usage
-from .turns import Answer, TurnBuilder
-from .values import id_of, mapping_of, microusd_of, request_of, text_of, time_of
+from importers.base import ClientCompaction, ImportedMessage, ImportedTurn
+from importers.chat import call_ids, chat_body, chat_usage
+from importers.turns import Answer, TurnBuilder
+from importers.values import id_of, mapping_of, microusd_of, request_of, text_of, time_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from .base import Damage, LogFile
+from importers.base import Damage, LogFile
 
 _DECODER = json.JSONDecoder()
 _BLANK = b" \t\r\n\x00"

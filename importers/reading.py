@@ -15,15 +15,15 @@ from typing import BinaryIO
 
 import zstandard
 
-from .aider import HISTORY_NAME
-from .base import LogFile
-from .databases import database_log, database_sessions, is_database
-from .folders import (
+from importers.base import LogFile
+from importers.databases import database_log, database_sessions, is_database
+from importers.folders import (
     copilot_log,
     grouped,
     is_opencode_storage,
     opencode_sessions,
 )
+from importers.formats.aider import HISTORY_NAME
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
 _LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", HISTORY_NAME)

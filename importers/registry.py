@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from .aider import AiderImporter
-from .anthropic_messages import AnthropicMessagesImporter
-from .atif import AtifImporter
-from .base import Importer, LogFile
-from .claude_code import ClaudeCodeImporter
-from .cline import ClineImporter
-from .codex import CodexImporter
-from .contextapp import ContextappImporter
-from .continue_dev import ContinueImporter
-from .copilot import CopilotImporter
-from .crush import CrushImporter
-from .gemini_cli import GeminiCliImporter
-from .goose import GooseImporter
-from .inspect_ai import InspectImporter
-from .kimi_cli import KimiCliImporter
-from .kimi_code import KimiCodeImporter
-from .langfuse import LangfuseImporter
-from .langsmith import LangSmithImporter
-from .mini_swe_agent import MiniSweAgentImporter
-from .openai_chat import OpenAIChatImporter
-from .openai_responses import OpenAIResponsesImporter
-from .opencode import OpenCodeImporter
-from .openhands import OpenHandsImporter
-from .openhands_events import OpenHandsEventsImporter
-from .openhands_sdk import OpenHandsSdkImporter
-from .phoenix import PhoenixImporter
-from .pi import PiImporter
-from .qwen_code import QwenCodeImporter
-from .swe_agent import SweAgentImporter
-from .tau_bench import Tau2BenchImporter, TauBenchImporter
-from .vscode_chat import VSCodeChatImporter
-from .zed import ZedImporter
+from importers.base import Importer, LogFile
+from importers.formats.aider import AiderImporter
+from importers.formats.anthropic_messages import AnthropicMessagesImporter
+from importers.formats.atif import AtifImporter
+from importers.formats.claude_code import ClaudeCodeImporter
+from importers.formats.cline import ClineImporter
+from importers.formats.codex import CodexImporter
+from importers.formats.contextapp import ContextappImporter
+from importers.formats.continue_dev import ContinueImporter
+from importers.formats.copilot import CopilotImporter
+from importers.formats.crush import CrushImporter
+from importers.formats.gemini_cli import GeminiCliImporter
+from importers.formats.goose import GooseImporter
+from importers.formats.inspect_ai import InspectImporter
+from importers.formats.kimi_cli import KimiCliImporter
+from importers.formats.kimi_code import KimiCodeImporter
+from importers.formats.langfuse import LangfuseImporter
+from importers.formats.langsmith import LangSmithImporter
+from importers.formats.mini_swe_agent import MiniSweAgentImporter
+from importers.formats.openai_chat import OpenAIChatImporter
+from importers.formats.openai_responses import OpenAIResponsesImporter
+from importers.formats.opencode import OpenCodeImporter
+from importers.formats.openhands import OpenHandsImporter
+from importers.formats.openhands_events import OpenHandsEventsImporter
+from importers.formats.openhands_sdk import OpenHandsSdkImporter
+from importers.formats.phoenix import PhoenixImporter
+from importers.formats.pi import PiImporter
+from importers.formats.qwen_code import QwenCodeImporter
+from importers.formats.swe_agent import SweAgentImporter
+from importers.formats.tau_bench import Tau2BenchImporter, TauBenchImporter
+from importers.formats.vscode_chat import VSCodeChatImporter
+from importers.formats.zed import ZedImporter
 
 #: Importers by name, in the order in which they are tried. Formats that resemble others come last.
 IMPORTERS: dict[str, Importer] = {

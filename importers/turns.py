@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from compaction.messages import Usage
-
-from .base import ClientCompaction, ImportedMessage, ImportedTurn
+from importers.base import ClientCompaction, ImportedMessage, ImportedTurn
 
 Messages = Sequence[ImportedMessage]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from compaction.identifiers.extract import Kind, argument_text, kind_of, references
 from compaction.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from compaction.references import Kind, argument_text, kind_of, references
 from search.scoring import length_code
 from search.segments import Document
 from search.terms import analyze, fold

@@ -5,9 +5,9 @@ A text has two kinds of terms, in one namespace:
 - **words**: runs of letters and digits in lower case, without function words. Words of ASCII letters are
   stemmed. `maxPoolSize` and `max_pool_size` are the words `max`, `pool` and `size`. Scripts without spaces
   are indexed by pairs of characters.
-- **identifiers** (`compaction.references`): paths, names, ids, versions and numbers in lower case, with their
-  short forms: `src/db/pool.py` is also `pool.py`. Names of several parts have a joined form, which their
-  spellings share: `maxpoolsize`.
+- **identifiers** (`compaction.identifiers`): paths, names, ids, versions and numbers in lower case, with
+  their short forms: `src/db/pool.py` is also `pool.py`. Names of several parts have a joined form, which
+  their spellings share: `maxpoolsize`.
 
 Works without knowing the language. Occurrences of a word are counted; an identifier counts once.
 """
@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compaction.marks import MARKS
-from compaction.references import references
+from compaction.identifiers.extract import references
+from compaction.identifiers.marks import MARKS
 from search.stemming import stem
 
 #: Longer texts (characters) are indexed by their distinct terms, because the counts are not informative.

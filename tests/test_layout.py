@@ -14,7 +14,7 @@ DJANGO_APPS = ("accounts", "replay", "sessions")
 
 #: Expressions that look like database writes but are not, by file.
 NOT_DATABASE = {
-    "sessions/selectors/filters.py": {"Q.create"},
+    "sessions/selectors/lists/filters.py": {"Q.create"},
     "sessions/store/blobs.py": {"storages['blobs'].save", "storages['blobs'].delete"},
     # Inserts the rows that services pass to it.
     "sessions/store/postgres.py": {"COPY {} ({}) FROM STDIN"},

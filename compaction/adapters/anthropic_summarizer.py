@@ -16,8 +16,8 @@ from compaction.recap.prompt import summary_request
 from compaction.recap.reply import Source, summary_read
 from compaction.recap.summary import SummaryResult
 from compaction.recap.values import Recap
+from compaction.sizes.tokens import TokenCounter
 from compaction.structured_output import Reply
-from compaction.tokens import TokenCounter
 
 #: Maximum estimated tokens of the session per request; longer input is summarized in pieces. This is far
 #: below every model's window, because the default model charges five times as much for prompts over 100,000

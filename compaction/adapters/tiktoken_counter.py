@@ -1,6 +1,6 @@
 """Count tokens with OpenAI's o200k_base vocabulary.
 
-Counts for models of other vendors are estimates, which `compaction.calibration` corrects.
+Counts for models of other vendors are estimates, which `compaction.sizes.calibration` corrects.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from compaction.dialects.openai import OpenAI
 from compaction.dialects.openai_responses import OpenAIResponses
 from compaction.errors import FormatError
 from compaction.messages import JSON, Message
-from compaction.tokens import TokenCounter, message_tokens
+from compaction.sizes.tokens import TokenCounter, message_tokens
 
 #: The order breaks ties in detection.
 DIALECTS: dict[str, Dialect] = {

@@ -12,7 +12,7 @@ from compaction.dialects.declarations import separated
 from compaction.jsontext import dumps
 from compaction.messages import JSON, Message, Opaque, Role, ToolResult
 from compaction.provider_summary import COMPACTION
-from compaction.tokens import IMAGE_TOKENS
+from compaction.sizes.tokens import IMAGE_TOKENS
 
 _NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
 

@@ -13,7 +13,7 @@ from typing import Any
 from compaction.errors import WorkingMemoryError
 from compaction.memory.schema import PLAIN, TITLES, Schema, Value, is_custom_name, title_of
 from compaction.messages import JSON
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 #: Recommended and absolute maximum number of tokens of a memory.
 ASKED_TOKENS = 800

@@ -11,17 +11,17 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
 
-from compaction.command_chains import LENGTH, Failures, subject, unfiltered
-from compaction.failures import reports_failure
+from compaction.identifiers.extract import contains_handle
 from compaction.jsontext import loads_fast
 from compaction.messages import JSON, Message, ToolResult
-from compaction.outcomes import hides_outcome, is_error
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import contains_handle
-from compaction.shell_effects import is_inspection
+from compaction.shell.chains import LENGTH, Failures, subject, unfiltered
+from compaction.shell.effects import is_inspection
 from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
-from compaction.tools import Action
+from compaction.tools.actions import Action
+from compaction.tools.failures import reports_failure
+from compaction.tools.outcomes import hides_outcome, is_error
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from compaction.command_chains import program_run
 from compaction.deadline import check_deadline
+from compaction.identifiers.extract import mentions
+from compaction.identifiers.texts import argument_names, names_of, result_names
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.paths import Paths
 from compaction.recap.commands import Commands
 from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
@@ -18,11 +18,11 @@ from compaction.recap.name_tally import NameTally
 from compaction.recap.open_items import OpenItems
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap
-from compaction.references import mentions
 from compaction.requests import is_output
-from compaction.text_names import argument_names, names_of, result_names
-from compaction.tokens import TokenCounter
-from compaction.tools import Action, Kind, action_of
+from compaction.shell.chains import program_run
+from compaction.sizes.tokens import TokenCounter
+from compaction.tools.actions import Action, Kind, action_of
+from compaction.tools.paths import Paths
 
 _TURN = re.compile(r"^t\d+: ")
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from itertools import compress, count, islice, repeat
 from operator import add, mul, sub
 
+from compaction.identifiers.extract import forms, short_forms
 from compaction.recap.contents import Contents
 from compaction.recap.name_tally import NameTally
 from compaction.recap.values import Group, Item, Mention, group_of
-from compaction.references import forms, short_forms
-from compaction.tokens import NameSizes
+from compaction.sizes.tokens import NameSizes
 
 OTHER_NAMES = "other names"
 

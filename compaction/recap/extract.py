@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from compaction.identifiers.extract import references
 from compaction.messages import Message
 from compaction.recap.commands import is_failure
 from compaction.recap.contents import Contents
@@ -16,10 +17,9 @@ from compaction.recap.entities import Packing, rank
 from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
 from compaction.recap.statements import choose
 from compaction.recap.values import Item, Recap, Status
-from compaction.references import references
-from compaction.shell_effects import is_inspection
+from compaction.shell.effects import is_inspection
 from compaction.shortening import shortened
-from compaction.tokens import TokenCounter, name_sizes
+from compaction.sizes.tokens import TokenCounter, name_sizes
 
 #: Shares of the cap for the other sections; entities take the rest.
 REQUEST_SHARE = 0.30

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compaction.recap.values import Item, Recap
-from compaction.tokens import TokenCounter, name_sizes
+from compaction.sizes.tokens import TokenCounter, name_sizes
 
 #: Share of a recap's cap for handles.
 HANDLE_SHARE = 0.12

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from compaction.identifiers.extract import references
 from compaction.recap.handles import handles_of
 from compaction.recap.values import SECTIONS, Group, Item, Mention, Recap, Status
-from compaction.references import references
 
 #: Beginnings of the generated lines around a recap, which are not part of the user's text.
 _FRAME = "[Recap of "

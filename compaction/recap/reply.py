@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from compaction.errors import SummaryMalformed, SummaryTooLong
+from compaction.identifiers.extract import Kind, argument_text, kind_of, references, without_handles
 from compaction.messages import JSON, Message, Text, ToolCall, ToolResult
 from compaction.recap.prompt import SCHEMA, STANDING
 from compaction.recap.values import Item, Mention, Recap, Status
-from compaction.references import Kind, argument_text, kind_of, references, without_handles
+from compaction.sizes.tokens import TokenCounter
 from compaction.structured_output import Reply, answer_of, check
-from compaction.tokens import TokenCounter
 
 #: Replaces an identifier that the model invented.
 REMOVED = "[…]"

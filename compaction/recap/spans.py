@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from compaction.messages import Message
 from compaction.recap.handles import HANDLE_SHARE, Handled, with_handles
 from compaction.recap.values import Recap
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

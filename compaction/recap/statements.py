@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from compaction.recap.values import Item
 from compaction.shortening import shortened
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 #: Details that cannot be guessed once they are lost: figures, dates, and names within a sentence.

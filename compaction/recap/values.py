@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from compaction.messages import JSON
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 
 class Status(StrEnum):
@@ -21,7 +21,7 @@ class Status(StrEnum):
 
 
 class Mention(NamedTuple):
-    """An identifier (see `compaction.references`) and its last mention.
+    """An identifier (see `compaction.identifiers.extract`) and its last mention.
 
     `last` is the position of the newest message that mentions it; `own` that of the newest assistant
     message that does, or -1. `messages` and `own_count` are the numbers of messages and of assistant messages

@@ -15,12 +15,12 @@ from functools import lru_cache
 from itertools import chain, filterfalse, islice
 from typing import Protocol
 
-from compaction.components import COMPONENT_OPS
 from compaction.edits import MAX_REFERENCES, Edit
+from compaction.identifiers.extract import Kind, argument_text, kind_of, runs
+from compaction.identifiers.texts import names_of
 from compaction.messages import Message, Part, Text, ToolCall, ToolResult
-from compaction.references import Kind, argument_text, kind_of, runs
-from compaction.text_names import names_of
 from compaction.view import View
+from compaction.view.components import COMPONENT_OPS
 
 __all__ = ["MAX_REFERENCES", "is_distinctive", "with_references"]
 

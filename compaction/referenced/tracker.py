@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from compaction.edits import Edit
+from compaction.identifiers.texts import message_references
 from compaction.messages import JSON, Message, Role, ToolCall
-from compaction.text_names import message_references
-from compaction.tools import Kind, action_of
+from compaction.tools.actions import Kind, action_of
 
 #: Maximum names tracked per session. The oldest are dropped first.
 MAX_NAMES = 4_000

@@ -9,7 +9,7 @@ from compaction.messages import Message, Usage
 from compaction.recap import Recap, SummaryResult
 from compaction.recap.model_input import split_by_tokens
 from compaction.recap.prompt import summary_request
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 
 class EstimatingSummarizer:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from compaction.identifiers.texts import message_references
 from compaction.messages import Message
 from compaction.prefixes import common_length
-from compaction.text_names import message_references
 
 
 class PromptMentions:

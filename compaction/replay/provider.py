@@ -13,12 +13,12 @@ from dataclasses import replace
 from compaction.capabilities import Capabilities
 from compaction.edits import Edit, Op
 from compaction.messages import Message, ToolResult
-from compaction.pipeline import Plan
-from compaction.plan_request import PlanRequest
+from compaction.planning.pipeline import Plan
+from compaction.planning.record import Change, PlanState, record_of
+from compaction.planning.request import PlanRequest
 from compaction.provider_engine import CLEAR_TOOLS, NAME, provider_params
 from compaction.recap import extract
-from compaction.record import Change, PlanState, record_of
-from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD
+from compaction.sizes.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD
 from compaction.view import Entry, View
 
 _PLACEHOLDER = "[Old tool result content cleared]"

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
-from compaction.components import Components
 from compaction.edits import Op
 from compaction.errors import SummaryError
+from compaction.identifiers.extract import references
 from compaction.messages import Usage
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
+from compaction.planning.preparation import boundary_request, is_near_hard, leaves_room, record_extended
+from compaction.planning.record import Record
 from compaction.policy import Budget, Policy
-from compaction.preparation import boundary_request, is_near_hard, leaves_room, record_extended
 from compaction.provider_engine import NAME, is_compacted_by_provider
 from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
-from compaction.record import Record
-from compaction.references import references
 from compaction.replay.provider import provider_plan
 from compaction.replay.transcript import RecordedCall, Transcript
-from compaction.tokens import TokenCounter
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate, hard
 from compaction.view import Entry, View
+from compaction.view.components import Components
 
 _EMPTY = View(entries=())
 
@@ -57,7 +57,7 @@ class Served:
         self._recap: Recap | None = None
         self._compacted_tokens: int | None = None
         self._recoverable: frozenset[str] | None = None
-        self._boundary: View | None = None  #: see `compaction.preparation`
+        self._boundary: View | None = None  #: see `compaction.planning.preparation`
         self._summarizer, self._memory_text = summarizer, memory_text
         self._capabilities = capabilities_of(transcript.model)
         self._begin(0)

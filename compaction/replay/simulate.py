@@ -25,7 +25,7 @@ from compaction.replay.scale import Scale, scale_of
 from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.replay.validity import Validity
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 from compaction.view import View
 
 

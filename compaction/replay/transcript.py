@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 
-from compaction.calibration import Calibration
+from compaction.identifiers.texts import message_references
 from compaction.messages import Message, Role, Usage
-from compaction.text_names import message_references
+from compaction.sizes.calibration import Calibration
 
 #: Cache lifetimes of providers in seconds: five minutes, or one hour at a higher write price.
 FIVE_MINUTES, HOUR = 300, 3_600

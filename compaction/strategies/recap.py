@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from compaction.context import Context
 from compaction.eviction import Span, evict, evicted_handles, is_worthwhile, oldest
+from compaction.identifiers.texts import message_references
 from compaction.recap import Recap, extract
 from compaction.recap.spans import Evicted
 from compaction.requests import shown_requests
 from compaction.strategies.base import StepResult, Strategy
-from compaction.text_names import message_references
 from compaction.view import View
 
 NAME = "recap"

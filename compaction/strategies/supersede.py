@@ -12,7 +12,7 @@ from compaction.context import Context, Output
 from compaction.descriptors import superseded
 from compaction.edits import Edit
 from compaction.strategies.base import FULL, StepResult, Strategy
-from compaction.tools import Kind
+from compaction.tools.actions import Kind
 from compaction.view import View
 
 NAME = "supersede"

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from sessions.pages.access import page_or_fragment, viewer_of
 from sessions.pages.trends.parameters import parameters_of
-from sessions.selectors.reference_rates import (
+from sessions.selectors.compactions.reference_rates import (
     PROJECT_SESSIONS,
     edits_of_project,
     rates_by_policy,

@@ -12,7 +12,7 @@ from replay.pages.form import ProjectReplayForm
 from replay.selectors.advice import MIN_SESSIONS, advice_of
 from replay.selectors.results import runs_newest, sessions_newest
 from sessions.pages.access import Viewer, actor_of, page, viewer_of, writer_of
-from sessions.selectors.sessions import sessions_facets
+from sessions.selectors.lists.sessions import sessions_facets
 from sessions.selectors.summarizers import summarizer_missing
 
 _MAX_RUNS = 50

@@ -15,7 +15,7 @@ from replay.selectors.results import targets_of_session
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, actor_of, page, session_of, viewer_of, writer_of
 from sessions.pages.tabs import session_context
-from sessions.selectors.reference_rates import (
+from sessions.selectors.compactions.reference_rates import (
     edits_of_session,
     later_references,
     rates_by_strategy,

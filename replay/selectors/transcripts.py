@@ -8,7 +8,7 @@ from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn, Trans
 from sessions.models import AgentSession, Preamble
 from sessions.models import Turn as TurnRow
 from sessions.selectors.convert import usage_of
-from sessions.selectors.stored_rows import message_batches
+from sessions.selectors.transcripts.rows import message_batches
 
 
 def session_transcript(session: AgentSession) -> Transcript:

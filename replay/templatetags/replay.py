@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import template
 
 from sessions.pages import figures
-from sessions.selectors.reference_rates import REACTIONS
+from sessions.selectors.compactions.reference_rates import REACTIONS
 
 register = template.Library()
 

@@ -14,7 +14,7 @@ from sessions.api.lookup import session_or_404
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import operation
 from sessions.api.serializers import contents as serializers
-from sessions.selectors import contents
+from sessions.selectors.compactions import contents
 from sessions.store.blobs import ContentLost
 
 _UNITS = {"lines": contents.slice_lines, "characters": contents.slice_characters}

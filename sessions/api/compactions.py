@@ -8,7 +8,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 
 from compaction.edits import Edit as EditValue
 from compaction.on_demand import OnDemandSummary
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
 from compaction.policy import Policy
 from compaction.provider_summary import replacement_text
 from redaction import redact
@@ -21,7 +21,7 @@ from sessions.api.schema import operation
 from sessions.api.serializers import compactions as serializers
 from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.selectors.compactions import compaction_json, compactions_jsonl
+from sessions.selectors.compactions.records import compaction_json, compactions_jsonl
 from sessions.selectors.convert import edit_values
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import CompactionInProgress

@@ -20,10 +20,10 @@ from sessions.api.lookup import raise_key_or_session_error, with_session
 from sessions.api.parameters import choice_param, format_param, format_parameter, int_param, int_parameter
 from sessions.api.schema import operation
 from sessions.api.serializers import turns as serializers
-from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.prompt_state import PromptState, prompt_state
-from sessions.selectors.prompts import messages_now, prompt_at, unfit_reason
-from sessions.selectors.provider_engine import prompt_provider_params
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
+from sessions.selectors.prompts.provider_engine import prompt_provider_params
+from sessions.selectors.prompts.state import PromptState, prompt_state
+from sessions.selectors.prompts.stored import messages_now, prompt_at, unfit_reason
 from sessions.selectors.token_budgets import prompt_size_json
 from sessions.services.prompts.served import prompt_record
 from sessions.store.bodies import content_hash, json_bytes

@@ -20,10 +20,10 @@ from sessions.api.reported_call import CALL_FIELDS, call_read, text_field
 from sessions.api.schema import operation
 from sessions.api.serializers import reconcile as serializers
 from sessions.api.turns import idempotency_key, key_reused
-from sessions.selectors.lookups import Route, route_forget
-from sessions.selectors.prompt_state import prompt_state
-from sessions.selectors.prompts import messages_now
-from sessions.selectors.provider_engine import prompt_provider_params
+from sessions.selectors.lists.lookups import Route, route_forget
+from sessions.selectors.prompts.provider_engine import prompt_provider_params
+from sessions.selectors.prompts.state import prompt_state
+from sessions.selectors.prompts.stored import messages_now
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.prompts.served import prompt_record
 from sessions.services.push.turns import KeyReused, SessionGone

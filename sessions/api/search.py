@@ -15,7 +15,7 @@ from sessions.api.paging import cursor_encode, cursor_param, invalid_cursor, lim
 from sessions.api.schema import operation
 from sessions.api.serializers import contents as serializers
 from sessions.models import AgentSession
-from sessions.selectors.message_changes import MessageChange
+from sessions.selectors.compactions.message_changes import MessageChange
 from sessions.selectors.search.request import SearchExpression, search_expression
 from sessions.selectors.search.results import MOST_HITS, SearchHit, search
 from sessions.selectors.search.visibility import Visibility

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.http import HttpResponse, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 from redaction import redact
 from sessions.api.endpoint import JSON_LINES, ApiCall, Endpoint, json_response
 from sessions.api.errors import Conflict, InvalidField
@@ -21,19 +21,19 @@ from sessions.api.parameters import int_param, int_parameter, parse_time, time_p
 from sessions.api.schema import operation
 from sessions.api.serializers import sessions as serializers
 from sessions.models import AgentSession
-from sessions.selectors.api import sessions_page
-from sessions.selectors.facts import facts_offered_count
-from sessions.selectors.filters import Cursor, SessionFilter
-from sessions.selectors.health import GRADES
-from sessions.selectors.lookups import as_uuid, session_find
-from sessions.selectors.session_export import session_jsonl
-from sessions.selectors.session_tree import names_with_ancestors
+from sessions.selectors.health.grades import GRADES
+from sessions.selectors.lists.api import sessions_page
+from sessions.selectors.lists.filters import Cursor, SessionFilter
+from sessions.selectors.lists.lookups import as_uuid, session_find
+from sessions.selectors.lists.tree import names_with_ancestors
+from sessions.selectors.memory.facts import facts_offered_count
 from sessions.selectors.token_budgets import (
     calibration_json,
     prompt_size_json,
     session_budget,
     session_calibration,
 )
+from sessions.selectors.transcripts.export import session_jsonl
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import (
     NewSession,

@@ -9,8 +9,8 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any
 
-from compaction.breakdown import PROMPT_ORDER
-from compaction.calibration import Calibration
+from compaction.sizes.breakdown import PROMPT_ORDER
+from compaction.sizes.calibration import Calibration
 
 #: Maximum number of points. More points than pixels would only slow down the chart.
 POINTS_LIMIT = 1_200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from compaction import meter
-from compaction.calibration import Calibration
-from compaction.meter import Slope, Verdict
+from compaction.sizes import meter
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.meter import Slope, Verdict
 from sessions.charts.prompt_sizes import PromptSize
 
 #: Number of newest turns from which growth is calculated.

@@ -112,7 +112,7 @@ class Compaction(Claimable):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The figures of the plan (`compaction.record.Record`), with notes. Assign it to change it."""
+        """The figures of the plan (`compaction.planning.record`), with notes. Assign it to change it."""
         return {**self.facts, **self.details}
 
     @record.setter
@@ -183,7 +183,7 @@ class Recap(models.Model):
     author = models.CharField(max_length=16, choices=Author.choices)
     model = models.CharField(max_length=200, blank=True)
     # The text that users see, packed by `sessions/store/recap_lines.py` with the text of the edit
-    # `edit_ordinal`, if there is one; see `sessions/selectors/recaps.py`.
+    # `edit_ordinal`, if there is one; see `sessions/selectors/compactions/recaps.py`.
     lines = models.BinaryField(null=True)
     edit_ordinal = models.PositiveIntegerField(null=True)
     # The `compaction.recap.Recap`, packed by `sessions/store/recap_bodies.py`; only for the newest recaps.

@@ -77,7 +77,7 @@ class AgentSession(models.Model):
     message_count = models.IntegerField(default=0)
     # The prompt begins here: the first message after the last compaction by the client of an imported log.
     context_start = models.IntegerField(default=0)
-    # Estimated tokens of the context by component (see `compaction.breakdown`).
+    # Estimated tokens of the context by component (see `compaction.sizes.breakdown`).
     context_components = JSONField(default=dict)
     # The same for the prompt that is served: the context with its edits applied.
     shown_components = JSONField(default=dict)
@@ -90,14 +90,14 @@ class AgentSession(models.Model):
     needs_repair = models.BooleanField(default=False)
     # Ids of the tool calls whose results are missing. Background triggers wait until there are none.
     open_calls = ArrayField(models.TextField(), default=list)
-    # How the provider counts (`compaction.calibration.Calibration`). Empty until the session learns it.
+    # How the provider counts (`compaction.sizes.calibration.Calibration`). Empty until the session learns it.
     calibration = JSONField(default=dict)
     # Size of the prompt after the last triggered compaction, and its turn. Triggers wait for growth since.
     fired_tokens = models.IntegerField(null=True)
     fired_turn = models.IntegerField(null=True)
-    # The plan boundary: the hard trigger compacts the messages up to this turn (`compaction.preparation`).
-    # NULL if it compacts the whole prompt: while the prompt is far from the trigger, and after a change to
-    # anything else that the plan depends on.
+    # The plan boundary: the hard trigger compacts the messages up to this turn
+    # (`compaction.planning.preparation`). NULL if it compacts the whole prompt: while the prompt is far from
+    # the trigger, and after a change to anything else that the plan depends on.
     plan_turn = models.IntegerField(null=True)
     # Consecutive failures of background compactions, for the circuit breaker.
     failures = models.SmallIntegerField(default=0)

@@ -82,7 +82,7 @@ class Turn(models.Model):
     calibration_factor = models.FloatField(null=True)
     calibration_overhead = models.IntegerField(null=True)
     budget = models.IntegerField(null=True)
-    # Tokens of the turn's tool outputs if they are a spike, else NULL (see `compaction/meter.py`).
+    # Tokens of the turn's tool outputs if they are a spike, else NULL (see `compaction/sizes/meter.py`).
     output_spike = models.IntegerField(null=True)
     # {"trigger", "tokens_before"} if the recording client compacted its own context before this turn.
     client_compaction = JSONField(null=True)

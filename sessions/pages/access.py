@@ -24,7 +24,7 @@ from accounts.actors import Actor
 from accounts.models import Project, Role
 from accounts.selectors import projects_of
 from sessions.models import AgentSession
-from sessions.selectors.sessions import session_get
+from sessions.selectors.lists.sessions import session_get
 from sessions.store.postgres import is_reference_lost
 
 Response = TypeVar("Response", bound=HttpResponseBase)

@@ -14,7 +14,7 @@ from sessions.pages.blocks import Calls, MessageView, calls_of, message_view
 from sessions.selectors import convert
 from sessions.selectors.comments import comments_on
 from sessions.selectors.pins import pins_at
-from sessions.selectors.transcript import TurnMessages, TurnsPage
+from sessions.selectors.transcripts.pages import TurnMessages, TurnsPage
 
 _VOICES = {"tool": "tool outputs", "user": "user", "system": "system", "assistant": "answer"}
 

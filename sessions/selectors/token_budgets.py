@@ -11,10 +11,10 @@ from uuid import UUID
 from django.conf import settings
 
 import pricing
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration, calibration_learned
 from compaction.errors import PolicyError
 from compaction.policy import Policy, ToolRule
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration, calibration_learned
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession
 from sessions.store import bodies

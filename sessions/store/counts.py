@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 
 
 def breakdown_pack(breakdown: TokenBreakdown) -> bytes:

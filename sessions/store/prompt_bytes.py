@@ -17,13 +17,13 @@ import orjson
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.components import MEMORY
 from compaction.continuation import Continuation
 from compaction.dialects.stored import JoinedMessages, StoredPrompt
 from compaction.messages import Message, Role, Text
 from compaction.rendering import render
 from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
 from compaction.view import Entry, View
+from compaction.view.components import MEMORY
 from sessions.store import bodies
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sessions.models import Compaction
-from sessions.selectors import compactions
+from sessions.selectors.compactions import records as compactions
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 from tests.plugins.reused import reused

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from accounts.models import Project
 from sessions.models import AgentSession
-from sessions.selectors.health_facts import health_facts
+from sessions.selectors.health.facts import health_facts
 from sessions.services.search.indexing import search_index_run
 from sessions.services.sessions.lifecycle import NewSession, session_create, session_delete
 from sessions.services.sessions.profiles import profiles_refresh

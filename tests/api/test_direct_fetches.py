@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import ApiKey
 from sessions.models import AgentSession, Message
-from sessions.selectors.prompt_cache import prompt_cache
+from sessions.selectors.prompts.cache import prompt_cache
 from sessions.store import bodies
 from tests.api.client import Api
 from tests.api.direct import Server, limit_requests

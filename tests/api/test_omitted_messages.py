@@ -12,16 +12,16 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Project
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 from importers.base import ImportedMessage, ImportedSession, ImportedTurn, LogFile
-from importers.contextapp import ContextappImporter
+from importers.formats.contextapp import ContextappImporter
 from replay.offline.logs import log_transcript
 from replay.selectors.transcripts import session_transcript
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.past_prompts.outline import outline_at
 from sessions.selectors.past_prompts.rendering import past_prompt_json
-from sessions.selectors.session_export import session_jsonl
 from sessions.selectors.token_budgets import policy_of
+from sessions.selectors.transcripts.export import session_jsonl
 from sessions.services.compactions import background
 from sessions.services.compactions.background import compaction_run
 from sessions.services.compactions.lifecycle import compaction_open

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from compaction.view import in_force
 from sessions.models import AgentSession, Edit
+from sessions.selectors.compactions.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.convert import edit_value
-from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
 from tests.api.client import Api, code
 from tests.api.talk import (
     PROMPT,

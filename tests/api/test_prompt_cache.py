@@ -8,14 +8,14 @@ from uuid import uuid4
 import pytest
 
 from sessions.models import AgentSession, Message
-from sessions.selectors.prompt_cache import (
+from sessions.selectors.prompts.cache import (
     CachedPreamble,
     CachedPrompt,
     PromptCache,
     PromptVersion,
     prompt_cache,
 )
-from sessions.selectors.prompts import messages_extend
+from sessions.selectors.prompts.stored import messages_extend
 from sessions.store import bodies
 from sessions.store.prompt_bytes import PromptMessages
 from tests.api.client import Api

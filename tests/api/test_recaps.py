@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import AuditEvent
 from sessions.models import Compaction, Recap
-from sessions.selectors.recaps import recap_lines, recaps
+from sessions.selectors.compactions.recaps import recap_lines, recaps
 from tests.api.client import Api, code
 from tests.api.talk import PROMPT, answer, openai_turn, prompt, push, request
 from tests.plugins.reused import reused

@@ -19,7 +19,7 @@ from sessions.models import (
     WebhookDelivery,
     WebhookEvent,
 )
-from sessions.selectors.health_facts import health_facts
+from sessions.selectors.health.facts import health_facts
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.served import edits_for_request
 from sessions.services.reconcile.values import Sent

@@ -10,8 +10,8 @@ import zstandard
 from django.db import connection
 
 from sessions.models import PromptSnapshot
-from sessions.selectors.prompt_outlines import snapshot_read
-from sessions.selectors.recaps import recap_lines, recap_value, recaps
+from sessions.selectors.compactions.recaps import recap_lines, recap_value, recaps
+from sessions.selectors.prompts.outlines import snapshot_read
 from sessions.store import bodies
 from sessions.store.bodies import json_bytes
 from sessions.store.prompt_snapshots import Generated

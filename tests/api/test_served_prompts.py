@@ -8,8 +8,8 @@ import pytest
 
 from sessions.api import prompt as prompt_api
 from sessions.models import AgentSession
-from sessions.selectors.prompt_state import PromptState
-from sessions.selectors.prompts import messages_now
+from sessions.selectors.prompts.state import PromptState
+from sessions.selectors.prompts.stored import messages_now
 from sessions.store.prompt_bytes import PromptMessages
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn

@@ -20,15 +20,15 @@ from accounts.models import Project
 from accounts.services.api_keys import api_key_create
 from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
-from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit, Op
 from compaction.messages import Message
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
+from compaction.planning.preparation import boundary_request, is_near_hard, leaves_room
 from compaction.policy import Budget
-from compaction.preparation import boundary_request, is_near_hard, leaves_room
 from compaction.recap import Recap
 from compaction.rendering import render
+from compaction.sizes.calibration import Calibration
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import View, apply
 from importers.base import ImportedSession

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery
-from sessions.selectors.recaps import recap_newest, recap_value
+from sessions.selectors.compactions.recaps import recap_newest, recap_value
 from sessions.services.compactions.background import compaction_claim, compaction_run, compactions_sweep
 from sessions.services.compactions.triggers import compaction_request
 from sessions.services.sessions.lifecycle import session_delete

@@ -9,7 +9,7 @@ from bench.replay import Case, replay
 from bench.rivals import RIVALS, Raw
 from compaction.dialects import parse
 from compaction.policy import get_policy
-from compaction.tokens import CharacterCounter
+from compaction.sizes.tokens import CharacterCounter
 
 COUNTER = CharacterCounter()
 

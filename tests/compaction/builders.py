@@ -8,9 +8,9 @@ from typing import Any
 
 from compaction import dialects
 from compaction.messages import Message
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, Policy, get_policy
-from compaction.tokens import CharacterCounter
+from compaction.sizes.tokens import CharacterCounter
 from compaction.view import View, apply
 from tests.compaction.providers import faults as provider_faults
 

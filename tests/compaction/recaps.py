@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.recap import Recap, extract
-from compaction.tokens import CharacterCounter, message_tokens
+from compaction.sizes.tokens import CharacterCounter, message_tokens
 
 COUNTER = CharacterCounter()
 TESTS = "pytest -q"

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from compaction.calibration import Calibration, calibration_learned
+from compaction.sizes.calibration import Calibration, calibration_learned
 
 
 def learned(reports: Iterable[tuple[int, int]], start: Calibration | None = None) -> Calibration:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.components import Components
 from compaction.edits import Edit, Op
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
 from compaction.policy import get_policy
 from compaction.recap import Recap
 from compaction.recap.handles import handles_of
@@ -17,6 +16,7 @@ from compaction.recap.parse import recap_parse
 from compaction.recap.spans import Summary
 from compaction.strategies import STRATEGIES
 from compaction.view import View, apply
+from compaction.view.components import Components
 from tests.compaction.builders import (
     COUNTER,
     JSON,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from compaction.eviction import GAIN_SHARE
+from compaction.planning.preparation import LEAD
 from compaction.policy import PRESETS, Policy
-from compaction.preparation import LEAD
 from compaction.strategies import STRATEGIES
 from compaction.triggers import TRIGGERS
 from compaction.triggers.base import PLAN_TURNS

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.components import Components
 from compaction.descriptors import clip
 from compaction.edits import Op
 from compaction.layout import split
@@ -12,6 +11,7 @@ from compaction.policy import get_policy
 from compaction.rendering import render
 from compaction.settings import StrategySettings
 from compaction.view import apply
+from compaction.view.components import Components
 from tests.compaction.builders import (
     COUNTER,
     assistant,

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from compaction.policy import Policy, get_policy
-from compaction.reference import strategies_table, triggers_table
+from compaction.policy_tables import strategies_table, triggers_table
 from compaction.strategies import STRATEGIES
 from compaction.triggers import TRIGGERS
 from compaction.triggers.requested import REQUESTED
@@ -54,9 +54,9 @@ TRIGGER = Trigger(
 """
 
 USE_STRATEGY = """
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import PRESETS, Budget, Policy
-from compaction.reference import strategies_table
+from compaction.policy_tables import strategies_table
 from compaction.strategies import STRATEGIES
 from tests.compaction.builders import COUNTER, dialogue, view_of
 
@@ -75,7 +75,7 @@ print(json.dumps({
 
 USE_TRIGGER = """
 from compaction.policy import Policy
-from compaction.reference import triggers_table
+from compaction.policy_tables import triggers_table
 from compaction.triggers import TRIGGERS, TriggerState, evaluate
 
 trigger = evaluate(TriggerState(tokens=4_321, budget=100_000), Policy())
@@ -156,7 +156,7 @@ def test_every_module_is_registered_under_its_name(registry: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("table", [strategies_table(), triggers_table()], ids=["strategies", "triggers"])
 def test_the_documentation_lists_what_is_registered(table: str) -> None:
-    """If this fails, copy the output of `python -m compaction.reference` to the documentation."""
+    """If this fails, copy the output of `python -m compaction.policy_tables` to the documentation."""
     assert any(table in page.read_text() for page in (ROOT / "docs").rglob("*.md"))
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from compaction.descriptors import describe_failure
-from compaction.failures import failing_lines, reports_failure
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, get_policy
 from compaction.strategies import STRATEGIES
+from compaction.tools.failures import failing_lines, reports_failure
 from compaction.view import apply
 from tests.compaction.builders import COUNTER, assistant, call, lines, parse, result, system, user
 

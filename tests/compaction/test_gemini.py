@@ -9,10 +9,10 @@ import pytest
 from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.continuation import Continuation
-from compaction.entries import with_text
 from compaction.rendering import render
 from compaction.validation import validate
 from compaction.view import apply
+from compaction.view.entries import with_text
 from tests.compaction.builders import assistant, call, parse, planned, result, tool_loop, user
 from tests.compaction.gemini_checks import faults
 

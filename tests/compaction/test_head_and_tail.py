@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.components import Components
 from compaction.layout import Layout, split
 from compaction.settings import StrategySettings
-from compaction.tokens import MESSAGE_OVERHEAD
+from compaction.sizes.tokens import MESSAGE_OVERHEAD
 from compaction.view import apply
+from compaction.view.components import Components
 from tests.compaction.builders import JSON, assistant, parse, planned, result, user, view_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.components import MEMORY, TOOLS
 from compaction.edits import Edit, Op
 from compaction.view import in_force
+from compaction.view.components import MEMORY, TOOLS
 
 
 def eviction(span: tuple[int, int]) -> Edit:

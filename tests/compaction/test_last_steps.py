@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.components import Components
 from compaction.edits import Op
 from compaction.messages import Message, Role
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.policy import PRESETS, Budget, Policy, get_policy
 from compaction.recap import Recap, extract
 from compaction.recap.values import Mention
 from compaction.view import View, apply
+from compaction.view.components import Components
 from tests.compaction.builders import (
     COUNTER,
     assistant,

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.breakdown import TokenBreakdown
-from compaction.components import Components
 from compaction.dialects import DIALECTS
 from compaction.edits import Edit, Op
 from compaction.messages import Message
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
+from compaction.planning.record import PlanState
 from compaction.policy import PRESETS, Budget, Policy, get_policy
-from compaction.record import PlanState
 from compaction.rendering import render
-from compaction.tokens import MESSAGE_OVERHEAD
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.tokens import MESSAGE_OVERHEAD
 from compaction.validation import validate
 from compaction.view import View, apply, revert
+from compaction.view.components import Components
 from tests.compaction.builders import COUNTER, assistant, call, dialogue, lines, parse, result, system, user
 
 MEMORY = "[Working memory]\nDecisions:\n- parcels over 30 kg go by freight"

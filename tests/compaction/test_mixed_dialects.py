@@ -14,7 +14,7 @@ from compaction.capabilities import Capabilities
 from compaction.continuation import Continuation
 from compaction.dialects import detect, detect_session
 from compaction.messages import ToolCall, ToolResult
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import PRESETS, Budget
 from compaction.rendering import render
 from compaction.validation import validate

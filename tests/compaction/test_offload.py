@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compaction.messages import Message, ToolCall
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
 from compaction.policy import Policy
 from compaction.view import apply
 from tests.compaction.builders import JSON, call, lines, parse, planned, result, user

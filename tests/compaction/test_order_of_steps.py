@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compaction.calibration import Calibration
-from compaction.components import MEMORY, TOOLS, Components
 from compaction.edits import Edit, Op
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
+from compaction.planning.record import PlanState
 from compaction.policy import Policy
-from compaction.record import PlanState
+from compaction.sizes.calibration import Calibration
 from compaction.view import View, apply
+from compaction.view.components import MEMORY, TOOLS, Components
 from tests.compaction.builders import JSON, assistant, call, lines, parse, planned, result, user, view_of
 
 LONG = "word " * 2_000

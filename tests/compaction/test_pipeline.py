@@ -11,9 +11,9 @@ import pytest
 from compaction.capabilities import Capabilities
 from compaction.edits import Edit
 from compaction.messages import Message, Thinking
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
+from compaction.planning.record import PlanState, break_even_turns, new_tokens
 from compaction.policy import PRESETS, Budget, ToolRule, get_policy
-from compaction.record import PlanState, break_even_turns, new_tokens
 from compaction.rendering import render
 from compaction.strategies import STRATEGIES
 from compaction.validation import validate

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.calibration import Calibration
 from compaction.messages import Message
-from compaction.pipeline import PlanRequest, plan
-from compaction.policy import Budget, Policy, get_policy
-from compaction.preparation import (
+from compaction.planning.pipeline import PlanRequest, plan
+from compaction.planning.preparation import (
     LEAD,
     boundary_request,
     is_near_hard,
     leaves_room,
     record_extended,
 )
-from compaction.record import Record
+from compaction.planning.record import Record
+from compaction.policy import Budget, Policy, get_policy
+from compaction.sizes.calibration import Calibration
 from compaction.view import apply
 from tests.compaction.builders import COUNTER, parse, tool_loop
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.components import Components
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import PRESETS, Budget
 from compaction.rendering import render
 from compaction.validation import validate
 from compaction.view import apply
+from compaction.view.components import Components
 from tests.compaction.builders import COUNTER, faults, parse
 from tests.compaction.gemini_checks import faults as gemini_faults
 from tests.plugins.examples import examples

@@ -9,7 +9,7 @@ import pytest
 from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.errors import PolicyError
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, Policy, get_policy
 from compaction.provider_engine import ProviderReport, clear_at_least, provider_params
 from compaction.rendering import render

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from compaction.identifiers.extract import references
+from compaction.identifiers.texts import message_references
 from compaction.recap import Item, Mention, Recap, Status, extract
 from compaction.recap.entities import LINE_NAMES
 from compaction.recap.handles import Handled
-from compaction.references import references
-from compaction.text_names import message_references
 from tests.compaction.builders import parse
 from tests.compaction.recaps import COUNTER, LISTING, Transcript, recap_of, worked_session
 

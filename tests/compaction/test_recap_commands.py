@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from compaction.identifiers.extract import references
 from compaction.recap import Status, extract
 from compaction.recap.parse import recap_parse
-from compaction.references import references
 from tests.compaction.recaps import COUNTER, FAILURE, TESTS, Transcript, recap_of, worked_session
 
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction import run_names, text_names
-from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
-from compaction.references import (
+from compaction.identifiers import runs as run_names
+from compaction.identifiers import texts as text_names
+from compaction.identifiers.extract import (
     Kind,
     forget,
     forms,
@@ -14,7 +14,8 @@ from compaction.references import (
     mentions,
     references,
 )
-from compaction.text_names import argument_names, counted_names, message_references, names_of
+from compaction.identifiers.texts import argument_names, counted_names, message_references, names_of
+from compaction.messages import Message, Role, Text, Thinking, ToolCall, ToolResult
 
 
 @pytest.mark.parametrize(

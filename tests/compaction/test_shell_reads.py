@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from bench.transcripts import transcripts
 from compaction.messages import ToolCall
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, Policy
 from compaction.settings import ToolRule
-from compaction.tools import Action, Kind, action_of
+from compaction.tools.actions import Action, Kind, action_of
 from tests.compaction.builders import COUNTER, call, lines, result, system, user, view_of
 
 

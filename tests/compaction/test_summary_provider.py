@@ -20,7 +20,7 @@ from compaction.errors import (
 )
 from compaction.messages import usage_sum
 from compaction.recap import Status, Summarizer, SummaryResult
-from compaction.tokens import CharacterCounter
+from compaction.sizes.tokens import CharacterCounter
 from tests.compaction.builders import result, tool_loop, user
 from tests.compaction.sessions import messages_of, pool_work
 from tests.provider import behaviours as it

@@ -10,8 +10,8 @@ import pytest
 from compaction.errors import SummaryMalformed, SummaryRefused, SummaryTooLong
 from compaction.recap import Item, Recap, Status
 from compaction.recap.reply import REMOVED, Source, summary_read
+from compaction.sizes.tokens import CharacterCounter
 from compaction.structured_output import Reply
-from compaction.tokens import CharacterCounter
 from tests.compaction.builders import assistant, call, result, user
 from tests.compaction.sessions import messages_of, pool_work
 

@@ -12,7 +12,7 @@ from compaction.messages import Message, Opaque, Role, Text, Thinking, ToolResul
 from compaction.recap import Item, Mention, Recap, Status
 from compaction.recap.model_input import MESSAGE_LIMIT, clip, message_texts, split_by_tokens
 from compaction.recap.prompt import SCHEMA, STANDING, recap_json, summary_request
-from compaction.tokens import CharacterCounter
+from compaction.sizes.tokens import CharacterCounter
 from tests.compaction.builders import call, calls, lines, result, tool_loop, user
 from tests.compaction.sessions import messages_of, pool_work
 

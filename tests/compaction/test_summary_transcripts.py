@@ -10,11 +10,11 @@ import pytest
 
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
+from compaction.identifiers.extract import references
 from compaction.recap import Recap, complete
 from compaction.recap.model_input import split_by_tokens
 from compaction.recap.prompt import summary_request
 from compaction.recap.reply import Source, summary_read
-from compaction.references import references
 from compaction.structured_output import Reply
 from tests.provider.summaries import summary_of
 

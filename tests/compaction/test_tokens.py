@@ -13,7 +13,13 @@ from compaction.adapters import tokenizer as tokenizers
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.adapters.tokenizer import Fastokens, tokenizer, vocabulary
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
-from compaction.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, CharacterCounter, NameSizes, message_tokens
+from compaction.sizes.tokens import (
+    MESSAGE_OVERHEAD,
+    PART_OVERHEAD,
+    CharacterCounter,
+    NameSizes,
+    message_tokens,
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 
 from compaction.descriptors import clip, describe, short_arguments
 from compaction.messages import ToolCall, ToolResult
-from compaction.outcomes import exit_code, is_error
-from compaction.pipeline import PlanRequest, plan
+from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, Policy
-from compaction.tools import Action, Kind, action_of
+from compaction.tools.actions import Action, Kind, action_of
+from compaction.tools.outcomes import exit_code, is_error
 from tests.compaction.builders import COUNTER, assistant, call, lines, result, system, user, view_of
 
 PATCH = "*** Begin Patch\n*** Update File: src/app.rs\n@@\n-a\n+b\n*** End Patch"

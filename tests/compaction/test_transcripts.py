@@ -19,7 +19,7 @@ from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.dialects import parse
 from compaction.edits import Edit
 from compaction.messages import Message, Role
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget, get_policy
 from compaction.recap import Recap
 from compaction.rendering import render

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
-from compaction.components import Components
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory.diffs import Change, Churn, churn, diff
 from compaction.memory.values import FRAME, MAX_TOKENS, WorkingMemory
-from compaction.meter import Verdict, slope, spike_of
 from compaction.policy import POLICY_VERSION, PRESETS, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.meter import Verdict, slope, spike_of
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
+from compaction.view.components import Components
 from compaction.window import MessageWindow
 from tests.compaction.builders import (
     COUNTER,

@@ -16,8 +16,8 @@ from django.db import OperationalError, connection
 
 from accounts.models import Project
 from accounts.services.gateway import gateway_update
-from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
+from compaction.sizes.calibration import Calibration
 from compaction.validation import validate
 from gateway import app, compact
 from gateway.calls import Call

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from compaction.messages import Usage
-from importers.aider import HISTORY_NAME
 from importers.base import ImportedSession, LogFile
+from importers.formats.aider import HISTORY_NAME
 from importers.reading import log_sources
 from tests.importers.logs import read
 from tests.importers.pairing import bodies

@@ -13,7 +13,7 @@ from accounts.models import Project
 from importers.base import ImportedSession, LogFile
 from importers.registry import recognize
 from sessions.models import AgentSession, Comment
-from sessions.selectors.session_export import session_jsonl
+from sessions.selectors.transcripts.export import session_jsonl
 from sessions.services.imports import uploads
 from sessions.services.imports.store import session_import
 from sessions.services.sessions.comments import comment_create

@@ -14,9 +14,9 @@ from django.urls import reverse
 import pricing
 from accounts.models import Project
 from compaction import dialects, policy
-from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
 from compaction.messages import Usage
+from compaction.sizes.breakdown import TokenBreakdown
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn, LogFile
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession, Compaction

@@ -11,7 +11,7 @@ from django.test import Client
 
 from compaction.memory.origins import Author, Via
 from sessions.models import AgentSession, MemoryRevision
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from tests.memory.test_pages import (  # noqa: F401  # a fixture
     DIFF,
     address,

@@ -16,7 +16,7 @@ from django.urls import reverse
 from accounts.models import Project
 from compaction.memory.origins import Author
 from sessions.models import AgentSession, MemoryRevision, SharedFact
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from sessions.services.memory.proposals import facts_propose
 from sessions.services.memory.revisions import Writer, memory_patch
 from tests.markup import one_line

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from accounts.models import AuditEvent, Project
 from accounts.services.api_keys import api_key_create
 from sessions.models import AgentSession, ProposalScan, SharedFact
-from sessions.selectors import facts as selectors
+from sessions.selectors.memory import facts as selectors
 from sessions.services.memory import auto_proposals
 from sessions.services.memory.auto_updates import memory_update
 from sessions.services.memory.fact_identity import text_digest

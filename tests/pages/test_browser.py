@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from sessions.selectors.transcript import SHOWN
+from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.samples.jobs import sample_run
 from tests.browsing import PHONE, fits_in_width
 from tests.pages.served import address as page_address

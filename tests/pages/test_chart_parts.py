@@ -13,10 +13,11 @@ from sessions.charts.cache import cost_share, misses
 from sessions.charts.prompt_sizes import PromptSize, component_columns, idle_gaps
 from sessions.models import TurnStretch
 from sessions.pages.tags.figures import tokens
-from sessions.selectors import chart_samples, turn_stretches
-from sessions.selectors.expensive import expensive_calls
-from sessions.selectors.jumps import MIN_GROWTH, SHOWN, largest_jumps
-from sessions.selectors.turn_stretches import largest_of
+from sessions.selectors.charts import samples as chart_samples
+from sessions.selectors.charts import stretches as turn_stretches
+from sessions.selectors.charts.expensive import expensive_calls
+from sessions.selectors.charts.jumps import MIN_GROWTH, SHOWN, largest_jumps
+from sessions.selectors.charts.stretches import largest_of
 from sessions.services.spending import rollups
 from sessions.services.tools.counting import session_tools_count
 from tests.api.client import Api

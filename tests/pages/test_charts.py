@@ -1,7 +1,7 @@
 from itertools import pairwise
 
-from compaction.calibration import Calibration
-from compaction.meter import Verdict
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.meter import Verdict
 from sessions.charts.prompt_sizes import OwnCompaction, PromptSize, columns, downsample
 from sessions.charts.slope import slope_of
 

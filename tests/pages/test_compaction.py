@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.utils.html import strip_tags
 
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import Compaction, Recap
-from sessions.selectors.jumps import largest_jumps
+from sessions.selectors.charts.jumps import largest_jumps
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
 from tests.api.client import Api

@@ -9,7 +9,7 @@ import pytest
 from compaction.messages import Usage
 from importers.base import ClientCompaction
 from sessions.models import AgentSession, SessionProfile
-from sessions.selectors.health import GRADES, RULES, Signs, health_of
+from sessions.selectors.health.grades import GRADES, RULES, Signs, health_of
 from sessions.services.sessions.profiles import profile_write, profiles_refresh, sparkline
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn

@@ -4,8 +4,8 @@ import pytest
 from django.urls import reverse
 
 from sessions.models import AgentSession
-from sessions.selectors.filters import Cursor, SessionFilter
-from sessions.selectors.sessions import sessions_list
+from sessions.selectors.lists.filters import Cursor, SessionFilter
+from sessions.selectors.lists.sessions import sessions_list
 from tests.markup import one_line
 from tests.pages.transcripts import START, make_session
 from tests.plugins.reused import reused

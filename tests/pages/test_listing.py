@@ -18,8 +18,8 @@ from sessions.models import AgentSession, SavedView
 from sessions.pages.listing.suggest import suggestions_of
 from sessions.pages.saved_queries import query_clean
 from sessions.pages.tags.figures import sparkline
-from sessions.selectors.filter_expression import HINTS, InvalidTerm, expression_read, size_read
-from sessions.selectors.filters import Bound, SessionFilter
+from sessions.selectors.lists.filter_expression import HINTS, InvalidTerm, expression_read, size_read
+from sessions.selectors.lists.filters import Bound, SessionFilter
 from sessions.selectors.token_budgets import Limit
 from sessions.services.sessions.profiles import profiles_refresh
 from tests.markup import one_line

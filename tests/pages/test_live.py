@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from compaction.memory.origins import Author
 from sessions.models import AgentSession
-from sessions.selectors.transcript import SHOWN
+from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.memory.revisions import Writer, memory_patch
 from sessions.services.sessions.comments import comment_create
 from sessions.services.sessions.lifecycle import session_delete

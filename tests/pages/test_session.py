@@ -5,7 +5,7 @@ from django.utils.html import strip_tags
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage
 from sessions.models import AgentSession
-from sessions.selectors.transcript import SHOWN
+from sessions.selectors.transcripts.pages import SHOWN
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.plugins.reused import reused
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessions.selectors import session_tree
+from sessions.selectors.lists import tree as session_tree
 from sessions.services.reconcile.branches import session_fork
 from tests.markup import one_line
 from tests.pages.served import address

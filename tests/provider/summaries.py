@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from compaction.references import Kind, kind_of, mentions
+from compaction.identifiers.extract import Kind, kind_of, mentions
 
 JSON = dict[str, Any]
 

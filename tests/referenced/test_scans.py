@@ -13,7 +13,7 @@ from compaction.policy import Policy
 from compaction.referenced import ReferenceTracker
 from importers.base import ImportedTurn
 from sessions.models import AgentSession, Edit, ReferenceScan
-from sessions.selectors.reference_rates import (
+from sessions.selectors.compactions.reference_rates import (
     edits_of_project,
     edits_of_session,
     later_references,

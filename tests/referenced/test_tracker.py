@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from compaction.dialects import parse
 from compaction.edits import Edit, Op
+from compaction.identifiers.extract import references
 from compaction.messages import Message, Role
 from compaction.referenced import MAX_REFERENCES, How, ReferenceTracker, WatchedEdit, with_references
 from compaction.referenced.hidden import is_distinctive
 from compaction.referenced.tracker import LATER_TURNS, MAX_NAMES
-from compaction.references import references
 from compaction.view import View, apply
 
 PATH = "src/pool/evict.py"

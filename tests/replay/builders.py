@@ -11,7 +11,7 @@ from compaction.dialects import parse
 from compaction.messages import Message, Usage
 from compaction.rendering import render
 from compaction.replay.transcript import RecordedTurn, Transcript, transcript_of
-from compaction.tokens import CharacterCounter
+from compaction.sizes.tokens import CharacterCounter
 
 COUNTER = CharacterCounter()
 BEGIN = datetime(2026, 3, 1, 9, tzinfo=UTC)

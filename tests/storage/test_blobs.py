@@ -23,7 +23,7 @@ from contextapp.env import InvalidVariable
 from importers.base import ImportedMessage, ImportedSession, ImportedTurn
 from sessions.models import AgentSession, Blob
 from sessions.selectors.convert import message_body
-from sessions.selectors.transcript import message_get
+from sessions.selectors.transcripts.pages import message_get
 from sessions.services.blobs import contents_put, contents_remove
 from sessions.services.imports.store import session_import
 from sessions.store import blobs, bodies

@@ -29,7 +29,7 @@ from compaction.dialects.openai_responses.kinds import (
 )
 from compaction.jsontext import dumps, is_object
 from compaction.messages import JSON, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
-from compaction.tokens import IMAGE_TOKENS
+from compaction.sizes.tokens import IMAGE_TOKENS
 
 _ROLES = {
     "system": Role.SYSTEM,

@@ -18,7 +18,7 @@ from compaction.memory.origins import Author, Key, Notes, Origin, Via, finding, 
 from compaction.memory.schema import SINGLE, Schema
 from compaction.memory.updates import UpdaterState, refit
 from compaction.memory.values import ASKED_TOKENS
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 #: Maximum tokens of all items of the model, out of `ASKED_TOKENS` for the whole memory.
 OWN_TOKENS = 300

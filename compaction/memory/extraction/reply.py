@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compaction.errors import SummaryMalformed
+from compaction.identifiers.extract import references
 from compaction.memory.extraction.prompt import extraction_request, fields_of, numbered
 from compaction.memory.extraction.suggestions import MAX_ITEM, MAX_REASON, MAX_SUGGESTIONS, Step, Suggestion
 from compaction.memory.origins import Key, Notes
 from compaction.memory.schema import Schema
 from compaction.messages import JSON, Message
 from compaction.recap.reply import Source
-from compaction.references import references
 from compaction.structured_output import Request
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

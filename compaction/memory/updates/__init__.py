@@ -18,7 +18,7 @@ from compaction.memory.updates.observe import move_to_tried, observe
 from compaction.memory.updates.state import UpdaterState
 from compaction.memory.values import ASKED_TOKENS, WorkingMemory
 from compaction.messages import Message
-from compaction.tokens import TokenCounter
+from compaction.sizes.tokens import TokenCounter
 
 __all__ = ["Update", "UpdaterState", "refit", "update_notes"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from compaction.jsontext import loads_object_fast
 from compaction.messages import ToolCall
-from compaction.tools import Action
+from compaction.tools.actions import Action
 
 _OLD, _NEW = ("old_string", "old_str", "oldText"), ("new_string", "new_str", "newText")
 _WHOLE = ("content", "file_text", "contents", "text")

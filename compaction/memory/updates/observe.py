@@ -6,21 +6,21 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from compaction.command_chains import Failures, one_line, program_run
 from compaction.memory.updates.edit_diffs import clipped, edit_diff, texts_of
 from compaction.memory.updates.observations import Observation, tools_in, values_in
 from compaction.memory.updates.runs import Run, run_of
 from compaction.memory.updates.state import PendingCall, Remembered, UpdaterState
 from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
-from compaction.outcomes import hides_outcome, is_error
-from compaction.paths import known_path
 from compaction.recap.commands import key_line
 from compaction.requests import is_client_command, is_summary, own_words
-from compaction.runners import selected_tests
-from compaction.shell_effects import is_quiet, removed_paths, segments, state_changes
+from compaction.shell.chains import Failures, one_line, program_run
+from compaction.shell.effects import is_quiet, removed_paths, segments, state_changes
+from compaction.shell.runners import selected_tests
 from compaction.shortening import shortened
-from compaction.tools import Kind, action_of
+from compaction.tools.actions import Kind, action_of
+from compaction.tools.outcomes import hides_outcome, is_error
+from compaction.tools.paths import known_path
 
 #: Number of turns after which the weight of a file is halved.
 HALF_LIFE = 10

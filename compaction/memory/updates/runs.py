@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 import re2
 
-from compaction.outcomes import exit_code, hides_outcome, reports_success
-from compaction.runners import WRAPPERS, SelectedTests, command_of, path_covers, runner_of, selected_tests
+from compaction.shell.runners import (
+    WRAPPERS,
+    SelectedTests,
+    command_of,
+    path_covers,
+    runner_of,
+    selected_tests,
+)
+from compaction.tools.outcomes import exit_code, hides_outcome, reports_success
 
 _FAILED = (
     re.compile(

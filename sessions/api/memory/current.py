@@ -18,7 +18,7 @@ from sessions.api.prompt import etag_matches
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
 from sessions.models import AgentSession, MemoryRevision
-from sessions.selectors.memory import memory_latest, memory_schema
+from sessions.selectors.memory.revisions import memory_latest, memory_schema
 from sessions.services.memory.revisions import (
     MemoryTooLarge,
     ProtectedItem,

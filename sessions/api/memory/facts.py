@@ -19,7 +19,7 @@ from sessions.api.parameters import choice_param
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
 from sessions.models import SharedFact
-from sessions.selectors.facts import facts_of, facts_offered, facts_page
+from sessions.selectors.memory.facts import facts_of, facts_offered, facts_page
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_import
 from sessions.services.memory.proposals import MemoryItem, facts_propose
 from sessions.services.memory.revisions import MemoryTooLarge, ProtectedItem

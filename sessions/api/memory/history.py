@@ -13,7 +13,7 @@ from sessions.api.parameters import int_param, int_parameter
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
 from sessions.api.serializers.fields import MAX_TOKENS
-from sessions.selectors.memory import (
+from sessions.selectors.memory.revisions import (
     memory_latest,
     memory_notes,
     memory_page,

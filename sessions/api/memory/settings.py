@@ -15,8 +15,8 @@ from sessions.api.ingestion import reject_secret
 from sessions.api.lookup import session_or_404
 from sessions.api.schema import operation
 from sessions.api.serializers import memory as serializers
-from sessions.selectors.memory import schema_of
-from sessions.selectors.memory_extraction import ExtractionState, extraction_state
+from sessions.selectors.memory.extraction import ExtractionState, extraction_state
+from sessions.selectors.memory.revisions import schema_of
 from sessions.selectors.summarizers import reader_missing
 from sessions.services.dispatch import MEMORY_OBSERVE, task_dispatch
 from sessions.services.memory.update_state import update_state_turn

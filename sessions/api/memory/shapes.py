@@ -11,7 +11,7 @@ from compaction.memory.origins import Notes
 from compaction.memory.values import WorkingMemory
 from sessions.api.errors import ApiError, Conflict, InvalidRequest, NotFound, about, sentence
 from sessions.models import MemoryRevision
-from sessions.selectors.memory import Step, memory_notes
+from sessions.selectors.memory.revisions import Step, memory_notes
 from sessions.services.memory.revisions import MemoryTooLarge, ProtectedItem, memory_warning
 
 

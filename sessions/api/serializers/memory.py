@@ -13,7 +13,7 @@ from compaction.memory.schema import MAX_FILES
 from sessions.api.serializers.fields import NextCursor, PlainText, Strict
 from sessions.models import MemoryRevision as StoredRevision
 from sessions.models import SharedFact
-from sessions.selectors.facts import DOUBTS
+from sessions.selectors.memory.facts import DOUBTS
 from sessions.selectors.summarizers import MODEL_NAME
 
 #: Maximum number of revisions considered for the churn verdict.

@@ -19,7 +19,7 @@ from accounts.services.gateway import gateway_update, provider_secret_set
 from sessions.pages.access import Viewer, actor_of, owner_of, page, viewer_of
 from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippet_groups
 from sessions.pages.settings.common import PlainForm
-from sessions.selectors.sessions import connected_session_newest
+from sessions.selectors.lists.sessions import connected_session_newest
 from sessions.services.targets import ForbiddenAddress, url_check
 
 _PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"), ("gemini", "Gemini"))

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from compaction.breakdown import TokenBreakdown
 from compaction.dialects import DEFAULT
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
@@ -20,7 +19,8 @@ from compaction.replay.reference_count import ReferenceCount
 from compaction.replay.result import Lost, References
 from compaction.replay.served import Served, without_model
 from compaction.replay.transcript import RecordedTurn, Transcript, transcript_of
-from compaction.tokens import CharacterCounter, message_tokens
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.tokens import CharacterCounter, message_tokens
 from compaction.view import View
 
 #: Characters per token in the simulation.

@@ -11,8 +11,8 @@ from typing import Any
 from accounts.models import Project
 from sessions.pages.figures import MICRO
 from sessions.pages.text import spreadsheet_text
-from sessions.selectors.filters import Cursor, SessionFilter
-from sessions.selectors.sessions import SessionRow, sessions_list
+from sessions.selectors.lists.filters import Cursor, SessionFilter
+from sessions.selectors.lists.sessions import SessionRow, sessions_list
 
 #: Maximum number of rows; the API has no limit.
 ROWS_LIMIT = 50_000

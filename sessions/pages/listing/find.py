@@ -18,9 +18,9 @@ from sessions.pages.search.hits import hit_address
 from sessions.pages.settings.common import SECTIONS
 from sessions.pages.text import visible
 from sessions.pages.zones import zone_of
+from sessions.selectors.lists.sessions import sessions_search
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import SearchHit, search
-from sessions.selectors.sessions import sessions_search
 
 #: Number of entries of each kind, and characters of a message's label.
 _PROJECTS, _SESSIONS, _MESSAGES, _DOCS, _LABEL = 5, 5, 5, 3, 90

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounts.models import Project
-from sessions.selectors.filter_expression import HINTS, METADATA, METADATA_HINT, term_text
-from sessions.selectors.sessions import sessions_facets, sessions_metadata_keys, sessions_tags
+from sessions.selectors.lists.filter_expression import HINTS, METADATA, METADATA_HINT, term_text
+from sessions.selectors.lists.sessions import sessions_facets, sessions_metadata_keys, sessions_tags
 
 #: Maximum number of suggestions.
 LIMIT = 16

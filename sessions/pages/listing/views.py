@@ -32,10 +32,9 @@ from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.suggest import suggestions_of
 from sessions.pages.saved_queries import query_clean
 from sessions.pages.zones import zone_of
-from sessions.selectors.filter_expression import InvalidTerm, expression_read, size_read
-from sessions.selectors.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
-from sessions.selectors.samples import sample_of
-from sessions.selectors.sessions import (
+from sessions.selectors.lists.filter_expression import InvalidTerm, expression_read, size_read
+from sessions.selectors.lists.filters import NEWEST, ORDERS, Cursor, SessionFilter, first_moment, last_moment
+from sessions.selectors.lists.sessions import (
     COUNT_LIMIT,
     SessionsPage,
     saved_views,
@@ -44,6 +43,7 @@ from sessions.selectors.sessions import (
     sessions_list,
     sessions_newer,
 )
+from sessions.selectors.samples import sample_of
 
 
 class TokensField(forms.CharField):

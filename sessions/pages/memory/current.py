@@ -30,8 +30,10 @@ from sessions.pages.memory.revision import memory_at_turn
 from sessions.pages.memory.rows import field_rows, size_chart
 from sessions.pages.session.live import live_context
 from sessions.pages.tabs import session_context
-from sessions.selectors.facts import facts_offered
-from sessions.selectors.memory import (
+from sessions.selectors.memory.extraction import extraction_state
+from sessions.selectors.memory.facts import facts_offered
+from sessions.selectors.memory.in_prompt import memory_in_prompt
+from sessions.selectors.memory.revisions import (
     memory_latest,
     memory_notes,
     memory_sizes,
@@ -39,8 +41,6 @@ from sessions.selectors.memory import (
     memory_timeline,
     schema_of,
 )
-from sessions.selectors.memory_extraction import extraction_state
-from sessions.selectors.memory_in_prompt import memory_in_prompt
 from sessions.services.dispatch import MEMORY_OBSERVE, task_dispatch
 from sessions.services.memory.facts import facts_import
 from sessions.services.memory.proposals import MemoryItem, facts_propose

@@ -11,7 +11,12 @@ from sessions.models import AgentSession, MemoryRevision
 from sessions.pages.access import Viewer, number_of, page_or_fragment, with_session
 from sessions.pages.memory.rows import changed_only, compare, field_rows
 from sessions.pages.tabs import session_context
-from sessions.selectors.memory import memory_latest, memory_notes, memory_revision, memory_revision_at
+from sessions.selectors.memory.revisions import (
+    memory_latest,
+    memory_notes,
+    memory_revision,
+    memory_revision_at,
+)
 
 
 @require_safe

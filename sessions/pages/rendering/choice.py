@@ -11,7 +11,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from compaction.messages import ToolCall
-from compaction.tools import Kind, action_of
+from compaction.tools.actions import Kind, action_of
 from sessions.pages.rendering.ansi import ansi_html, is_ansi
 from sessions.pages.rendering.code import code_html, is_diff, language_of, numbered_html
 from sessions.pages.rendering.jsontree import json_html, json_parse

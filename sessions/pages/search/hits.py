@@ -12,7 +12,7 @@ from django.urls import reverse
 from search.snippets import Snippet
 from sessions.models import AgentSession
 from sessions.pages.text import visible
-from sessions.selectors.filter_expression import term_text
+from sessions.selectors.lists.filter_expression import term_text
 from sessions.selectors.search.results import SearchHit
 
 #: Hits of a session that are shown before "more".

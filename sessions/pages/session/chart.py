@@ -13,8 +13,8 @@ from sessions.charts.prompt_sizes import OwnCompaction, columns, component_colum
 from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.session.shared_responses import SharedResponses
-from sessions.selectors.chart_samples import ChartSample, chart_sample
-from sessions.selectors.charts import chart_components, compaction_markers, own_compactions
+from sessions.selectors.charts.samples import ChartSample, chart_sample
+from sessions.selectors.charts.series import chart_components, compaction_markers, own_compactions
 from sessions.selectors.comments import session_comments
 from sessions.selectors.token_budgets import limit_of
 from sessions.selectors.tools.by_turn import tool_tokens_by_turn

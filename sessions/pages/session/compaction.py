@@ -20,14 +20,14 @@ from sessions.pages.session.past_prompt import edit_context
 from sessions.pages.session.prompt import COMPONENTS
 from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
-from sessions.selectors.compactions import (
+from sessions.selectors.compactions.recaps import Line, RecapLines
+from sessions.selectors.compactions.records import (
     compaction_detail,
     recap_fallback,
     recap_version,
 )
+from sessions.selectors.compactions.reference_rates import edits_of_session, rates_by_strategy
 from sessions.selectors.past_prompts.changes import prompts_around
-from sessions.selectors.recaps import Line, RecapLines
-from sessions.selectors.reference_rates import edits_of_session, rates_by_strategy
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.recap_edit import EmptyRecap, NotEditable, RecapTooLarge, recap_edit
 from sessions.services.compactions.recaps import recap_is_shown

@@ -28,8 +28,8 @@ from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
-from sessions.selectors.client_context import client_compactions
-from sessions.selectors.compactions import compactions_jsonl, compactions_newest, recap_fallback
+from sessions.selectors.compactions.client_context import client_compactions
+from sessions.selectors.compactions.records import compactions_jsonl, compactions_newest, recap_fallback
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import summarizer_is_expected

@@ -15,15 +15,15 @@ from sessions.pages.session.live import live_context
 from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
-from sessions.selectors.charts import chart_points, compactions_by_turn, prompt_slope
+from sessions.selectors.charts.expensive import estimated_outputs, expensive_calls
+from sessions.selectors.charts.jumps import largest_jumps
+from sessions.selectors.charts.series import chart_points, compactions_by_turn, prompt_slope
+from sessions.selectors.charts.stretches import largest_of
 from sessions.selectors.comments import session_comments
-from sessions.selectors.expensive import estimated_outputs, expensive_calls
-from sessions.selectors.jumps import largest_jumps
 from sessions.selectors.savings import savings_of_session
 from sessions.selectors.search.related import related_sessions
 from sessions.selectors.token_budgets import session_calibration
-from sessions.selectors.transcript import TurnsPage, turns_page
-from sessions.selectors.turn_stretches import largest_of
+from sessions.selectors.transcripts.pages import TurnsPage, turns_page
 
 
 @require_safe

@@ -16,8 +16,8 @@ from sessions.pages.access import Viewer, private, with_session
 from sessions.pages.sharing.document import document_html
 from sessions.pages.text import visible
 from sessions.selectors.comments import CommentQueue, session_comments
-from sessions.selectors.session_export import session_jsonl
-from sessions.selectors.stored_rows import message_batches
+from sessions.selectors.transcripts.export import session_jsonl
+from sessions.selectors.transcripts.rows import message_batches
 
 _FENCE = re.compile(r"`{3,}")
 

@@ -12,8 +12,8 @@ from sessions.pages.access import number_of
 from sessions.pages.links import Link
 from sessions.pages.turns import turn_views
 from sessions.selectors.tools.usage import tool_names
-from sessions.selectors.transcript import TurnsPage
-from sessions.selectors.transcript_filter import ROLES, MessageFilter, messages_page
+from sessions.selectors.transcripts.filter import ROLES, MessageFilter, messages_page
+from sessions.selectors.transcripts.pages import TurnsPage
 
 _LABELS = {"user": "User", "assistant": "Assistant", "tool": "Tool outputs", "system": "System"}
 

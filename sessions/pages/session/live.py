@@ -16,12 +16,12 @@ from sessions.pages.session.shared_responses import CSRF_PLACEHOLDER, SharedResp
 from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
 from sessions.pages.turns import turn_views
-from sessions.selectors.expensive import estimated_outputs
+from sessions.selectors.charts.expensive import estimated_outputs
+from sessions.selectors.charts.stretches import largest_of
 from sessions.selectors.live import LiveState, is_live, live_state
 from sessions.selectors.savings import savings_of_session
 from sessions.selectors.token_budgets import session_calibration
-from sessions.selectors.transcript import SHOWN, turns_page
-from sessions.selectors.turn_stretches import largest_of
+from sessions.selectors.transcripts.pages import SHOWN, turns_page
 
 #: The query parameters that the update depends on, apart from the known state.
 _OPTIONS = ("tab", "append", "view")

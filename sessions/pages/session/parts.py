@@ -19,7 +19,7 @@ from sessions.pages.rendering.choice import (
 )
 from sessions.pages.rendering.images import images_of
 from sessions.selectors import convert
-from sessions.selectors.transcript import calls_before, message_get
+from sessions.selectors.transcripts.pages import calls_before, message_get
 
 #: Characters of folded text that one request returns.
 TEXT_PAGE = 200_000

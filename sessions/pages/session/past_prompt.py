@@ -8,10 +8,10 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from compaction.components import COMPONENT_OPS
 from compaction.messages import JSON
 from compaction.provider_summary import replacement_text
 from compaction.view import VERBATIM, Entry
+from compaction.view.components import COMPONENT_OPS
 from sessions.models import AgentSession, Edit, Message
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.blocks import Calls, message_view

@@ -10,7 +10,7 @@ from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.blocks import calls_of, voice_of
 from sessions.pages.text import visible
-from sessions.selectors.message_changes import MessageChange, message_changes
+from sessions.selectors.compactions.message_changes import MessageChange, message_changes
 from sessions.selectors.past_prompts.contents import EntryContent, entry_contents
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.past_prompts.runs import run_of

@@ -9,7 +9,7 @@ from datetime import tzinfo
 from compaction.view import VERBATIM, Entry
 from sessions.models import AgentSession
 from sessions.pages.search.hits import snippet_pieces
-from sessions.selectors.message_changes import MessageChange, message_changes
+from sessions.selectors.compactions.message_changes import MessageChange, message_changes
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import SearchHit, search

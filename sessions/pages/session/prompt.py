@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from compaction.breakdown import PROMPT_ORDER
+from compaction.sizes.breakdown import PROMPT_ORDER
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, with_session
 from sessions.pages.session.past_prompt import outline_or_404, past_prompt_context

@@ -11,7 +11,7 @@ from sessions.pages.tabs import session_context
 from sessions.pages.text import visible
 from sessions.selectors.convert import message_body, message_bytes
 from sessions.selectors.token_budgets import calibration_json, session_calibration
-from sessions.selectors.transcript import message_get, raw_messages
+from sessions.selectors.transcripts.pages import message_get, raw_messages
 from sessions.store import bodies
 
 #: Maximum length of a message's JSON on the page; its raw URL returns all of it.

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, with_session
 from sessions.pages.tabs import session_context
-from sessions.selectors.session_tree import session_tree
+from sessions.selectors.lists.tree import session_tree
 
 
 @require_safe

@@ -26,7 +26,7 @@ from sessions.selectors import convert
 from sessions.selectors.past_prompts.diff import outline_diff
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.tools.runs import tool_runs_of_turn
-from sessions.selectors.transcript import turns_page
+from sessions.selectors.transcripts.pages import turns_page
 
 
 @require_safe

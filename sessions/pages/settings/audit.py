@@ -12,7 +12,7 @@ from accounts.models import AuditEvent
 from sessions.pages.access import viewer_of
 from sessions.pages.settings.audit_text import describe_details, describe_event
 from sessions.pages.settings.common import settings_page
-from sessions.selectors.filters import Cursor
+from sessions.selectors.lists.filters import Cursor
 
 _PAGE_SIZE = 100
 

@@ -19,7 +19,7 @@ from sessions.models.spending import Period
 from sessions.pages.access import Viewer, actor_of, owner_of
 from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
 from sessions.selectors.days import is_zone
-from sessions.selectors.sessions import sessions_facets, sessions_tags
+from sessions.selectors.lists.sessions import sessions_facets, sessions_tags
 from sessions.selectors.spending import budgets_spent, scope_of
 from sessions.services.spending.cost_budgets import (
     MOST_BUDGETS,

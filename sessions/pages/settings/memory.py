@@ -15,7 +15,7 @@ from accounts.services.projects import project_update
 from compaction.errors import WorkingMemoryError
 from sessions.pages.access import actor_of
 from sessions.pages.settings.common import ModelField, PlainForm, sent_by_owner, settings_page
-from sessions.selectors.memory import schema_of
+from sessions.selectors.memory.revisions import schema_of
 from sessions.selectors.summarizers import reader_missing
 
 

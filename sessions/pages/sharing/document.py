@@ -19,7 +19,7 @@ from sessions.pages.rendering.choice import output_renderer, plain, prose_render
 from sessions.pages.rendering.code import code_html
 from sessions.pages.text import visible
 from sessions.selectors.comments import CommentQueue, session_comments
-from sessions.selectors.stored_rows import message_batches
+from sessions.selectors.transcripts.rows import message_batches
 
 #: Longer outputs are folded.
 _FOLDED_LINES = 12

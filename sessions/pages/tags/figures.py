@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from sessions.models import AgentSession
 from sessions.pages import figures
-from sessions.selectors.session_tree import Descendants, TreeNode
+from sessions.selectors.lists.tree import Descendants, TreeNode
 from sessions.selectors.token_budgets import Limit, limit_of
 
 register = template.Library()

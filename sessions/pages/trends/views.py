@@ -15,8 +15,8 @@ from sessions.pages.access import page_or_fragment, private, viewer_of, wants_fr
 from sessions.pages.trends.cost_change import previous_is_complete
 from sessions.pages.trends.parameters import Parameters, parameters_of, periods, today_of
 from sessions.pages.trends.series import joined, names_of, prompt_sizes_json, series_json
+from sessions.selectors.lists.sessions import saved_views
 from sessions.selectors.samples import sample_sessions
-from sessions.selectors.sessions import saved_views
 from sessions.selectors.spending import budgets_spent
 from sessions.selectors.trends.groups import SEPARATOR, group_names
 from sessions.selectors.trends.latency import Latency, latency_groups, latency_total

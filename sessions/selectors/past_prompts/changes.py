@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from compaction.view import Entry
 from sessions.models import AgentSession, Compaction
-from sessions.selectors.edits import edits_in_force_after
+from sessions.selectors.compactions.edits import edits_in_force_after
 from sessions.selectors.past_prompts.outline import Outline, outline_at
 from sessions.selectors.past_prompts.runs import Run
 from sessions.selectors.past_prompts.sides import Side, sides_of

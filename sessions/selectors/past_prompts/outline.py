@@ -15,20 +15,20 @@ from typing import Any
 
 from django.db.models import Q
 
-from compaction.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.messages import Message as MessageValue
 from compaction.messages import Role
 from compaction.view import Entry, apply, in_force
+from compaction.view.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
-from sessions.selectors.client_context import affects, client_start
-from sessions.selectors.edits import edits_in_force_after, edits_not_evicted
-from sessions.selectors.message_changes import REMOVED_BY_CLIENT, MessageChange
-from sessions.selectors.omissions import omissions
+from sessions.selectors.compactions.client_context import affects, client_start
+from sessions.selectors.compactions.edits import edits_in_force_after, edits_not_evicted
+from sessions.selectors.compactions.message_changes import REMOVED_BY_CLIENT, MessageChange
+from sessions.selectors.compactions.omissions import omissions
+from sessions.selectors.compactions.reference_rates import CLIENT
 from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
-from sessions.selectors.prompts import components_of
-from sessions.selectors.reference_rates import CLIENT
+from sessions.selectors.prompts.stored import components_of
 from sessions.store.edit_texts import edit_texts
 
 #: Number of messages from which a session counts as long.

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.capabilities import capabilities_of
-from compaction.components import TOOLS, shed_names
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.view import apply
+from compaction.view.components import TOOLS, shed_names
 from sessions.models import AgentSession
 from sessions.selectors.past_prompts.outline import Outline
-from sessions.selectors.stored_rows import Span, messages_load, spans_of
+from sessions.selectors.transcripts.rows import Span, messages_load, spans_of
 from sessions.store.edit_texts import edit_texts
 from sessions.store.prompt_bytes import RequestParts, messages_of_view, request_fields
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from compaction.view import VERBATIM, Entry
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.past_prompts.runs import Run
-from sessions.selectors.stored_rows import END
+from sessions.selectors.transcripts.rows import END
 
 #: What determines the content of an entry.
 Key = tuple[int, int, str, int, tuple[int, ...]]

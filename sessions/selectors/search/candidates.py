@@ -19,7 +19,7 @@ from search.scoring import inverse_frequency
 from search.segments import Document, Header, header_of
 from search.selection import best_segments
 from sessions.models import AgentSession
-from sessions.selectors.filters import sessions_filtered
+from sessions.selectors.lists.filters import sessions_filtered
 from sessions.selectors.search.documents import messages_to_index
 from sessions.selectors.search.request import SearchRequest
 from sessions.store.postgres import array_literal, rows_fetch, rows_fetch_by_index

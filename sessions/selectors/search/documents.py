@@ -14,7 +14,7 @@ from psycopg.types.numeric import Int4, Int8
 from compaction.messages import Message
 from search.documents import document_of
 from search.segments import MOST_MESSAGES, Document
-from sessions.selectors.stored_rows import CALLS_BEFORE, messages_load
+from sessions.selectors.transcripts.rows import CALLS_BEFORE, messages_load
 from sessions.store.flags import MessageFlag
 from sessions.store.postgres import rows_fetch
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from search.query import MOST_GROUPS, Query, QueryTerm, query_parse
 from search.terms import fold, identifiers, words
-from sessions.selectors.filter_expression import KEY, InvalidTerm, flag_read, term_read
-from sessions.selectors.filters import SessionFilter
+from sessions.selectors.lists.filter_expression import KEY, InvalidTerm, flag_read, term_read
+from sessions.selectors.lists.filters import SessionFilter
 
 _TERM = re.compile(rf'-?"[^"]*"?|({KEY}):(?:"([^"]*)"?|(\S+))|\S+')
 ROLES = ("user", "assistant", "tool", "system")
@@ -82,7 +82,7 @@ def search_expression(text: str, *, is_typing: bool = False, zone: tzinfo = UTC)
     """Parse words and conditions, such as `pool tool:Bash error:yes agent:reader`.
 
     Keys of messages are `role`, `tool`, `file` and `error`; those of sessions are the list's
-    (`filter_expression`), whose days are those of the time zone. Other words with a colon are words.
+    (`lists/filter_expression.py`), whose days are those of the time zone. Other words with a colon are words.
     """
     messages, sessions = MessageFilter(), SessionFilter()
     words, problems = [], []

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from compaction.edits import Op
 from sessions.models import AgentSession, Edit, Message, PromptSnapshot
-from sessions.selectors.message_changes import MessageChange, message_changes
+from sessions.selectors.compactions.message_changes import MessageChange, message_changes
 from sessions.selectors.search.texts import Place
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
 from compaction.dialects.declarations import functions_of, is_gemini_tool
-from compaction.tool_usage import server_of
+from compaction.tools.usage import server_of
 from sessions.models import AgentSession, Preamble
 from sessions.store import bodies
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import F, QuerySet, Sum
 
 from accounts.models import Project
-from compaction.tool_usage import server_of
+from compaction.tools.usage import server_of
 from sessions.models import AgentSession, ToolFile, ToolRollup
 
 #: Files that a session reads repeatedly, per page.

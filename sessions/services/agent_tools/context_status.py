@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
 from sessions.services.agent_tools.base import AgentTool, Arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redaction.patterns import BadPattern
 from sessions.models import AgentSession
-from sessions.selectors import contents
+from sessions.selectors.compactions import contents
 from sessions.services.agent_tools.base import (
     MAX_RESULT,
     AgentTool,

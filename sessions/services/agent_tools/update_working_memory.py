@@ -7,7 +7,7 @@ from compaction.memory.operations import Op, Operation
 from compaction.memory.origins import Author, Via
 from compaction.memory.values import WorkingMemory
 from sessions.models import AgentSession
-from sessions.selectors.memory import memory_value
+from sessions.selectors.memory.revisions import memory_value
 from sessions.services.agent_tools.base import AgentTool, Arguments, ToolError
 from sessions.services.memory.revisions import (
     MemoryTooLarge,

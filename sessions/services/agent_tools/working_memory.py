@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.models import AgentSession
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from sessions.services.agent_tools.base import AgentTool, Arguments
 
 

@@ -7,10 +7,10 @@ import logging
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
-from compaction.breakdown import TokenBreakdown
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
+from compaction.planning.record import PlanState
 from compaction.policy import Policy
-from compaction.record import PlanState
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import session_calibration
 from sessions.services.compactions.lifecycle import (

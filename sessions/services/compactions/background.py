@@ -23,7 +23,7 @@ from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
 from compaction.requests import shown_requests
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
-from sessions.selectors.compactions import problem_of
+from sessions.selectors.compactions.records import problem_of
 from sessions.services.claims import claim, is_free, renewed, still_own
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.circuit_breaker import breaker_count_failure, breaker_reset

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from compaction.component_edits import restore_edits
-from compaction.components import TOOLS
 from compaction.edits import Edit as EditValue
-from compaction.pipeline import Plan, plan_of_edits
+from compaction.planning.pipeline import Plan, plan_of_edits
+from compaction.planning.record import Change, PlanState, StepRecord, record_of
 from compaction.recap import Recap as RecapValue
-from compaction.record import Change, PlanState, StepRecord, record_of
 from compaction.strategies import shed
 from compaction.triggers import Trigger, requested
+from compaction.view.components import TOOLS
 from sessions.models import AgentSession, Compaction
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede

@@ -6,8 +6,8 @@ from typing import LiteralString
 
 from django.utils import timezone
 
-from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
+from compaction.sizes.breakdown import TokenBreakdown
 from compaction.triggers import TRIGGERS
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import policy_of, session_calibration

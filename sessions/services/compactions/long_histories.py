@@ -16,13 +16,13 @@ from compaction.descriptors import dropped_marker
 from compaction.edits import Edit, Op
 from compaction.layout import head_end
 from compaction.messages import Role
-from compaction.pipeline import Plan
-from compaction.record import PlanState, StepRecord
+from compaction.planning.pipeline import Plan
+from compaction.planning.record import PlanState, StepRecord
+from compaction.sizes.tokens import MESSAGE_OVERHEAD, TokenCounter
 from compaction.strategies import drop_oldest
-from compaction.tokens import MESSAGE_OVERHEAD, TokenCounter
 from sessions.models import AgentSession, Message
 from sessions.selectors.past_prompts.runs import run_of
-from sessions.selectors.stored_rows import Span, messages_load, visible_spans
+from sessions.selectors.transcripts.rows import Span, messages_load, visible_spans
 
 #: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
 MAX_MESSAGES, KEPT_MESSAGES = 20_000, 4_000

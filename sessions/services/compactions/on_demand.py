@@ -11,17 +11,17 @@ from django.db import transaction
 
 import pricing
 from compaction.adapters.tiktoken_counter import counter
-from compaction.components import shown_memory
 from compaction.edits import Edit, Op
 from compaction.messages import Role, leading_system
 from compaction.on_demand import OnDemandSummary
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
 from compaction.provider_engine import NAME
 from compaction.provider_summary import ON_DEMAND
 from compaction.recap import Recap as RecapValue
 from compaction.recap.parse import recap_parse
-from compaction.tokens import MESSAGE_OVERHEAD
+from compaction.sizes.tokens import MESSAGE_OVERHEAD
 from compaction.view import Entry
+from compaction.view.components import shown_memory
 from pricing.usage import UsageError, usage_read
 from redaction import redact_bytes
 from sessions.models import AgentSession, Compaction, Recap

@@ -13,29 +13,29 @@ from django.db import InterfaceError, OperationalError
 from psycopg.types.numeric import Int4
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
-from compaction.components import MEMORY, SHEDDABLE
 from compaction.deadline import Deadline, limited_by
 from compaction.edits import Edit as EditValue
 from compaction.layout import positions_kept
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
+from compaction.planning.preparation import boundary_request
 from compaction.policy import Budget, Policy
-from compaction.preparation import boundary_request
 from compaction.provider_engine import NAME as PROVIDER
 from compaction.provider_summary import ON_DEMAND
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Summary
+from compaction.sizes.calibration import Calibration
 from compaction.triggers import hard
 from compaction.view import View, apply
+from compaction.view.components import MEMORY, SHEDDABLE
 from sessions.models import AgentSession, PromptSnapshot
 from sessions.models.session import GATEWAY
-from sessions.selectors.client_context import affects
-from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.plan_sources import PlanSources, plan_sources
-from sessions.selectors.recaps import recap_value
-from sessions.selectors.stored_rows import END, edits_load, messages_load, visible_spans
+from sessions.selectors.compactions.client_context import affects
+from sessions.selectors.compactions.recaps import recap_value
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
+from sessions.selectors.prompts.plan_sources import PlanSources, plan_sources
 from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
+from sessions.selectors.transcripts.rows import END, edits_load, messages_load, visible_spans
 from sessions.services.compactions.long_histories import history_shorten, with_shortening
 from sessions.store.edit_texts import Base
 from sessions.store.handles import handle_make

@@ -1,4 +1,4 @@
-"""Prepare the compaction that the next push may trigger, up to the plan boundary (`compaction.preparation`).
+"""Prepare the compaction that the next push may trigger, up to the plan boundary.
 
 A prepared compaction contains every row that its push stores, so the push takes one statement. The push that
 sets the boundary requests it, and a thread of the same process computes it and keeps it in memory. If it is
@@ -24,12 +24,12 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, connection
 from psycopg.types.numeric import Int4
 
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
 from compaction.continuation import Continuation
+from compaction.planning.preparation import leaves_room
+from compaction.planning.record import Record
 from compaction.policy import Policy
-from compaction.preparation import leaves_room
-from compaction.record import Record
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
 from sessions.models import AgentSession
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.lifecycle import newest_number

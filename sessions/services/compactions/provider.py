@@ -8,15 +8,15 @@ from typing import Any
 from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit, Op
 from compaction.messages import Message, leading_system
-from compaction.pipeline import Plan
+from compaction.planning.pipeline import Plan
+from compaction.planning.record import Record
 from compaction.provider_engine import NAME, ProviderReport
 from compaction.provider_summary import is_compaction, summary_text
 from compaction.recap import Recap as RecapValue
 from compaction.recap import extract
-from compaction.record import Record
+from compaction.sizes.breakdown import TokenBreakdown
 from compaction.view import Entry
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import session_calibration

@@ -10,7 +10,7 @@ from compaction.recap.parse import recap_parse
 from compaction.triggers import requested
 from redaction import redact
 from sessions.models import AgentSession, Compaction, Recap
-from sessions.selectors.recaps import recap_newest, recap_value
+from sessions.selectors.compactions.recaps import recap_newest, recap_value
 from sessions.selectors.redaction import redaction_for
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, require_none_in_progress

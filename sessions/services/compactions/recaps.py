@@ -1,4 +1,4 @@
-"""Store recaps, and replace the recap of a compaction. `sessions/selectors/recaps.py` reads them."""
+"""Store recaps, and replace the recap of a compaction."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.edits import Edit as EditValue
 from compaction.edits import Op
 from compaction.eviction import SHOWS_RECAP
-from compaction.memory_edits import memory_edits
 from compaction.messages import Message as MessageValue
-from compaction.pipeline import Plan, plan_of_edits
+from compaction.planning.memory_edits import memory_edits
+from compaction.planning.pipeline import Plan, plan_of_edits
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.handles import handles_of
 from compaction.recap.spans import Evicted
-from compaction.tokens import MESSAGE_OVERHEAD
+from compaction.sizes.tokens import MESSAGE_OVERHEAD
 from sessions.models import Compaction, Edit, Message, Recap
+from sessions.selectors.compactions.omissions import not_omitted
+from sessions.selectors.compactions.recaps import recap_columns, recap_newest, recap_value, recaps_of
 from sessions.selectors.convert import edit_value, message_value
-from sessions.selectors.omissions import not_omitted
-from sessions.selectors.recaps import recap_columns, recap_newest, recap_value, recaps_of
 from sessions.services.compactions.planning import Loaded, edits_in_force, plan_request
 
 

@@ -17,8 +17,8 @@ from uuid import UUID
 
 from compaction.referenced import Reference, ReferenceTracker
 from sessions.models import Edit, ReferenceScan
-from sessions.selectors.scanned_messages import ScannedMessages
-from sessions.selectors.tracked_edits import AppliedCompaction, compactions_applied
+from sessions.selectors.compactions.tracked_edits import AppliedCompaction, compactions_applied
+from sessions.selectors.transcripts.scans import ScannedMessages
 from sessions.services.claims import IS_FREE, release, revoke
 from sessions.store import bodies
 from sessions.store.postgres import execute, rows_fetch

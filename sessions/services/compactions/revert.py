@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
-from compaction.pipeline import Plan, plan_of_edits
+from compaction.planning.pipeline import Plan, plan_of_edits
 from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction, WebhookEvent
+from sessions.selectors.compactions.recaps import recap_newest, recap_value
 from sessions.selectors.convert import edit_values
-from sessions.selectors.recaps import recap_newest, recap_value
 from sessions.selectors.token_budgets import session_budget, session_calibration
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.lifecycle import compaction_open, require_none_in_progress

@@ -8,10 +8,10 @@ from typing import Any, LiteralString
 from django.db.models import F
 from psycopg.types.numeric import Int4, Int8
 
-from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit as EditValue
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Edit
-from sessions.selectors.stored_rows import edits_load, without_covered
+from sessions.selectors.transcripts.rows import edits_load, without_covered
 from sessions.services.compactions.planning import Loaded, view_load
 from sessions.services.compactions.reference_scans import reference_scan_schedule
 from sessions.store.continuation_columns import continuation_columns

@@ -11,16 +11,16 @@ from typing import Any
 import pricing
 from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
-from compaction.components import Components
 from compaction.edits import Edit
 from compaction.messages import Message, Role
-from compaction.pipeline import Plan, PlanRequest, plan
+from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
 from compaction.strategies.clear_thinking import edits_from
 from compaction.view import View, apply
+from compaction.view.components import Components
 from compaction.window import MessageWindow, TrimStats
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.ingestion import json_tokens

@@ -11,7 +11,7 @@ from typing import Any, LiteralString
 
 from compaction.edits import Edit as EditValue
 from compaction.eviction import SHOWS_RECAP
-from compaction.tools import edited_tools
+from compaction.tools.actions import edited_tools
 from compaction.view import View, in_force
 from sessions.selectors.convert import edit_row
 from sessions.store.edit_texts import Base

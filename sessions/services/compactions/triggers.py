@@ -10,9 +10,9 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from compaction.breakdown import TokenBreakdown
 from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
+from compaction.sizes.breakdown import TokenBreakdown
 from compaction.triggers import TriggerState, evaluate, idle, requested
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing

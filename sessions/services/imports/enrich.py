@@ -10,7 +10,7 @@ from compaction.identity import canonical
 from compaction.messages import Role
 from sessions.models import AgentSession, Turn, TurnSource
 from sessions.models.session import GATEWAY, PUSHED
-from sessions.selectors.stored_rows import messages_load, spans_of
+from sessions.selectors.transcripts.rows import messages_load, spans_of
 from sessions.services.calls.match import CallIdentity, family_of, has_usage, turns_by_id
 from sessions.services.calls.store import ReportedCall, call_append, call_complete
 from sessions.services.imports.find import ImportConflictError

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from sessions.models import AgentSession
-from sessions.selectors.session_tree import names_with_ancestors
+from sessions.selectors.lists.tree import names_with_ancestors
 
 #: Key in the metadata of a sub-agent whose parent is not stored: the name of the parent.
 _PARENT = "parent_external_id"

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Q
 from psycopg.types.json import Jsonb
 
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Blob, Message, Pin, Turn, TurnSource
 from sessions.selectors.convert import usage_fields
 from sessions.selectors.token_budgets import limit_of

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
 from compaction.continuation import Continuation
 from compaction.messages import USAGE_COUNTS, Message, Role, Usage
-from compaction.meter import spike_of
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.meter import spike_of
 from sessions.models import AgentSession
 from sessions.selectors.token_budgets import calibration_of, session_calibration
 from sessions.services.imports.prepare import PreparedSession, PreparedTurn

@@ -14,8 +14,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from sessions.models import AgentSession, ProposalScan, SharedFact
-from sessions.selectors import facts
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory import facts
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from sessions.services.memory.fact_observations import idle_time
 from sessions.services.memory.proposals import facts_record, items_to_propose
 

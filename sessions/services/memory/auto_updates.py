@@ -20,8 +20,8 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.memory.origins import Author, Notes, Via
 from compaction.memory.updates import Update, UpdaterState, update_notes
 from sessions.models import AgentSession
-from sessions.selectors.memory import memory_latest, memory_notes
-from sessions.selectors.turn_messages import messages_by_turn
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
+from sessions.selectors.transcripts.turns import messages_by_turn
 from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.memory.revisions import MemoryTooLarge, Writer, revision_create
 from sessions.services.memory.update_state import update_state_load, update_state_store, update_state_turn

@@ -27,10 +27,10 @@ from compaction.recap.model_input import split_by_tokens
 from compaction.structured_output import Reply, answer_of
 from redaction import redact
 from sessions.models import AgentSession, MemoryExtraction, MemoryExtractionState
-from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
+from sessions.selectors.memory.revisions import memory_latest, memory_notes, memory_schema
 from sessions.selectors.redaction import redaction_for
 from sessions.selectors.summarizers import reader, reader_missing
-from sessions.selectors.turn_messages import turns_messages, turns_tokens
+from sessions.selectors.transcripts.turns import turns_messages, turns_tokens
 from sessions.services.claims import claim, is_free
 from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.memory.extraction_results import (

@@ -20,7 +20,7 @@ from compaction.memory.updates import UpdaterState
 from compaction.messages import Message as MessageValue
 from compaction.messages import usage_sum
 from sessions.models import AgentSession, MemoryExtraction, MemoryExtractionState, MemoryRevision
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from sessions.services.claims import still_own
 from sessions.services.memory.revisions import Writer, revision_create
 from sessions.services.memory.update_state import update_state_load, update_state_store

@@ -22,7 +22,7 @@ from compaction.memory.operations import Op, Operation
 from compaction.memory.origins import Author, Via
 from redaction import redact
 from sessions.models import AgentSession, MemoryRevision, SharedFact
-from sessions.selectors.memory import memory_schema
+from sessions.selectors.memory.revisions import memory_schema
 from sessions.selectors.redaction import redaction_for
 from sessions.services.memory.fact_identity import facts_lock, normalized_text, text_digest
 from sessions.services.memory.proposals import MAX_LENGTH

@@ -15,8 +15,8 @@ from compaction.memory.origins import Author, Notes, Via
 from compaction.memory.schema import SINGLE
 from compaction.memory.updates.items import STATE
 from sessions.models import AgentSession, FactObservation, SharedFact
-from sessions.selectors.facts import facts_of
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory.facts import facts_of
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from sessions.services.memory.fact_identity import facts_lock, normalized_text, text_digest
 
 #: Maximum number of characters of a fact.

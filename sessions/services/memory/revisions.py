@@ -15,7 +15,7 @@ from compaction.memory.schema import Schema
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS, WorkingMemory
 from redaction import redact
 from sessions.models import AgentSession, MemoryRevision
-from sessions.selectors.memory import memory_latest, memory_notes, memory_schema
+from sessions.selectors.memory.revisions import memory_latest, memory_notes, memory_schema
 from sessions.selectors.redaction import redaction_for
 from sessions.services.memory.fact_observations import observations_refresh, proposal_scan_schedule
 from sessions.store.text import storable

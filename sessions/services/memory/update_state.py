@@ -6,8 +6,8 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.memory.origins import Notes, Via
 from compaction.memory.updates import UpdaterState, update_notes
 from sessions.models import AgentSession, MemoryExtractionState, MemoryRevision, MemoryUpdateState
-from sessions.selectors.memory import memory_notes
-from sessions.selectors.turn_messages import messages_by_turn
+from sessions.selectors.memory.revisions import memory_notes
+from sessions.selectors.transcripts.turns import messages_by_turn
 
 #: Maximum number of revisions that are checked for removed items.
 _MAX_REVISIONS = 200

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import orjson
 
-from sessions.selectors.prompt_cache import CachedPrompt, prompt_cache
-from sessions.selectors.prompt_state import SESSION, SESSION_COLUMNS, PromptState
-from sessions.selectors.prompts import Rows, messages_extend, messages_keep
+from sessions.selectors.prompts.cache import CachedPrompt, prompt_cache
+from sessions.selectors.prompts.state import SESSION, SESSION_COLUMNS, PromptState
+from sessions.selectors.prompts.stored import Rows, messages_extend, messages_keep
 from sessions.services.prompts.served import replace_served
 from sessions.store import bodies
 from sessions.store.loop_connections import LoopConnections

@@ -13,7 +13,7 @@ from psycopg.types.numeric import Int4
 
 from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction, ServedPrompt
-from sessions.selectors.prompt_state import PromptState
+from sessions.selectors.prompts.state import PromptState
 from sessions.store.postgres import execute
 
 #: The client and the provider apply their compactions to the prompt of the turn that reports them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compaction.breakdown import TokenBreakdown
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import Compaction
 from sessions.selectors.token_budgets import prompt_size_json
 from sessions.services.push.values import NewTurn, Push

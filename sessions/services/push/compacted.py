@@ -16,11 +16,11 @@ from uuid_utils.compat import uuid7
 
 from compaction.continuation import Continuation
 from compaction.messages import Message
-from compaction.preparation import has_answer, record_extended
+from compaction.planning.preparation import has_answer, record_extended
 from compaction.triggers import Trigger, hard
 from sessions.models import AgentSession, Compaction, WebhookEvent
-from sessions.selectors.memory import memory_latest
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.memory.revisions import memory_latest
+from sessions.selectors.transcripts.rows import messages_load
 from sessions.services.commits import after_commit
 from sessions.services.compactions.lifecycle import newest_number
 from sessions.services.compactions.preparation import (

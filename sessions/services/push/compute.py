@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 import pricing
 from compaction import dialects
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
 from compaction.capabilities import capabilities_of
-from compaction.components import TOOLS
 from compaction.messages import Message
-from compaction.meter import spike_of
-from compaction.preparation import is_near_hard
+from compaction.planning.preparation import is_near_hard
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.meter import spike_of
+from compaction.view.components import TOOLS
 from pricing.custom import custom_cost
 from sessions.models import TurnSource
 from sessions.selectors.token_budgets import budget_tokens, policy_of

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from compaction.identity import canonical
 from compaction.messages import Message, Role
 from sessions.models import AgentSession, Turn, TurnSource
-from sessions.selectors.stored_rows import StoredMessage, messages_load
+from sessions.selectors.transcripts.rows import StoredMessage, messages_load
 from sessions.services.calls.match import (
     CallIdentity,
     family_of,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from compaction.breakdown import TokenBreakdown
 from compaction.capabilities import capabilities_of
 from compaction.messages import Thinking
 from compaction.provider_engine import is_compacted_by_provider
+from compaction.sizes.breakdown import TokenBreakdown
 from compaction.triggers import Trigger, TriggerState, evaluate, requested, soft
 from sessions.models import AgentSession, Compaction, TurnSource
-from sessions.selectors.memory import memory_latest, memory_notes
+from sessions.selectors.memory.revisions import memory_latest, memory_notes
 from sessions.selectors.summarizers import is_soft_trigger_used
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact

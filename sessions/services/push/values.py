@@ -14,14 +14,14 @@ from uuid import UUID
 from django.utils import timezone
 from msgspec import Struct, field
 
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
-from compaction.components import TOOLS
 from compaction.continuation import Continuation
 from compaction.messages import Message, ToolCall, Usage
-from compaction.meter import Spike
 from compaction.provider_engine import ProviderReport
 from compaction.provider_summary import is_compaction
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
+from compaction.sizes.meter import Spike
+from compaction.view.components import TOOLS
 from pricing.custom import CustomPrice
 from redaction import Finding
 from sessions.models import TurnSource
@@ -123,7 +123,7 @@ class SessionState(Struct, frozen=True, kw_only=True):
     policy: Mapping[str, Any]
     fired_tokens: int | None
     fired_turn: int | None
-    plan_turn: int | None  #: see `compaction.preparation`
+    plan_turn: int | None  #: see `compaction.planning.preparation`
     omitted_count: int
     has_reports: bool = False  #: telemetry has reported calls whose messages may be pushed later
 

@@ -16,8 +16,8 @@ from uuid import UUID
 from django.db import connection
 
 from sessions.models import ClientHistory
-from sessions.selectors.prompt_state import PromptState
-from sessions.selectors.prompts import messages_now
+from sessions.selectors.prompts.state import PromptState
+from sessions.selectors.prompts.stored import messages_now
 from sessions.services.compactions.preparation import preparations
 from sessions.services.push.eligibility import turn_eligible
 from sessions.services.push.parameters import write_parameters

@@ -9,12 +9,12 @@ from uuid import UUID
 from psycopg.types.numeric import Int4
 from uuid_utils.compat import uuid7
 
-from compaction.breakdown import TokenBreakdown
 from compaction.continuation import Continuation
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
+from sessions.selectors.compactions.reference_rates import CLIENT
 from sessions.selectors.convert import edit_values
-from sessions.selectors.reference_rates import CLIENT
-from sessions.selectors.stored_rows import messages_load, visible_spans
+from sessions.selectors.transcripts.rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild
 from sessions.services.memory.update_state import update_states_fork
 from sessions.services.push.preambles import preamble_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compaction.breakdown import TokenBreakdown
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
+from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Message
-from sessions.selectors.message_changes import REMOVED_BY_CLIENT
-from sessions.selectors.reference_rates import CLIENT
-from sessions.selectors.stored_rows import messages_load, spans_of
+from sessions.selectors.compactions.message_changes import REMOVED_BY_CLIENT
+from sessions.selectors.compactions.reference_rates import CLIENT
+from sessions.selectors.transcripts.rows import messages_load, spans_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.given_edits import plan_of_others
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede

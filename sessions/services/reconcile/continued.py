@@ -12,7 +12,7 @@ from compaction.identity import history_digest
 from compaction.messages import Role
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Message, Turn, TurnSource
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.transcripts.rows import messages_load
 from sessions.services.reconcile.reading import Reading, history_read
 from sessions.services.reconcile.stored import is_current, positions, stored_hashes
 from sessions.services.reconcile.values import Continued, UnknownResponse

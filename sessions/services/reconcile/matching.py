@@ -18,7 +18,7 @@ from compaction.histories import (
 )
 from compaction.identity import canonical, history_digest
 from sessions.models import AgentSession, ClientHistory
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.transcripts.rows import messages_load
 from sessions.services.reconcile.new_turn import preamble_hash_of
 from sessions.services.reconcile.reading import Reading
 from sessions.services.reconcile.stored import is_current, stored_hashes

@@ -13,8 +13,8 @@ from compaction.histories import Change
 from compaction.identity import REASONING
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Compaction, Edit
-from sessions.selectors.reference_rates import CLIENT
-from sessions.selectors.stored_rows import spans_of
+from sessions.selectors.compactions.reference_rates import CLIENT
+from sessions.selectors.transcripts.rows import spans_of
 from sessions.services.reconcile.branches import session_fork
 from sessions.services.reconcile.client_edits import context_remove, messages_omit
 from sessions.services.reconcile.matching import Matched, histories_of, history_match

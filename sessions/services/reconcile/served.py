@@ -19,18 +19,18 @@ from django.db.models.functions import Greatest
 
 from accounts.models import Project
 from compaction.adapters.tiktoken_counter import counter
-from compaction.breakdown import TokenBreakdown
-from compaction.calibration import Calibration
 from compaction.dialects import get_dialect, parse_mixed
 from compaction.on_demand import OnDemand
 from compaction.provider_engine import ProviderParams, is_compacted_by_provider
+from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
 from compaction.triggers import TriggerState, evaluate
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Compaction, Turn
-from sessions.selectors.prompt_outlines import snapshot_read
-from sessions.selectors.provider_engine import on_demand_due, session_provider_params
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.prompts.outlines import snapshot_read
+from sessions.selectors.prompts.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
+from sessions.selectors.transcripts.rows import messages_load
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.planning import edits_in_force
 from sessions.services.prompts.served import session_prompt_record

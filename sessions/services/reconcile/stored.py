@@ -13,7 +13,7 @@ from compaction.identity import message_hashes
 from compaction.messages import Role
 from redaction import redact_bytes
 from sessions.models import AgentSession, ClientHistory
-from sessions.selectors.stored_rows import messages_load
+from sessions.selectors.transcripts.rows import messages_load
 from sessions.services.reconcile.reading import Reading
 from sessions.store import bodies
 from sessions.store.postgres import execute, rows_fetch

@@ -17,8 +17,8 @@ from compaction.messages import Usage
 from compaction.prefixes import common_length
 from sessions.models import AgentSession
 from sessions.selectors.custom_prices import custom_prices
-from sessions.selectors.prompt_state import prompt_state
-from sessions.selectors.prompts import messages_now
+from sessions.selectors.prompts.state import prompt_state
+from sessions.selectors.prompts.stored import messages_now
 from sessions.selectors.redaction import redaction_of
 from sessions.services.agent_tools import TOOLS, ToolError
 from sessions.services.compactions.apply import session_compact

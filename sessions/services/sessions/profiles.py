@@ -12,14 +12,14 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from compaction.memory.diffs import Churn, churn
-from compaction.meter import Verdict
+from compaction.sizes.meter import Verdict
 from sessions.charts.cache import Cause, cost_share, misses
 from sessions.charts.prompt_sizes import PromptSize
 from sessions.models import AgentSession, SessionProfile
-from sessions.selectors.charts import chart_points, prompt_slope
-from sessions.selectors.health import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
-from sessions.selectors.health_facts import HealthFacts, health_facts
-from sessions.selectors.memory import memory_span
+from sessions.selectors.charts.series import chart_points, prompt_slope
+from sessions.selectors.health.facts import HealthFacts, health_facts
+from sessions.selectors.health.grades import PRESSURE, REPEATED_TURNS, Health, Signs, health_of
+from sessions.selectors.memory.revisions import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.token_budgets import limit_of, policy_of, session_calibration
 

@@ -31,9 +31,9 @@ from sessions.models import (
     TurnStretch,
     UsageRollup,
 )
+from sessions.selectors.charts.stretches import LONG, stretches_compute
 from sessions.selectors.custom_prices import project_prices
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
-from sessions.selectors.turn_stretches import LONG, stretches_compute
 
 #: Version of the calculation. Increase it when the same turns give other sums: those of earlier versions are
 #: then calculated again. Version 0 counted content that the agent does not push as savings.

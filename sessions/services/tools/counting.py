@@ -15,11 +15,11 @@ from uuid import UUID
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.messages import ToolCall
-from compaction.tool_usage import ToolUse, tool_uses
+from compaction.tools.usage import ToolUse, tool_uses
 from sessions.models import ToolFile, ToolOutputs, ToolRollup, ToolScan
 from sessions.selectors.recent_activity import RECENT
-from sessions.selectors.stored_rows import CALLS_BEFORE, StoredMessage, messages_load
 from sessions.selectors.tools.counted_turns import counted_turns
+from sessions.selectors.transcripts.rows import CALLS_BEFORE, StoredMessage, messages_load
 from sessions.services.backlog import Backlog
 from sessions.services.claims import release, revoke
 from sessions.services.tools.sums import MAX_PATH, ClaimedScan, Sums

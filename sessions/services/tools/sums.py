@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pricing
 from compaction.messages import Message, Role, Usage
-from compaction.tool_usage import ToolUse
+from compaction.tools.usage import ToolUse
 from pricing.tokenizers import token_factor
 from sessions.selectors.convert import usage_of
 from sessions.selectors.tools.counted_turns import CountedTurn

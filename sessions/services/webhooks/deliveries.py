@@ -25,7 +25,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent, WebhookFormat
-from sessions.selectors.compactions import compaction_json
+from sessions.selectors.compactions.records import compaction_json
 from sessions.services.claims import claim, is_free, still_own
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import WEBHOOK_DELIVER, task_dispatch

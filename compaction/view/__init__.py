@@ -1,0 +1,6 @@
+"""The messages of a prompt after edits, with the source of each: `view = apply(edits, messages)`."""
+
+from compaction.view.entries import VERBATIM, Entry
+from compaction.view.view import View, apply, in_force, revert
+
+__all__ = ["VERBATIM", "Entry", "View", "apply", "in_force", "revert"]

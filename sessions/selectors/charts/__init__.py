@@ -1,0 +1,1 @@
+"""The turns of one session, as its chart shows them."""

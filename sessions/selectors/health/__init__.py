@@ -1,0 +1,1 @@
+"""Health of a session's context."""

@@ -1,0 +1,1 @@
+"""Lists of sessions and turns, with their filters."""

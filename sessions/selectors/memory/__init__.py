@@ -1,0 +1,1 @@
+"""Working memory: revisions, extraction, and facts that sessions share."""

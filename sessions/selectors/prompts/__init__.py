@@ -1,0 +1,1 @@
+"""Prompts, read from the database or from the cache of this process."""

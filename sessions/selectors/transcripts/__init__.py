@@ -1,0 +1,1 @@
+"""The messages of a session, for pages, scans and exports."""
