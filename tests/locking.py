@@ -21,6 +21,7 @@ def in_thread(work: Callable[[], Result]) -> Result:
 def waiting() -> int:
     """Return how many sessions of the test database wait for a lock."""
     with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # which the test's transaction would keep
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"
