@@ -184,3 +184,5 @@ def test_rounded_effects_add_up_with_the_smallest_errors():
     # 11.5, 19.5 and 24
     change = cost_change(usage(1, 1, 1), usage(2, 4, 7))
     assert (change.prices, change.calls + change.input_per_call) == (24, 31)
+    change = cost_change(usage(1, 1, 1), usage(7, 4, 2))
+    assert (change.calls, change.prices + change.input_per_call) == (24, 31)

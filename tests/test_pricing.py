@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -33,7 +34,9 @@ USAGE = Usage(uncached_tokens=1_000, cache_read_tokens=10_000, cache_write_token
     ],
 )
 def test_price(model: str, microusd: int) -> None:
-    assert price(model, USAGE).microusd == microusd
+    found = price(model, USAGE)
+    assert found.microusd == microusd
+    assert re.fullmatch(r"genai-prices [\d.]+ (anthropic|openai)/[\w.-]+", found.source)
 
 
 def test_one_hour_cache_writes_cost_more() -> None:
