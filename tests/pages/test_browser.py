@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.samples.jobs import sample_run
-from tests.browsing import PHONE, fits_in_width
+from tests.browsing import DESKTOP, PHONE, fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
 from tests.pages.transcripts import make_session, message, reading_turn, turn
@@ -642,15 +642,18 @@ def test_the_id_of_a_session_is_copied(at, page, project):
     expect(page.get_by_role("button", name="Copy ID")).to_be_visible()
 
 
-def test_copy_buttons_do_not_cover_the_text_on_a_phone(at, page, project):
-    page.set_viewport_size(PHONE)
-    at(reverse("replay", args=[project.slug]))
-    command = page.locator(".copyable", has_text="manage.py replay --discover")
-    text = command.locator("pre").evaluate(
-        "pre => { const range = document.createRange(); range.selectNodeContents(pre);"
-        " return range.getBoundingClientRect().right; }"
-    )
-    assert text <= command.get_by_role("button").bounding_box()["x"]
+def test_copy_buttons_do_not_cover_the_text(at, page, project):
+    """Even long lines, which scroll under nothing."""
+    for name, size in (("replay", PHONE), ("connect", PHONE), ("connect", DESKTOP)):
+        page.set_viewport_size(size)
+        at(reverse(name, args=[project.slug]))
+        expect(page.locator(".copyable > pre + button").first).to_be_visible()
+        covered = page.locator(".copyable > pre").evaluate_all(
+            "codes => codes.map(code => [code, code.nextElementSibling])"
+            ".map(pair => pair.map(each => each.getBoundingClientRect()))"
+            ".filter(([code, button]) => code.right > button.left && code.top < button.bottom).length"
+        )
+        assert covered == 0, (name, size)
 
 
 def test_the_prompt_at_a_turn_is_copied(at, page, project):
