@@ -145,8 +145,15 @@ class TestMaking:
     def test_the_same_id_may_be_used_in_another_project(self, api: Api, stranger_api: Api) -> None:
         for caller in (api, stranger_api):
             assert caller.post(SESSIONS, {"id": "a"}).status_code == 201
-        push(api, [request()], session="a")
+        call = {"usage": {"input_tokens": 9}, "request_id": "req_1", "response_id": "msg_1"}
+        push(api, [request()], session="a", **call)
         assert stranger_api.get("sessions/a/").json()["turns"] == 0
+        push(stranger_api, [request()], session="a", **call)
+        assert stranger_api.get("sessions/a/").json()["billed_tokens"]["uncached"] == 9
+        assigned = api.get("sessions/a/").json()["id"]
+        made = stranger_api.post(SESSIONS, {"id": assigned, "if_exists": "return"})
+        assert (made.status_code, made.json()["turns"]) == (201, 0)
+        assert made.json()["id"] != assigned
 
     def test_an_external_id_may_be_a_uuid(self, api: Api) -> None:
         for name in (str(uuid4()), uuid4().hex, str(uuid4()).upper()):

@@ -151,12 +151,13 @@ def test_proposing_a_fact_again_confirms_it(api: Api, proposed: dict[str, Any]) 
 
 
 def test_an_accepted_fact_expires_and_pruning_deletes_it(
-    api: Api, project: Project, proposed: dict[str, Any]
+    api: Api, project: Project, other_project: Project, proposed: dict[str, Any]
 ) -> None:
     assert decide(api, proposed, state="accepted").json()["expires_at"] is not None
     SharedFact.objects.update(expires_at=timezone.now() - timedelta(days=1))
     api.post("sessions/", {"id": "s2", "agent": "coder"})
     assert offers(api, "s2") == []
+    assert facts_prune(project=other_project) == 0
     assert facts_prune(project=project) == 1
     assert facts_prune(project=project) == 0
     assert AuditEvent.objects.filter(action="memory.facts.pruned").count() == 1

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import F
 from django.test import Client
 
 from accounts.actors import Actor
@@ -169,6 +170,11 @@ def test_nothing_of_another_project_is_seen(
     assert len(before) > 90
     fill(project, owner)
     after = seen(stranger_client, api, ids)
+    figures = AgentSession.objects.values("external_id", "turn_count", "output_tokens", "cost_microusd")
+    assert figures.distinct().count() == 3, "each project has the same sessions, with the same calls"
+    assert (
+        not AgentSession.objects.exclude(parent__project=F("project")).filter(parent__isnull=False).exists()
+    )
     for route, content in before.items():
         with subtests.test(route):
             assert after[route] == content
