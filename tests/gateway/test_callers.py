@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
+from django.utils import timezone
 
 from accounts.models import Project
 from accounts.services.api_keys import api_key_create, api_key_revoke
@@ -43,16 +44,23 @@ def test_while_the_store_is_down_calls_reach_only_the_provider_of_their_project(
     gateway_update(project=project, changes={"upstreams": {"anthropic": provider.url}})
     (revoked_row, revoked), (_, unused) = (api_key_create(project=project, name=name) for name in "ab")
     readers = [api_key_create(project=project, name=name, scopes=["read", "admin"])[1] for name in "de"]
+    ended_row, ended = api_key_create(project=project, name="f")
+    api_key_revoke(key=ended_row)
+    _, expired = api_key_create(project=project, name="g", expires_at=timezone.now())
     with Provider() as other, Running(upstream=other.url, spool=tmp_path) as gateway:
         api_key_revoke(key=revoked_row)
         assert [call(key) for key in (revoked, readers[0])] == [(401, "refused")] * 2
         _, later = api_key_create(project=project, name="c")
         monkeypatch.setattr(callers, "api_key_find", down)
         guessed = f"{unused[:-8]}guessing"  # prefixes are shown to all members
-        assert [call(key) for key in (revoked, readers[0], unused, readers[1], later, guessed)] == [
+        assert [
+            call(key) for key in (revoked, readers[0], unused, readers[1], ended, expired, later, guessed)
+        ] == [
             (401, "refused"),
             (401, "refused"),
             (200, "observe"),
+            (503, "refused"),
+            (503, "refused"),
             (503, "refused"),
             (503, "refused"),
             (503, "refused"),
