@@ -35,7 +35,7 @@ INVALID: list[dict[str, Any]] = [
     {"id": None},
     {"id": ".."},
     {"id": "."},
-    {"format": "gemini"},
+    {"format": "cohere"},
     {"format": None},
     {"model": 5},
     {"model": "a\0b"},

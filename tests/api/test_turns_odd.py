@@ -106,7 +106,7 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("usage a list", {"messages": [ASK], "usage": []}, 400, "invalid_field"),
     (
         "usage in another format",
-        {"messages": [ASK], "usage": {"promptTokenCount": 500, "candidatesTokenCount": 20}},
+        {"messages": [ASK], "usage": {"billed_units": {"input_tokens": 500, "output_tokens": 20}}},
         400,
         "invalid_field",
     ),

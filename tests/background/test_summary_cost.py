@@ -8,6 +8,7 @@ import pricing
 from accounts.models import Project
 from compaction.messages import Usage
 from compaction.recap.spans import Evicted
+from replay.models import ReplayRun
 from replay.services.summarizers import summaries_cost
 from sessions.services.compactions.summaries import SummaryAttempt, summary_attempt
 from tests.compaction.builders import tool_loop
@@ -53,4 +54,4 @@ def test_unused_calls_are_counted_too(provider: FakeProvider, project: Project) 
 
 def test_summaries_of_replays_are_priced_the_same_way(project: Project) -> None:
     calls = [Usage(uncached_tokens=DEAR.above)] * 3
-    assert summaries_cost(project, calls) == pricing.calls_cost(MODEL, calls)
+    assert summaries_cost(ReplayRun(project=project), calls) == pricing.calls_cost(MODEL, calls)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from django.db import transaction
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -14,6 +18,8 @@ from accounts.selectors import api_key_find
 from accounts.services.api_keys import api_key_create
 from sessions.models import Webhook
 from sessions.services.webhooks.subscriptions import webhook_create
+from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 from tests.markup import address
 from tests.pages.transcripts import make_session
 
@@ -22,8 +28,6 @@ pytestmark = pytest.mark.django_db
 
 def test_a_form_from_another_address_names_the_settings_of_the_proxy(owner):
     """For example, if a proxy forwards the host without the port."""
-    from django.test import Client
-
     client = Client(
         enforce_csrf_checks=True, headers={"Host": "localhost", "Origin": "https://localhost:8443"}
     )
@@ -94,6 +98,24 @@ def test_the_last_owner_cannot_be_removed(owner, owner_client):
     response = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
     assert b"at least one owner" in response.content
     assert Membership.objects.filter(user=owner).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_of_two_owners_who_remove_each_other_at_once_stays(project, owner, viewer):
+    Membership.objects.filter(user=viewer).update(role=Role.OWNER)
+    removals = []
+    for user, other in ((owner, viewer), (viewer, owner)):
+        client = Client()
+        client.force_login(user)
+        url = address("settings_member_remove", Membership.objects.get(user=other).pk)
+        removals.append(partial(client.post, url))
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            Project.objects.select_for_update().get(pk=project.pk)
+            jobs = [pool.submit(in_thread, removal) for removal in removals]
+            eventually(lambda: waiting() == 2)
+        assert [job.result().status_code for job in jobs] == [302, 302]
+    assert Membership.objects.filter(project=project, role=Role.OWNER).count() == 1
 
 
 def test_a_membership_of_another_project_is_404(owner_client, stranger):
