@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from compaction.jsontext import depth_exceeds
 from gateway.providers.base import (
     Answer,
     Endpoint,
@@ -145,17 +146,19 @@ def _field(fields: Mapping[str, Any], *names: str) -> Any:
 def _add(parts: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
     """Add a streamed part. Its text continues that of the last one, if neither has anything else."""
     last = parts[-1] if parts else {}
-    is_text = isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}
-    if is_text and last.keys() == part.keys() and last.get("thought") == part.get("thought"):
+    are_texts = isinstance(part.get("text"), str) and isinstance(last.get("text"), str)
+    is_plain = part.keys() <= {"text", "thought"} and last.keys() == part.keys()
+    if are_texts and is_plain and last.get("thought") == part.get("thought"):
         parts[-1] = {**last, "text": last["text"] + part["text"]}
     elif part != {"text": ""}:
         parts.append(dict(part))
 
 
 def _is_split(fields: Mapping[str, Any]) -> bool:
-    """Return whether consecutive contents are the model's."""
-    roles = [each.get("role") for each in items(fields.get(_CONTENTS))]
-    return any(a == b == _MODEL for a, b in pairwise(roles))
+    """Return whether consecutive contents are the model's. Very deep ones are neither merged nor recorded."""
+    contents = items(fields.get(_CONTENTS))
+    is_split = any(a.get("role") == b.get("role") == _MODEL for a, b in pairwise(contents))
+    return is_split and not depth_exceeds(contents)
 
 
 def _merged(contents: list[bytes]) -> list[bytes]:
@@ -172,6 +175,6 @@ def _merged(contents: list[bytes]) -> list[bytes]:
         for part in items(value.get("parts")):
             _add(parts, part)
         if index + 1 == len(values) or values[index + 1].get("role") != _MODEL:
-            whole = {**value, "parts": parts}
+            whole = {**value, "parts": parts or items(value.get("parts"))}
             out.append(orjson.dumps(whole) if follows else contents[index])
     return out

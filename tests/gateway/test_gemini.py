@@ -25,6 +25,10 @@ Talk = Callable[..., Reply]
 SYSTEM = {"parts": [{"text": "You are a coder."}]}
 TOOLS = [{"functionDeclarations": [{"name": "read", "parametersJsonSchema": {"type": "object"}}]}]
 
+#: Contents that an SDK has split, with arguments that are nested too deeply to be written again.
+DEEP = b"""{"contents": [{"role": "model", "parts": [{"text": "a"}]}, {"role": "model", "parts": [{
+    "functionCall": {"name": "f", "args": %b1%b}}]}]}""" % (b'{"a":' * 300, b"}" * 300)
+
 
 class Agent:
     """A client that sends its whole history without thoughts, and adds ids to calls, as Gemini CLI does."""
@@ -208,13 +212,27 @@ class TestCompactMode:
 
     @pytest.mark.parametrize(
         "body",
-        [b'{"contents": [', b"[]", b'{"contents": {"parts": []}}', b'{"contents": [1, {"role": "model"}]}'],
+        [
+            b'{"contents": [',
+            b"[]",
+            b'{"contents": {"parts": []}}',
+            b'{"contents": [1, {"role": "model"}]}',
+            DEEP,
+        ],
     )
     def test_a_request_that_cannot_be_read_is_forwarded(self, agent: Agent, body: bytes) -> None:
         agent.provider.otherwise = lambda _: whole({"text": "Yes."})
         response = agent.gateway.call(agent.path, body, agent.headers)
         assert (response.status, agent.provider.received[-1].body) == (200, body)
         assert response.headers["x-contextapp"].startswith("passthrough; ")
+
+    def test_split_contents_with_empty_texts_are_forwarded_with_parts(self, agent: Agent) -> None:
+        """Chunks of a stream may have an empty text or none, and the API rejects a content without parts."""
+        agent.history += [said("", "model"), said("", "model"), said("Go on.")]
+        agent.history += [{"role": "model", "parts": [{"text": None}]}, said("Yes.", "model"), said("And?")]
+        agent.say({"text": "Done."})
+        assert all(item["parts"] for item in agent.forwarded)
+        assert agent.forwarded[-1] == said("And?")
 
     def test_a_request_with_a_cache_of_the_provider_is_not_edited(self, agent: Agent) -> None:
         response = agent.say({"text": "Yes."}, cachedContent="cachedContents/1")
