@@ -51,7 +51,7 @@ class JoinedMessages:
             last_role=roles[-1],
             has_system=self.has_system or "system" in roles,
             has_reasoning=self.has_reasoning or _REASONING.search(new) is not None,
-            has_unsigned_calls=self.has_unsigned_calls or any(map(_is_unsigned, pieces)),
+            has_unsigned_calls=self.has_unsigned_calls or any(map(_is_unsigned, pieces, roles)),
             breakpoints=self.breakpoints + new.count(_BREAKPOINT),
             ids=ids,
             has_repeated_ids=self.has_repeated_ids or is_escaped or len(ids) < len(self.ids) + len(new_ids),
@@ -60,8 +60,9 @@ class JoinedMessages:
         )
 
 
-def _is_unsigned(piece: bytes) -> bool:
-    return _CALL.search(piece) is not None and _SIGNATURE.search(piece) is None
+def _is_unsigned(piece: bytes, role: str) -> bool:
+    # Tool outputs make up most of a prompt, so they are not searched.
+    return role == "assistant" and _CALL.search(piece) is not None and _SIGNATURE.search(piece) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
