@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from compaction.jsontext import loads_bytes
+
 _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 _CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
 _NESTED = re.compile(rb'"function"\s*:\s*\{')
 _BREAKPOINT = b'"cache_control"'
 _CALL = re.compile(rb'"function_?[cC]all"\s*:')
-_SIGNATURE = re.compile(rb'"thought_?[sS]ignature"\s*:')
+_CALLS, _SIGNATURES = ("functionCall", "function_call"), ("thoughtSignature", "thought_signature")
 _REASONING = re.compile(rb'"(?:reasoning_content|thinking_blocks)"')
 
 
@@ -28,7 +30,7 @@ class JoinedMessages:
     last_role: str = ""
     has_system: bool = False
     has_reasoning: bool = False
-    has_unsigned_calls: bool = False  #: a message with calls of Gemini, but without a signature
+    has_unsigned_calls: bool = False  #: a message whose first call of Gemini lacks a signature
     breakpoints: int = 0
     ids: frozenset[bytes] = frozenset()
     has_repeated_ids: bool = False  #: which can only be judged by parsing the messages
@@ -61,8 +63,16 @@ class JoinedMessages:
 
 
 def _is_unsigned(piece: bytes, role: str) -> bool:
-    # Tool outputs make up most of a prompt, so they are not searched.
-    return role == "assistant" and _CALL.search(piece) is not None and _SIGNATURE.search(piece) is None
+    """Return whether the first call of Gemini in a message lacks its signature, as another part may have one.
+
+    Tool outputs, which make up most of a prompt, are not searched.
+    """
+    if role != "assistant" or _CALL.search(piece) is None:
+        return False
+    message = loads_bytes(piece)
+    parts = message.get("parts") if isinstance(message, Mapping) else None
+    calls = [part for part in parts or () if any(part.get(name) is not None for name in _CALLS)]
+    return bool(calls) and all(calls[0].get(name) is None for name in _SIGNATURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,17 +61,19 @@ def _with_unique_ids(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with a suffix on each repeated call id and the id of its result."""
     fresh: dict[tuple[int, int], str] = {}
     used: set[str] = set()
+    numbers: dict[str, int] = {}  # the next suffix of each id: calls of Gemini often have the same one
     for index, message in enumerate(messages):
         for place, part in enumerate(message.parts):
             if isinstance(part, ToolCall) and not part.server:
                 stem = name = part.call_id or "call"
-                number = 2
                 while name in used:
-                    name, number = f"{stem}-{number}", number + 1
+                    number = numbers.get(stem, 2)
+                    name, numbers[stem] = f"{stem}-{number}", number + 1
                 used.add(name)
                 fresh[index, place] = name
     answered = {answer: fresh[call] for answer, call in matches(messages).items()}
-    return [_renamed(message, index, fresh | answered) for index, message in enumerate(messages)]
+    renamed = fresh | answered
+    return [_renamed(message, index, renamed) for index, message in enumerate(messages)]
 
 
 def _renamed(message: Message, index: int, renamed: dict[tuple[int, int], str]) -> Message:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from compaction.view import apply
 from compaction.view.entries import with_text
 from tests.compaction.builders import assistant, call, parse, planned, result, tool_loop, user
 from tests.compaction.gemini_checks import faults
+from tests.compaction.test_odd_histories import served
 
 JSON = dict[str, Any]
 GEMINI_3 = capabilities_of("gemini-3-pro-preview")
@@ -118,6 +121,16 @@ class TestSignatures:
         assert [(each.rule, each.position) for each in found] == [("G4", 5)]
         assert validate(items, "gemini", capabilities=capabilities_of("gemini-2.5-pro")) == ()
 
+    def test_a_call_needs_its_own_also_in_a_prompt_that_is_joined_from_stored_bytes(self) -> None:
+        """Gemini 2.5 signs the first part of an answer, which may be a text."""
+        signed, other = called("f", "g", signature="c2ln")["parts"]
+        for parts in [signed, other], [other, signed], [{"text": "Done.", "thoughtSignature": "c2ln"}, other]:
+            names = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
+            items = [said("x"), {"role": "model", "parts": parts}, responded(*((name, {}) for name in names))]
+            shown = served(items, "gemini", "gemini", GEMINI_3)
+            assert list(faults(shown, signatures=True)) == []
+            assert (shown == items) is (parts[0] is signed)
+
     def test_compactions_keep_them(self) -> None:
         items = [said("Fix it.")]
         for step in range(30):
@@ -129,6 +142,17 @@ class TestSignatures:
         assert len(shown) < len(items)
         assert "skip_thought" not in str(shown)
         assert shown[-2:] == items[-2:]
+
+
+def test_many_calls_of_one_function_are_paired_in_linear_time() -> None:
+    """All have the same id, which is made unique if any pair must be repaired."""
+    steps = [[called("read"), responded(("read", {"output": f"{step}"}))] for step in range(6_000)]
+    items = [said("Read."), responded(("list", {"output": "a"})), *chain.from_iterable(steps)]
+    messages = parse(items, "gemini")
+    started = time.process_time()
+    shown = render(messages, format="gemini").messages
+    assert time.process_time() - started < 2
+    assert shown[2:] == items[2:]
 
 
 def test_instructions_and_tools_are_translated() -> None:
