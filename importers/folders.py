@@ -33,7 +33,6 @@ _CONTINUE_LIST = ("sessions", "sessions.json")
 #: The log in the folder of a session of Copilot CLI, and the file that identifies the folder.
 _COPILOT_LOG, _COPILOT_FACTS = "events.jsonl", "workspace.yaml"
 
-
 #: The files of a session of Kimi CLI: messages, of which earlier ones are in numbered files, and the others.
 _KIMI_LOG = re.compile(r"^context(?:_(\d+))?\.jsonl$")
 _KIMI_EVENTS, _KIMI_FACTS = "wire.jsonl", ("state.json", "meta.json")
@@ -47,7 +46,7 @@ def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
         return
     if any(entry.name == _KIMI_EVENTS for entry in logs) and (kimi := _kimi_session(folder, logs)):
         yield kimi
-        return
+        logs = [entry for entry in logs if entry not in kimi[1]]  # of older versions: those of sub-agents
     if folder.name == _CHATS and (workspace := folder.parent / _CHATS_WORKSPACE).is_file():
         yield from ((entry, [entry, workspace]) for entry in logs)
         return

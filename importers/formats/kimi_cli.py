@@ -33,6 +33,9 @@ from importers.values import (
 #: Name of the file with the messages, without its suffix. It is the same for all sessions.
 CONTEXT = "context"
 
+#: The beginning of the names of the files with the messages of sub-agents, in older versions.
+_SUBAGENT = f"{CONTEXT}_sub"
+
 #: Roles of records that are not messages.
 _FACTS = ("_system_prompt", "_checkpoint", "_usage")
 
@@ -214,8 +217,12 @@ class _Reading:
 
     def session(self, log: LogFile) -> ImportedSession:
         folder = log.path.parent
-        name = folder.name if log.stem == CONTEXT else log.stem
         parent = folder.parent.parent.name if folder.parent.name == "subagents" else ""
+        name = log.stem
+        if log.stem.startswith(_SUBAGENT) and folder.name:
+            parent, name = folder.name, log.stem.removeprefix(f"{CONTEXT}_")
+        elif log.stem.startswith(CONTEXT):
+            name = f"{folder.name}{log.stem.removeprefix(CONTEXT)}" if folder.name else ""
         found = _FOLDER.search(self._system)
         title = self._facts.get("custom_title") or self._facts.get("description")
         return ImportedSession(

@@ -70,6 +70,27 @@ def test_a_subagent() -> None:
     assert (child.parent_external_id, child.title, len(child.turns)) == ("3e7b28e8", "look", 2)
 
 
+def test_subagents_of_older_versions_are_files_in_the_folder_of_the_session(tmp_path: Path) -> None:
+    folder = tmp_path / "3e7b28e8"
+    folder.mkdir()
+    for name in ("context.jsonl", "wire.jsonl"):
+        shutil.copy(SESSION / name, folder)
+    shutil.copy(SESSION / "subagents" / "add158c1b" / "context.jsonl", folder / "context_sub_1.jsonl")
+    parent, child = sessions_in(tmp_path).values()
+    assert (child.external_id, child.parent_external_id) == ("3e7b28e8:agent-sub_1", parent.external_id)
+    assert len(child.turns) == 2
+
+
+@pytest.mark.parametrize("name", ["context.jsonl", "context_1.jsonl", "context_sub_1.jsonl"])
+def test_a_file_without_its_folder_is_named_after_its_content(name: str) -> None:
+    ids = set()
+    for words in ("First request", "Second request"):
+        data = jsonl({"role": "_checkpoint", "id": 0}, {"role": "user", "content": words}).data
+        [session], _ = read(LogFile(name=name, data=data), "kimi-cli")
+        ids.add(session.external_id)
+    assert len(ids) == 2
+
+
 @pytest.mark.django_db
 def test_a_session_that_grew_and_was_compacted(tmp_path: Path, project: Project) -> None:
     """The file that is renamed by the compaction contains the same messages as before."""
