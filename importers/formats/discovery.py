@@ -48,7 +48,7 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
     for user in _editor_folders(environment, home):
         folders += [found for pattern in _EDITOR_LOGS for found in sorted(user.glob(pattern))]
     folders += _crush_folders(Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share"))
-    return [folder for folder in folders if folder.is_dir()]
+    return [folder for folder in folders if _is_readable(folder)]
 
 
 def _claude_folders(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
@@ -73,3 +73,11 @@ def _crush_folders(shared: Path) -> list[Path]:
         return [Path(project["path"], project["data_dir"]) for project in projects]
     except (OSError, ValueError, LookupError, TypeError):
         return []
+
+
+def _is_readable(folder: Path) -> bool:
+    """Return whether the folder exists. A project of Crush can be in a folder of another user."""
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False

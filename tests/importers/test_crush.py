@@ -160,6 +160,7 @@ def test_its_projects_are_discovered(tmp_path: Path) -> None:
     projects = [
         {"path": str(tmp_path / "work"), "data_dir": str(folder)},
         {"path": "/gone", "data_dir": ".crush"},
+        {"path": f"/{'unreadable' * 30}", "data_dir": ".crush"},
     ]
     (shared / "projects.json").write_bytes(orjson.dumps({"projects": projects}))
     assert discovered_folders({}, tmp_path) == [folder]
