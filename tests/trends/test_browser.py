@@ -184,6 +184,11 @@ def test_the_labs_chart_stays_in_view_above_the_sliders_on_a_phone(window):
     expect(window.locator(".chart canvas")).to_be_in_viewport(ratio=1)
     chart = window.locator(".chart canvas").bounding_box()
     assert chart["y"] + chart["height"] < slider.bounding_box()["y"]
+    slider.focus()
+    for _ in range(7):
+        window.keyboard.press("Shift+Tab")
+    focused = window.locator(".sliders :focus").bounding_box()
+    assert window.locator("#lab-chart").bounding_box()["height"] < focused["y"], "the chart covers no focus"
 
 
 def test_printed_pages_are_light_and_have_no_controls(window):
