@@ -173,7 +173,9 @@ def test_a_compacted_session_states_what_compaction_keeps_out_of_its_prompt(at, 
     at(address(session))
     chart_drawn(page)
     expect(page.locator(".chart-legend")).to_contain_text("Kept out by compaction")
-    expect(page.locator(".tiles > div").first).to_contain_text(re.compile(r"\d% below the transcript"))
+    expect(page.locator(".tiles > div").first).to_contain_text(
+        re.compile(r"Next prompt: \d+% smaller than the transcript")
+    )
 
 
 def test_a_spike_of_tool_output_is_marked(at, page, project):
