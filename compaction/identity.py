@@ -129,7 +129,7 @@ def _google_parts(parts: Sequence[JSON]) -> list[JSON]:
         if not isinstance(part, Mapping):
             said.append(part)
         elif not part.get("thought"):
-            kept = _plain({name: value for name, value in part.items() if name not in _SIGNATURES})
+            kept = {name: _fields(value) for name, value in _fields(part).items() if name not in _SIGNATURES}
             text = kept.get("text") if kept.keys() == {"text"} else None
             if isinstance(text, str) and said and isinstance(said[-1], str):
                 said[-1] += text
@@ -137,6 +137,13 @@ def _google_parts(parts: Sequence[JSON]) -> list[JSON]:
                 said.append(text if isinstance(text, str) else kept)
     stripped = (part.strip() if isinstance(part, str) else part for part in said)
     return [part for part in stripped if part != ""]
+
+
+def _fields(value: JSON) -> JSON:
+    """Return the value without its own ignored and empty fields. Arguments and responses stay whole."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: each for name, each in value.items() if name not in _IGNORED and each is not None}
 
 
 def _call(call: JSON) -> JSON:

@@ -96,6 +96,30 @@ def test_prompts_keep_the_pushed_bytes_and_grow_at_their_end(api: Api) -> None:
     assert AgentSession.objects.get().needs_repair is False
 
 
+def test_other_arguments_and_responses_are_another_history(api: Api) -> None:
+    """The ids of calls and responses are not part of their content, unlike arguments and results."""
+
+    def history(issue: int, state: str, id: str = "") -> list[JSON]:
+        call: JSON = {"name": "issue", "args": {"id": issue}} | ({"id": id} if id else {})
+        response: JSON = {"name": "issue", "response": {"status": state}} | ({"id": id} if id else {})
+        return [
+            {"role": "user", "parts": [{"text": "Triage the issue."}]},
+            {"role": "model", "parts": [{"functionCall": call}]},
+            {"role": "user", "parts": [{"functionResponse": response}]},
+        ]
+
+    def reconciled(messages: list[JSON]) -> str:
+        response = api.post("sessions/s1/reconcile/", {"messages": messages})
+        status: str = response.json()["reconciled"]["status"]
+        return status
+
+    api.post("sessions/", {"id": "s1", "model": MODEL})
+    assert reconciled(history(1, "open")) == "appended"
+    assert reconciled(history(1, "open", id="issue_1")) == "unchanged"
+    assert reconciled(history(1, "closed")) == "forked"
+    assert reconciled(history(2, "open")[:2]) == "forked"
+
+
 @pytest.mark.parametrize("target", ["anthropic", "openai", "openai-responses"])
 def test_its_session_is_served_in_another_format(compacted: Api, target: str) -> None:
     prompt = compacted.get(f"sessions/s1/prompt/?format={target}").json()
