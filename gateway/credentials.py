@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from accounts.keys import MARK
 
@@ -45,12 +45,13 @@ def credentials_of(
 ) -> Credentials:
     """Return the credentials of a request; `key` is "" if it has no contextapp key."""
     own, replaced, is_subscription = url_key, [], False
-    parameters = query.split(b"&")
-    kept = [each for each in parameters if not each.startswith(_PARAMETER + _MARK)]
-    is_in_query = len(kept) < len(parameters)
-    if is_in_query:
-        found = next(each for each in parameters if each.startswith(_PARAMETER + _MARK))
-        own = own or unquote(found.removeprefix(_PARAMETER).decode("latin-1"))
+    kept, is_in_query = list[bytes](), False
+    for parameter in query.split(b"&"):
+        plain = unquote_to_bytes(parameter)  # clients may encode any character
+        if plain.startswith(_PARAMETER + _MARK):
+            own, is_in_query = own or plain.removeprefix(_PARAMETER).decode("latin-1"), True
+        else:
+            kept.append(parameter)
     for name, value in headers:
         name = name.lower()
         if name == b"x-contextapp-key":

@@ -155,13 +155,14 @@ class TestKeys:
                 cursor.execute(f"SELECT count(*) FROM \"{table}\" t WHERE t::text LIKE '%SecretInTheUrl%'")
                 assert cursor.fetchone() == (0,), table
 
-    @pytest.mark.parametrize("place", ["header", "parameter"])
+    @pytest.mark.parametrize("place", ["header", "parameter", "encoded parameter"])
     def test_the_projects_key_replaces_that_of_contextapp(
         self, agent: Agent, project: Project, api_key: str, place: str
     ) -> None:
         provider_secret_set(project=project, provider="gemini", secret="AIza-project")
         agent.headers = {"x-goog-api-key": api_key} if place == "header" else {}
-        agent.path += f"&key={api_key}" if place == "parameter" else ""
+        key = api_key.replace("_", "%5F") if place == "encoded parameter" else api_key
+        agent.path += f"&key={key}" if place != "header" else ""
         agent.work(0)
         received = agent.provider.received[-1]
         assert received.header("x-goog-api-key") == "AIza-project"
