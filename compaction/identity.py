@@ -79,10 +79,10 @@ def canonical(message: JSON) -> bytes:
     """Return the content of a message in a form that does not depend on the client's serialization."""
     if not isinstance(message, Mapping):
         return _dumps(message)
+    if isinstance(parts := message.get("parts"), list) and "content" not in message:
+        return _dumps([message.get("role", "user"), _google_parts(parts)])
     if "role" not in message:
         return _dumps(_plain(_with_arguments(message)))
-    if isinstance(parts := message.get("parts"), list) and "content" not in message:
-        return _dumps([message["role"], _google_parts(parts)])
     calls, legacy = message.get("tool_calls"), message.get("function_call")
     said = [
         message["role"],

@@ -238,7 +238,7 @@ def _first_words(fields: Mapping[str, Any]) -> str:
     """Return the first words of the user, without text that the client inserted into the message."""
     sent = fields.get("messages") or fields.get("input") or fields.get("contents")
     for message in [{"role": "user", "content": sent}] if isinstance(sent, str) else items(sent):
-        if message.get("role") != "user":
+        if message.get("role", "user" if "parts" in message else None) != "user":  # optional in Gemini's
             continue
         content = message.get("content", message.get("parts"))
         texts = [content] if isinstance(content, str) else [text(part.get("text")) for part in items(content)]

@@ -116,6 +116,8 @@ def test_other_arguments_and_responses_are_another_history(api: Api) -> None:
     api.post("sessions/", {"id": "s1", "model": MODEL})
     assert reconciled(history(1, "open")) == "appended"
     assert reconciled(history(1, "open", id="issue_1")) == "unchanged"
+    first, *others = history(1, "open")
+    assert reconciled([{"parts": first["parts"]}, *others]) == "unchanged"
     assert reconciled(history(1, "closed")) == "forked"
     assert reconciled(history(2, "open")[:2]) == "forked"
 

@@ -134,9 +134,10 @@ class TestRecording:
         blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}}
         agent.talk = lambda *_, **__: Reply(parts=[json.dumps(blocked).encode()])
         agent.path = f"{PATH}:generateContent"
+        agent.history = [{"parts": [{"text": "Read all the files."}]}]  # the role is optional
         agent.say(cachedContent="cachedContents/1")
         session = AgentSession.objects.get()
-        assert [item["role"] for item in stored(session)] == ["user"]
+        assert (session.title, stored(session)) == ("Read all the files.", agent.history[:1])
         assert session.turns.get().uncached_tokens == 9
 
 
