@@ -290,4 +290,4 @@ def test_a_compaction_continues_after_the_clock_was_set_back(
         lease_until=timezone.now() + timedelta(hours=2), dispatched_at=timezone.now() + timedelta(hours=2),
     )  # fmt: skip
     assert compactions_sweep() == 1
-    assert dispatched == [(COMPACTION_RUN, str(lost.pk))]
+    assert dispatched.count((COMPACTION_RUN, str(lost.pk))) == 1

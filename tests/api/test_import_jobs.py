@@ -310,7 +310,7 @@ class TestFailures:
         id = UUID(upload(conversation(1)).json()["id"])
         ImportJob.objects.filter(pk=id).update(lease_until=timezone.now() + timedelta(hours=2))
         assert jobs.import_jobs_sweep() == 1
-        assert dispatched == [(IMPORT_STEP, str(id))]
+        assert dispatched.count((IMPORT_STEP, str(id))) == 1
         execution.import_step(job_id=id)
         assert ImportJob.objects.get(pk=id).state == ImportJob.State.DONE
 
@@ -319,4 +319,4 @@ class TestFailures:
     ) -> None:
         id = upload(conversation(1)).json()["id"]
         assert jobs.import_jobs_sweep() == 1
-        assert dispatched == [(IMPORT_STEP, id)]
+        assert dispatched.count((IMPORT_STEP, id)) == 1

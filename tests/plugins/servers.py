@@ -68,7 +68,10 @@ def servers() -> Iterator[None]:
 
 @pytest.fixture
 def dispatched(servers: None) -> Iterator[list[tuple[str, str]]]:
-    """Return the tasks that the broker has accepted, each with the id of its row."""
+    """Return the tasks that the broker has accepted, each with the id of its row.
+
+    A thread can also dispatch the memory updates of earlier tests.
+    """
     found: list[tuple[str, str]] = []
 
     def add(sender: str, body: Any, **_: Any) -> None:

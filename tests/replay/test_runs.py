@@ -79,7 +79,7 @@ def test_off_has_the_stored_sizes(session: AgentSession) -> None:
 @pytest.mark.slow
 def test_a_run_is_executed(make: Callable[..., ReplayRun], dispatched: list[tuple[str, str]]) -> None:
     run = finish(make())
-    assert dispatched[0] == (STEP, str(run.pk))
+    assert (STEP, str(run.pk)) in dispatched
     assert run.state == ReplayRun.State.DONE
     assert run.done == run.steps == 6
     rows = result_rows(run)
@@ -146,7 +146,7 @@ def test_a_slice_is_short_and_the_next_continues(
         execution.run_step(run_id=run.pk)
         run.refresh_from_db()
         assert (run.done, run.state, run.lease_until) == (done, ReplayRun.State.RUNNING, None)
-        assert dispatched == [(STEP, str(run.pk))] * (done + 1)
+        assert dispatched.count((STEP, str(run.pk))) == done + 1
     assert finish(run).state == ReplayRun.State.DONE
 
 
@@ -178,7 +178,7 @@ def test_the_sweep_dispatches_runs_without_a_worker(
 ) -> None:
     run = make()
     assert execution.replays_sweep() == 1
-    assert dispatched == [(STEP, str(run.pk))] * 2
+    assert dispatched.count((STEP, str(run.pk))) == 2
     finish(run)
     assert execution.replays_sweep() == 0
 
