@@ -22,11 +22,11 @@ from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
-from compaction.requests import latest_request
 from compaction.settings import StrategySettings, ToolRule
 from compaction.sizes.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
 from compaction.tools.actions import Action, Kind, action_of
 from compaction.tools.outcomes import is_error
+from compaction.user_requests import latest_request
 from compaction.view import Entry, View
 from compaction.view.components import SHEDDABLE
 

@@ -12,7 +12,7 @@ from compaction.identity import REASONING, beginning_hashes, canonical
 from compaction.messages import JSON, Message
 from compaction.prefixes import common_length
 from compaction.provider_summary import COMPACTION, begins_with_summary
-from compaction.requests import CONTINUED
+from compaction.user_requests import CONTINUED
 
 
 class Change(StrEnum):

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from compaction.messages import Message, leading_system
 from compaction.provider_summary import is_compaction
-from compaction.requests import is_client_command, is_inserted, is_of_user
 from compaction.settings import StrategySettings
+from compaction.user_requests import is_client_command, is_inserted, is_of_user
 from compaction.view import View
 
 #: Number of user messages at the beginning among which the task is looked for.

@@ -18,11 +18,11 @@ from compaction.recap.name_tally import NameTally
 from compaction.recap.open_items import OpenItems
 from compaction.recap.statements import statements
 from compaction.recap.values import Item, Recap
-from compaction.requests import is_output
 from compaction.shell.chains import program_run
 from compaction.sizes.tokens import TokenCounter
 from compaction.tools.actions import Action, Kind, action_of
 from compaction.tools.paths import Paths
+from compaction.user_requests import is_output
 
 _TURN = re.compile(r"^t\d+: ")
 

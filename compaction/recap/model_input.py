@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from compaction.invariants import safe_cuts
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
-from compaction.requests import own_words
 from compaction.sizes.tokens import TokenCounter
 from compaction.tools.actions import Action, Kind, action_of
 from compaction.tools.outcomes import is_error
+from compaction.user_requests import own_words
 
 #: Maximum characters of each kind of content. Recaps should omit tool outputs, so their limit is low;
 #: failures have a higher limit, because they may be the subject of the work.

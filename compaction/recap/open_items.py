@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from compaction.messages import Message
 from compaction.prefixes import common_length
 from compaction.recap.values import Item, Recap, Status
-from compaction.requests import is_client_command, is_interruption, is_summary, own_words
+from compaction.user_requests import is_client_command, is_interruption, is_summary, own_words
 
 _REQUEST = re.compile(r"user t\d+: ")
 #: A word or a punctuation mark.

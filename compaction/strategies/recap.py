@@ -11,8 +11,8 @@ from compaction.eviction import Span, evict, evicted_handles, is_worthwhile, old
 from compaction.identifiers.texts import message_references
 from compaction.recap import Recap, extract
 from compaction.recap.spans import Evicted
-from compaction.requests import shown_requests
 from compaction.strategies.base import StepResult, Strategy
+from compaction.user_requests import shown_requests
 from compaction.view import View
 
 NAME = "recap"

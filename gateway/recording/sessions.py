@@ -21,7 +21,7 @@ from importers.values import title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession
 from sessions.models.session import GATEWAY, RECORDED, TELEMETRY
-from sessions.selectors.lists.lookups import session_find
+from sessions.selectors.lookups import session_find
 from sessions.selectors.redaction import redaction_of
 from sessions.services.reconcile.branches import SIDE_TITLE
 from sessions.services.reconcile.continued import REFERENCES, session_of_references, session_of_response

@@ -1,1 +1,1 @@
-"""One module for each log format, and modules with parts of the larger ones."""
+"""One module for each log format, and modules with parts of large formats or of several."""

@@ -31,7 +31,7 @@ from sessions.api.errors import ApiError, store_unavailable
 from sessions.api.metrics import request_observe
 from sessions.api.prompt import etag_matches, prompt_etag, prompt_json
 from sessions.api.turns import push_read
-from sessions.selectors.lists.lookups import Route, session_route_cached
+from sessions.selectors.lookups import Route, session_route_cached
 from sessions.selectors.prompts.state import PromptState
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.memory.update_requests import memory_update_request

@@ -11,7 +11,7 @@ from sessions.api.auth import authenticate
 from sessions.api.endpoint import ApiCall
 from sessions.api.errors import NotFound
 from sessions.models import AgentSession
-from sessions.selectors.lists.lookups import Route, as_uuid, session_find, with_session_route
+from sessions.selectors.lookups import Route, as_uuid, session_find, with_session_route
 
 Row = TypeVar("Row", bound=Model)
 T = TypeVar("T")

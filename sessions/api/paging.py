@@ -18,7 +18,7 @@ from sessions.api.endpoint import ApiCall
 from sessions.api.errors import InvalidRequest
 from sessions.api.parameters import int_param, int_parameter
 from sessions.api.serializers.fields import MAX_TOKENS
-from sessions.selectors.lists.lookups import as_uuid
+from sessions.selectors.lookups import as_uuid
 
 Row = TypeVar("Row")
 

@@ -9,8 +9,8 @@ from django.http import HttpResponse
 
 from accounts.models import Scope
 from compaction.capabilities import capabilities_of
+from compaction.message_window import MessageWindow
 from compaction.validation import validate
-from compaction.window import MessageWindow
 from sessions.api.compactions import plan_json
 from sessions.api.endpoint import ApiCall, Endpoint, json_response
 from sessions.api.ingestion import check_count, check_messages, check_preamble, prompt_messages_max

@@ -20,7 +20,7 @@ from sessions.api.reported_call import CALL_FIELDS, call_read, text_field
 from sessions.api.schema import operation
 from sessions.api.serializers import reconcile as serializers
 from sessions.api.turns import idempotency_key, key_reused
-from sessions.selectors.lists.lookups import Route, route_forget
+from sessions.selectors.lookups import Route, route_forget
 from sessions.selectors.prompts.provider_engine import prompt_provider_params
 from sessions.selectors.prompts.state import prompt_state
 from sessions.selectors.prompts.stored import messages_now

@@ -24,8 +24,8 @@ from sessions.models import AgentSession
 from sessions.selectors.health.grades import GRADES
 from sessions.selectors.lists.api import sessions_page
 from sessions.selectors.lists.filters import Cursor, SessionFilter
-from sessions.selectors.lists.lookups import as_uuid, session_find
 from sessions.selectors.lists.tree import names_with_ancestors
+from sessions.selectors.lookups import as_uuid, session_find
 from sessions.selectors.memory.facts import facts_offered_count
 from sessions.selectors.token_budgets import (
     calibration_json,

@@ -24,7 +24,7 @@ from sessions.api.serializers import turns as serializers
 from sessions.api.serializers.fields import MAX_TOKENS
 from sessions.selectors.convert import latency_json, usage_json
 from sessions.selectors.lists.api import pushed_messages, session_turns, turns_page
-from sessions.selectors.lists.lookups import Route
+from sessions.selectors.lookups import Route
 from sessions.services.memory.update_requests import memory_update_request
 from sessions.services.push.preambles import preamble_complete
 from sessions.services.push.session_state import route_refresh

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from importers.formats.discovery import discovered_folders
+from importers.discovery import discovered_folders
 from importers.reading import LogSource, log_sources
 
 

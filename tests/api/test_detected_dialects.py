@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions.models import AgentSession, Turn
-from sessions.selectors.lists import lookups
+from sessions.selectors import lookups
 from tests.api.client import Api, code
 from tests.api.statements import statements
 from tests.api.talk import answer, call, openai_turn, output, prompt, push, request, result

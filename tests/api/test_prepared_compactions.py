@@ -14,7 +14,7 @@ from django.test import Client
 from accounts.models import Project
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Edit, Recap
-from sessions.selectors.lists.lookups import route_forget
+from sessions.selectors.lookups import route_forget
 from sessions.services.compactions import preparation
 from sessions.services.compactions.planning import view_load
 from sessions.services.compactions.preparation import preparations

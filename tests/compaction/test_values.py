@@ -10,6 +10,7 @@ import pytest
 from compaction.errors import PolicyError, WorkingMemoryError
 from compaction.memory.diffs import Change, Churn, churn, diff
 from compaction.memory.values import FRAME, MAX_TOKENS, WorkingMemory
+from compaction.message_window import MessageWindow
 from compaction.policy import POLICY_VERSION, PRESETS, Budget, Policy, ToolRule, get_policy
 from compaction.rendering import render
 from compaction.sizes.breakdown import TokenBreakdown
@@ -18,7 +19,6 @@ from compaction.sizes.meter import Verdict, slope, spike_of
 from compaction.triggers import TriggerState, evaluate
 from compaction.view import apply
 from compaction.view.components import Components
-from compaction.window import MessageWindow
 from tests.compaction.builders import (
     COUNTER,
     assistant,

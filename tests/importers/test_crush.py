@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from importers.base import Damage, ImportedSession
-from importers.formats.discovery import discovered_folders
+from importers.discovery import discovered_folders
 from importers.reading import log_sources
 from importers.registry import recognize
 from tests.importers.logs import read

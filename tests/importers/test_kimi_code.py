@@ -9,7 +9,7 @@ import pytest
 from accounts.models import Project
 from compaction.messages import Usage
 from importers.base import ImportedSession, LogFile
-from importers.formats.discovery import discovered_folders
+from importers.discovery import discovered_folders
 from importers.reading import log_sources
 from sessions.services.imports.store import session_import
 from tests.importers.logs import read

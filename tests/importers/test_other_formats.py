@@ -14,7 +14,7 @@ import zstandard
 from compaction.messages import Usage
 from compaction.validation import validate
 from importers.base import LogFile
-from importers.formats.discovery import discovered_folders
+from importers.discovery import discovered_folders
 from importers.reading import UnreadableLogError, log_sources
 from importers.registry import recognize
 from tests.importers.logs import document, jsonl, read

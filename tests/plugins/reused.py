@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
 
 from sessions.api import auth
-from sessions.selectors.lists import lookups
+from sessions.selectors import lookups
 from sessions.services.push import session_state
 
 _Function = Callable[..., Any]

@@ -13,7 +13,6 @@ from compaction.memory.updates.state import PendingCall, Remembered, UpdaterStat
 from compaction.memory.updates.task import replaces_task, task_of
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
 from compaction.recap.commands import key_line
-from compaction.requests import is_client_command, is_summary, own_words
 from compaction.shell.chains import Failures, one_line, program_run
 from compaction.shell.effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shell.runners import selected_tests
@@ -21,6 +20,7 @@ from compaction.shortening import shortened
 from compaction.tools.actions import Kind, action_of
 from compaction.tools.outcomes import hides_outcome, is_error
 from compaction.tools.paths import known_path
+from compaction.user_requests import is_client_command, is_summary, own_words
 
 #: Number of turns after which the weight of a file is halved.
 HALF_LIFE = 10

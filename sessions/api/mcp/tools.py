@@ -10,7 +10,7 @@ from compaction.adapters.tiktoken_counter import counter
 from sessions.api.auth import Principal
 from sessions.api.mcp.protocol import INVALID_PARAMS, RpcError
 from sessions.models import AgentSession
-from sessions.selectors.lists.lookups import session_find, session_newest
+from sessions.selectors.lookups import session_find, session_newest
 from sessions.services.agent_tools import MCP_TOOLS, ToolError
 
 #: Maximum tokens of a result: Claude Code warns above 10,000.

@@ -17,8 +17,8 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer, actor_of, page, writer_of
 from sessions.pages.saved_queries import query_clean
 from sessions.selectors.lists.filters import SessionFilter
-from sessions.selectors.lists.lookups import as_uuid
 from sessions.selectors.lists.sessions import session_children, sessions_list
+from sessions.selectors.lookups import as_uuid
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import session_delete
 

@@ -17,7 +17,7 @@ from compaction.errors import WorkingMemoryError
 from sessions.models import SharedFact
 from sessions.pages.access import actor_of, page_or_fragment, viewer_of, wants_fragment, writer_of
 from sessions.pages.links import Link
-from sessions.selectors.lists.lookups import as_uuid
+from sessions.selectors.lookups import as_uuid
 from sessions.selectors.memory.facts import MAX_PENDING, facts_count_by_state, facts_of, facts_review
 from sessions.selectors.summarizers import reader_missing
 from sessions.services.memory.facts import FactDeleted, fact_decide, facts_decide, facts_prunable, facts_prune

@@ -12,7 +12,7 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, session_of, viewer_of
 from sessions.pages.search.hits import HITS_PER_SESSION, facets_of, hits_by_session
 from sessions.pages.zones import zone_of
-from sessions.selectors.lists.lookups import as_uuid
+from sessions.selectors.lookups import as_uuid
 from sessions.selectors.search.request import search_expression
 from sessions.selectors.search.results import MOST_HITS, search
 

@@ -21,7 +21,7 @@ from compaction.adapters.tiktoken_counter import counter
 from compaction.policy import Policy
 from compaction.recap import Recap as RecapValue
 from compaction.recap.spans import Evicted, Summary
-from compaction.requests import shown_requests
+from compaction.user_requests import shown_requests
 from sessions.models import AgentSession, Compaction, Recap, WebhookEvent
 from sessions.selectors.compactions.records import problem_of
 from sessions.services.claims import claim, is_free, renewed, still_own

@@ -13,6 +13,7 @@ from compaction import dialects
 from compaction.adapters.tiktoken_counter import counter
 from compaction.capabilities import capabilities_of
 from compaction.edits import Edit
+from compaction.message_window import MessageWindow, TrimStats
 from compaction.messages import Message, Role
 from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.policy import Budget
@@ -21,7 +22,6 @@ from compaction.sizes.calibration import Calibration
 from compaction.strategies.clear_thinking import edits_from
 from compaction.view import View, apply
 from compaction.view.components import Components
-from compaction.window import MessageWindow, TrimStats
 from sessions.selectors.token_budgets import budget_tokens, calibration_of, policy_of
 from sessions.services.ingestion import json_tokens
 from sessions.store import bodies

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from psycopg.rows import namedtuple_row
 
 from compaction.sizes.breakdown import TokenBreakdown
-from sessions.selectors.lists.lookups import Route, route_forget, route_remember
+from sessions.selectors.lookups import Route, route_forget, route_remember
 from sessions.selectors.token_budgets import budget_tokens, calibration_initial, calibration_of
 from sessions.services.push.parameters import read_parameters
 from sessions.services.push.statements import LOCK, READ

@@ -17,7 +17,7 @@ from compaction import dialects
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, FactObservation, Preamble, SharedFact
 from sessions.models.session import TELEMETRY
-from sessions.selectors.lists.lookups import as_uuid
+from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import calibration_initial, session_budget
 from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.ingestion import NewPreamble

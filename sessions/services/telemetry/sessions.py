@@ -9,7 +9,7 @@ from accounts.models import Membership
 from importers.values import title_of
 from sessions.models import AgentSession
 from sessions.models.session import TELEMETRY
-from sessions.selectors.lists.lookups import session_find
+from sessions.selectors.lookups import session_find
 from sessions.services.reconcile.served import NEVER_COMPACTS
 from sessions.services.sessions.lifecycle import NewSession, session_create
 from sessions.services.telemetry.values import Destination

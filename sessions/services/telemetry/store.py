@@ -14,7 +14,7 @@ from django.db import transaction
 import pricing
 from pricing.custom import custom_cost
 from sessions.models import AgentSession, ToolRun, Turn
-from sessions.selectors.lists.lookups import session_find
+from sessions.selectors.lookups import session_find
 from sessions.services.calls.match import family_of, has_usage, turn_with_usage, turns_by_id
 from sessions.services.calls.store import ReportedCall, call_append, call_correct
 from sessions.services.telemetry.content import (
