@@ -1,4 +1,4 @@
-"""Edits: recorded changes to the prompt. A prompt is `apply(edits, messages)` (see `view.py`).
+"""Edits: recorded changes to the prompt. A prompt is `apply(edits, messages)` (see `compaction.view`).
 
 An edit contains its replacement text. Applying it needs no policy, counter or strategy, so later versions
 rebuild a past prompt byte for byte.

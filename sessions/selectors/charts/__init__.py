@@ -1,1 +1,1 @@
-"""The turns of one session, as its chart shows them."""
+"""The turns of one session, as its page shows them: chart, largest growth, most expensive calls."""
