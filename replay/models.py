@@ -96,9 +96,9 @@ class ReplayTarget(models.Model):
 class ReplayResult(models.Model):
     """The result of one session under one setting.
 
-    `figures` are its sums (`compaction.replay.Totals`); `body` is the JSON of `compaction.replay.Result`
-    with the values of each call. `budget_tokens` is the budget in provider tokens, including what the log
-    does not contain; NULL in results of earlier versions.
+    `body` is the JSON of a `Result` (`compaction.replay.result`) with the values of each call; `figures` are
+    its sums (`Totals`). `budget_tokens` is the budget in provider tokens, including what the log does not
+    contain; NULL in results of earlier versions.
     """
 
     target = models.ForeignKey(ReplayTarget, on_delete=models.CASCADE, related_name="results", db_index=False)

@@ -2,9 +2,9 @@
 
 The extensions store a task as a folder: `api_conversation_history.json` with the messages, and
 `ui_messages.json`, whose `api_req_started` entries contain usage and cost. Newer versions of Cline store
-`<id>.messages.json`, whose messages contain both, and `<id>.json` with facts of the session. `reading.py`
-joins the two files of a task to one log. The first file alone is also a log, but lacks what the other
-contains.
+`<id>.messages.json`, whose messages contain both, and `<id>.json` with facts of the session.
+`importers/reading.py` joins the two files of a task to one log. The first file alone is also a log, but lacks
+what the other contains.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Crush sessions from its database, one record per line: the session, then its messages.
 
-`databases.py` reads the database. Crush supports many providers and has its own format, which is converted to
-Anthropic's. It logs tokens and cost only per session.
+`importers/databases.py` reads the database. Crush supports many providers and has its own format, which is
+converted to Anthropic's. It logs tokens and cost only per session.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Kimi CLI sessions: a folder with the messages (`context.jsonl`) and the events (`wire.jsonl`).
 
-A compaction renames `context.jsonl` to `context_1.jsonl`. The new file begins with the summary and the
-last messages of the old one. The events contain times and usage. `folders.py` joins the files of a session;
-`context.jsonl` alone is also a log. Messages are in OpenAI's chat format with parts for reasoning, and are
-converted to Anthropic's format, which can represent all of them. Kimi CLI does not log the model.
+A compaction renames `context.jsonl` to `context_1.jsonl`. The new file begins with the summary and the last
+messages of the old one. The events contain times and usage. `importers/folders.py` joins the files of a
+session; `context.jsonl` alone is also a log. Messages are in OpenAI's chat format with parts for reasoning,
+and are converted to Anthropic's format, which can represent all of them. Kimi CLI does not log the model.
 """
 
 from __future__ import annotations

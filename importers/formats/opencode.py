@@ -1,7 +1,8 @@
 """OpenCode sessions: the JSON of `opencode export`, or the records of OpenCode's storage folder or database.
 
 An export is one document, `{info, messages: [{info, parts}]}`. The storage contains the same objects as
-separate records, which `reading.py` and `databases.py` join to one log per session, with one record per line.
+separate records, which `importers/reading.py` and `importers/databases.py` join to one log per session, with
+one record per line.
 
 OpenCode supports many providers and has its own format. It is converted to Anthropic's, which can represent
 all of its content. Tool calls are stored together with their results. A message of the assistant contains one

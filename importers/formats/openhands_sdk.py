@@ -1,8 +1,8 @@
 """Conversations of OpenHands' agent SDK, which the CLI and the server use since version 1.
 
 A conversation is a folder: `base_state.json` with usage and cost, and `events/event-<number>-<id>.json` with
-one event per file. `reading.py` joins them to one log. A list of events, as the server returns it, is also a
-log, but has no usage. Events that are not sent to the model are ignored.
+one event per file. `importers/reading.py` joins them to one log. A list of events, as the server returns it,
+is also a log, but has no usage. Events that are not sent to the model are ignored.
 """
 
 from __future__ import annotations

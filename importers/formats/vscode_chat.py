@@ -3,7 +3,7 @@
 "Chat: Export Session" and older versions write one JSON document. Newer versions store a log: the session on
 the first line, then its changes. A request contains what the user sees (`response`) and, if Copilot completed
 it, the messages of its model calls (`result.metadata`). A line with the contents of `workspace.json` may
-follow (see `folders.py`). The content is converted to Anthropic's format.
+follow (see `importers/folders.py`). The content is converted to Anthropic's format.
 """
 
 from __future__ import annotations

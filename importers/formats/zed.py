@@ -1,4 +1,4 @@
-"""Threads of Zed's agent from its database, one record each, as read by `databases.py`.
+"""Threads of Zed's agent from its database, one record each, as read by `importers/databases.py`.
 
 The messages of a thread are in Zed's own format, which is converted to Anthropic's. Older versions have a
 different format. Zed logs usage only for the last call of each request, and no times of messages.

@@ -28,7 +28,7 @@ def sessions_active_since(since: datetime) -> QuerySet[AgentSession, Any]:
 
     Reads by index, so the cost depends on the number of active sessions only. Misses the re-import of an old
     log and the revert of a compaction in an old session, which change no timestamp: those refresh derived
-    data immediately (`sessions/services/derived.py`).
+    data immediately (`sessions/services/sessions/derived.py`).
     """
     active = AgentSession.objects.filter(project__in=Project.objects.all(), last_active_at__gte=since)
     made = AgentSession.objects.filter(pk__gte=_first_id(since))
