@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compaction.messages import Usage
+from compaction.prefixes import common_length
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from importers.calls import conversation_id
 from importers.formats.traced_messages import parsed
@@ -20,6 +21,7 @@ from importers.jsonlines import Record, first_objects, objects, read_records, ta
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
     arguments_of,
+    disjoint_usage,
     embedded_file,
     list_of,
     mapping_of,
@@ -150,7 +152,7 @@ class _Reading:
         previous: list[Mapping[str, Any]] = []
         size = 0
         for messages, next_size in zip(self._contexts, self._sizes, strict=True):
-            kept = _common(previous, messages)
+            kept = common_length(previous, messages)
             if previous and messages and not kept:
                 yield ClientCompaction(tokens_before=size or None)
                 yield messages[0]
@@ -246,12 +248,6 @@ def _identity(text: str, calls: Sequence[str]) -> tuple[str, ...]:
     return tuple(calls) or (text,)
 
 
-def _common(first: Sequence[Any], second: Sequence[Any]) -> int:
-    """Return the number of messages with which both begin."""
-    pairs = zip(first, second, strict=False)
-    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
-
-
 def _preserved(previous: Sequence[Any], messages: Sequence[Any]) -> int:
     """Return the number of messages after the summary that are the last ones before the compaction."""
     most = min(len(previous), len(messages) - 1)
@@ -293,10 +289,9 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage | None:
-    usage = Usage(
-        uncached_tokens=tokens_of(counts, "input_other"),
-        cache_read_tokens=tokens_of(counts, "input_cache_read"),
-        cache_write_tokens=tokens_of(counts, "input_cache_creation"),
-        output_tokens=tokens_of(counts, "output"),
+    return disjoint_usage(
+        uncached=tokens_of(counts, "input_other"),
+        read=tokens_of(counts, "input_cache_read"),
+        write=tokens_of(counts, "input_cache_creation"),
+        output=tokens_of(counts, "output"),
     )
-    return usage if usage.prompt_tokens else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compaction.messages import Usage
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from importers.calls import conversation_id
 from importers.formats.kimi_cli import content_blocks
@@ -18,6 +17,7 @@ from importers.jsonlines import Record, first_objects, objects, read_records
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
     arguments_of,
+    disjoint_usage,
     list_of,
     mapping_of,
     milliseconds_of,
@@ -190,13 +190,12 @@ class _Reading:
 def _note_end(answer: Answer, event: Mapping[str, Any], at: Any) -> None:
     """Set what is known about a call when it has ended."""
     counts = mapping_of(event.get("usage"))
-    usage = Usage(
-        uncached_tokens=tokens_of(counts, "inputOther"),
-        cache_read_tokens=tokens_of(counts, "inputCacheRead"),
-        cache_write_tokens=tokens_of(counts, "inputCacheCreation"),
-        output_tokens=tokens_of(counts, "output"),
+    answer.usage = disjoint_usage(
+        uncached=tokens_of(counts, "inputOther"),
+        read=tokens_of(counts, "inputCacheRead"),
+        write=tokens_of(counts, "inputCacheCreation"),
+        output=tokens_of(counts, "output"),
     )
-    answer.usage = usage if usage.prompt_tokens else None
     answer.response_id = str(event["messageId"]) if event.get("messageId") else None
     answer.first_token_ms = milliseconds_of(event.get("llmFirstTokenLatencyMs"))
     stream = milliseconds_of(event.get("llmStreamDurationMs"))

@@ -16,6 +16,7 @@ from importers.jsonlines import Record, first_value, list_in, read_records, take
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
     arguments_of,
+    disjoint_usage,
     list_of,
     mapping_of,
     request_of,
@@ -240,10 +241,9 @@ def _content(part: Any) -> dict[str, Any] | None:
 
 def _usage(counts: Any) -> Usage | None:
     found = mapping_of(counts)
-    usage = Usage(
-        uncached_tokens=tokens_of(found, "input_tokens"),
-        cache_read_tokens=tokens_of(found, "cache_read_input_tokens"),
-        cache_write_tokens=tokens_of(found, "cache_creation_input_tokens"),
-        output_tokens=tokens_of(found, "output_tokens"),
+    return disjoint_usage(
+        uncached=tokens_of(found, "input_tokens"),
+        read=tokens_of(found, "cache_read_input_tokens"),
+        write=tokens_of(found, "cache_creation_input_tokens"),
+        output=tokens_of(found, "output_tokens"),
     )
-    return usage if usage.prompt_tokens else None
