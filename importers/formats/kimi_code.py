@@ -140,9 +140,10 @@ class _Reading:
                 for block in content_blocks([event["part"]]):
                     self._answer(event, source_id, at).body["content"].append(block)
             case "tool.call":
-                answer, call = self._answer(event, source_id, at), str(event["toolCallId"])
-                answer.body["content"].append(_call(call, event))
-                self._turns.called(answer, [call])
+                block = _call(event["toolCallId"], event)
+                answer = self._answer(event, source_id, at)
+                answer.body["content"].append(block)
+                self._turns.called(answer, [block["id"]])
             case "tool.result":
                 result = event["result"]
                 blocks = content_blocks(result.get("output"))

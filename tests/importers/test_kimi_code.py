@@ -12,7 +12,7 @@ from importers.base import ImportedSession, LogFile
 from importers.discovery import discovered_folders
 from importers.reading import log_sources
 from sessions.services.imports.store import session_import
-from tests.importers.logs import read
+from tests.importers.logs import jsonl, read
 from tests.importers.pairing import bodies, misplaced
 
 FOLDER = Path(__file__).parent / "recorded" / "kimi-code"
@@ -66,6 +66,18 @@ def test_a_log_that_grows(project: Project) -> None:
     result.session.refresh_from_db()
     assert (result.session.turn_count, result.session.message_count) == (len(whole.turns), len(bodies(whole)))
     assert result.session.output_tokens == sum(turn.usage.output_tokens for turn in whole.turns if turn.usage)
+
+
+def test_a_damaged_call_leaves_no_empty_answer() -> None:
+    call = {"type": "tool.call", "stepUuid": "step", "toolCallId": "c1"}
+    prompt = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
+    log = jsonl(
+        {"protocol_version": "1"},
+        {"type": "context.append_message", "message": prompt},
+        {"type": "context.append_loop_event", "event": call},
+    )
+    [session], [damage] = read(log, "kimi-code")
+    assert (bodies(session), damage.line) == ([prompt], 3)
 
 
 def test_its_logs_are_discovered(tmp_path: Path) -> None:
