@@ -35,9 +35,6 @@ from importers.values import (
 #: Name of the file with the messages, without its suffix. It is the same for all sessions.
 CONTEXT = "context"
 
-#: The beginning of the names of the files with the messages of sub-agents, in older versions.
-_SUBAGENT = f"{CONTEXT}_sub"
-
 #: Roles of records that are not messages.
 _FACTS = ("_system_prompt", "_checkpoint", "_usage")
 
@@ -221,7 +218,7 @@ class _Reading:
         folder = log.path.parent
         parent = folder.parent.parent.name if folder.parent.name == "subagents" else ""
         name = log.stem
-        if log.stem.startswith(_SUBAGENT) and folder.name:
+        if log.stem.startswith(f"{CONTEXT}_sub") and folder.name:  # a sub-agent of an older version
             parent, name = folder.name, log.stem.removeprefix(f"{CONTEXT}_")
         elif log.stem.startswith(CONTEXT):
             name = f"{folder.name}{log.stem.removeprefix(CONTEXT)}" if folder.name else ""
