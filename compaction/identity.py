@@ -29,8 +29,8 @@ REASONING = b"\xff" * HASH_BYTES
 _IGNORED = frozenset(
     {"cache_control", "citations", "caller", "id", "status", "phase", "annotations", "logprobs"}
 )
-#: Fields of Gemini's parts that are not part of its content: clients may drop them.
-_SIGNATURES = frozenset({"thoughtSignature", "thought_signature"})
+#: A field of Gemini's parts that is not part of their content, as clients may drop it.
+_SIGNATURE = "thoughtsignature"
 _THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _SYSTEM = frozenset({"system", "developer"})
 
@@ -129,7 +129,7 @@ def _google_parts(parts: Sequence[JSON]) -> list[JSON]:
         if not isinstance(part, Mapping):
             said.append(part)
         elif not part.get("thought"):
-            kept = {name: _fields(value) for name, value in _fields(part).items() if name not in _SIGNATURES}
+            kept = {name: _fields(value) for name, value in _fields(part).items() if name != _SIGNATURE}
             text = kept.get("text") if kept.keys() == {"text"} else None
             if isinstance(text, str) and said and isinstance(said[-1], str):
                 said[-1] += text
@@ -140,10 +140,14 @@ def _google_parts(parts: Sequence[JSON]) -> list[JSON]:
 
 
 def _fields(value: JSON) -> JSON:
-    """Return the value without its own ignored and empty fields. Arguments and responses stay whole."""
+    """Return the value without its own ignored and empty fields, in one of the API's two spellings.
+
+    Arguments and responses, which are one level deeper, stay whole.
+    """
     if not isinstance(value, Mapping):
         return value
-    return {name: each for name, each in value.items() if name not in _IGNORED and each is not None}
+    kept = ((name, each) for name, each in value.items() if name not in _IGNORED and each not in (None, {}))
+    return {name.replace("_", "").lower(): each for name, each in kept}
 
 
 def _call(call: JSON) -> JSON:

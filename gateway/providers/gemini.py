@@ -23,13 +23,16 @@ from gateway.providers.base import (
     mapping,
     text,
 )
-from sessions.store.rawjson import element_spans, list_start
+from sessions.store.rawjson import element_spans, list_start, with_field
 
 #: The path of a call that generates content, in any version of the API.
 _PATH = re.compile(r"(?:[^?]*/)?(?:models|tunedModels)/([^/:]+):(generateContent|streamGenerateContent)/?")
 
 _CONTENTS = "contents"
 _MODEL = "model"
+_USER = b'"user"'
+#: Other roles of contents that are the user's: LiteLLM and older SDKs send them with responses of functions.
+_OF_USER = (None, "function")
 
 #: Code and status of each kind of error.
 _STATUS = {
@@ -77,7 +80,7 @@ class Gemini(Provider):
         return _CONTENTS
 
     def compactable(self, endpoint: str, body: bytes) -> bytes:
-        """Return the body with consecutive contents of the model as one, which they are when recorded.
+        """Return the body with the contents that are recorded: see `_merged`.
 
         Some SDKs keep each part of a streamed response as a content.
         """
@@ -86,7 +89,7 @@ class Gemini(Provider):
         except orjson.JSONDecodeError:
             return body
         start = list_start(body, _CONTENTS)
-        spans = element_spans(body, start) if start is not None and _is_split(fields) else []
+        spans = element_spans(body, start) if start is not None and _is_irregular(fields) else []
         if not spans:
             return body
         merged = _merged([body[begin:end] for begin, end in spans])
@@ -98,7 +101,7 @@ class Gemini(Provider):
         contents = [body[begin:end] for begin, end in spans]
         if len(contents) != len(items(fields.get(_CONTENTS))):  # for example, if the field occurs twice
             contents = [orjson.dumps(each) for each in items(fields.get(_CONTENTS))]
-        if _is_split(fields):
+        if _is_irregular(fields):
             contents = _merged(contents)
         parts = [b'"messages":[%b]' % b",".join(contents)]
         if system := _field(fields, "systemInstruction", "system_instruction"):
@@ -154,21 +157,29 @@ def _add(parts: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
         parts.append(dict(part))
 
 
-def _is_split(fields: Mapping[str, Any]) -> bool:
-    """Return whether consecutive contents are the model's. Very deep ones are neither merged nor recorded."""
+def _is_irregular(fields: Mapping[str, Any]) -> bool:
+    """Return whether consecutive contents are the model's, or contents have another role than usual.
+
+    Very deep ones are neither merged nor recorded.
+    """
     contents = items(fields.get(_CONTENTS))
-    is_split = any(a.get("role") == b.get("role") == _MODEL for a, b in pairwise(contents))
-    return is_split and not depth_exceeds(contents)
+    roles = [each.get("role") for each in contents]
+    is_split = any(a == b == _MODEL for a, b in pairwise(roles))
+    return (is_split or any(role in _OF_USER for role in roles)) and not depth_exceeds(contents)
 
 
 def _merged(contents: list[bytes]) -> list[bytes]:
-    """Return the contents with consecutive ones of the model as one. The others keep their bytes."""
+    """Return the contents with consecutive ones of the model as one, and with the usual roles.
+
+    The others keep their bytes.
+    """
     values = [mapping(orjson.loads(each)) for each in contents]
     out: list[bytes] = []
     parts: list[dict[str, Any]] = []
     for index, value in enumerate(values):
         if value.get("role") != _MODEL:
-            out.append(contents[index])
+            is_meant = value and value.get("role") in _OF_USER
+            out.append(with_field(contents[index], "role", _USER) if is_meant else contents[index])
             continue
         follows = index > 0 and values[index - 1].get("role") == _MODEL
         parts = parts if follows else []

@@ -118,6 +118,9 @@ def test_other_arguments_and_responses_are_another_history(api: Api) -> None:
     assert reconciled(history(1, "open", id="issue_1")) == "unchanged"
     first, *others = history(1, "open")
     assert reconciled([{"parts": first["parts"]}, *others]) == "unchanged"
+    spelled = json.dumps(others).replace("functionCall", "function_call").replace("functionR", "function_r")
+    assert "function_response" in spelled
+    assert reconciled([first, *json.loads(spelled)]) == "unchanged"
     assert reconciled(history(1, "closed")) == "forked"
     assert reconciled(history(2, "open")[:2]) == "forked"
 

@@ -137,7 +137,7 @@ class TestRecording:
         agent.history = [{"parts": [{"text": "Read all the files."}]}]  # the role is optional
         agent.say(cachedContent="cachedContents/1")
         session = AgentSession.objects.get()
-        assert (session.title, stored(session)) == ("Read all the files.", agent.history[:1])
+        assert (session.title, stored(session)) == ("Read all the files.", [said("Read all the files.")])
         assert session.turns.get().uncached_tokens == 9
 
 
@@ -211,6 +211,20 @@ class TestCompactMode:
             assert list(faults(agent.forwarded)) == []
         assert response.headers["x-contextapp"].startswith("compact; ")
         assert AgentSession.objects.get().compaction_count
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("role", [{}, {"role": "function"}])
+    def test_the_contents_of_litellm_and_of_older_sdks_are_compacted(self, agent: Agent, role: JSON) -> None:
+        """They spell fields in snake case, or send responses of functions without the role of the user."""
+        for number in range(10):
+            response = agent.work(number, lines=120)
+            [call], [result] = (content["parts"] for content in agent.history[-2:])
+            call = {"function_call": call["functionCall"], "thoughtSignature": call["thoughtSignature"]}
+            result = {"function_response": result["functionResponse"]}
+            agent.history[-2:] = [{"role": "model", "parts": [call]}, {**role, "parts": [result]}]
+        assert response.headers["x-contextapp"].startswith("compact; ")
+        session = AgentSession.objects.get()
+        assert (session.turn_count, session.compaction_count > 0, session.needs_repair) == (10, True, False)
 
     @pytest.mark.parametrize(
         "body",
