@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -121,16 +120,18 @@ def _gemini_usage(data: Mapping[str, Any]) -> Usage:
     Thoughts are not part of the candidates, and the results of Google's tools not of the prompt.
     """
 
-    def count(name: str) -> int:
-        snake = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    def count(name: str, snake: str) -> int:
         return _tokens(data, name if data.get(name) is not None else snake)
 
-    prompt, tools = count("promptTokenCount"), count("toolUsePromptTokenCount")
-    read = min(count("cachedContentTokenCount"), prompt)
+    prompt = count("promptTokenCount", "prompt_token_count")
+    tools = count("toolUsePromptTokenCount", "tool_use_prompt_token_count")
+    read = min(count("cachedContentTokenCount", "cached_content_token_count"), prompt)
+    answer = count("candidatesTokenCount", "candidates_token_count")
+    thoughts = count("thoughtsTokenCount", "thoughts_token_count")
     return Usage(
         uncached_tokens=min(prompt - read + tools, MAX_TOKENS),
         cache_read_tokens=read,
-        output_tokens=min(count("candidatesTokenCount") + count("thoughtsTokenCount"), MAX_TOKENS),
+        output_tokens=min(answer + thoughts, MAX_TOKENS),
         prompt=prompt if tools else None,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from compaction.dialects.declarations import separated
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Message, Opaque, Role, ToolResult
+from compaction.messages import JSON, Message, Opaque, Role, Text, ToolResult
 from compaction.provider_summary import COMPACTION
 from compaction.sizes.tokens import IMAGE_TOKENS
 
@@ -32,6 +32,9 @@ _DOCUMENT_CHARACTERS_PER_TOKEN = 50
 
 #: Fields of Gemini's parts with media, and whether these contain the data or its URI.
 _GOOGLE_MEDIA = {"inlineData": "data", "inline_data": "data", "fileData": "uri", "file_data": "uri"}
+
+#: The user's message before a prompt that would begin with the model's.
+OPENING = "[The beginning of this conversation is not shown.]"
 
 #: Maximum number of characters of an unsupported block that is included in its text note.
 _MAX_NOTE = 2_000
@@ -122,6 +125,17 @@ def united(messages: Sequence[Message], format: str) -> list[Message]:
         else:
             out.append(message)
     return out
+
+
+def as_user(message: Message) -> Message:
+    """Return a system message as a message of the user that says so."""
+    parts = tuple(
+        replace(part, text=f"[system] {part.text}", patched=True)
+        if isinstance(part, Text) and part.text.strip()
+        else part
+        for part in message.parts
+    )
+    return replace(message, role=Role.USER, parts=parts, patched=True)
 
 
 def tool_definitions(tools: JSON, convert: Callable[[Mapping[str, Any]], JSON]) -> list[JSON]:

@@ -6,14 +6,13 @@ The first message may also begin with a summary that the provider wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from compaction.capabilities import Capabilities
+from compaction.dialects.blocks import OPENING, as_user
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import JSON, Message, Role, Text
+from compaction.messages import JSON, Message, Role
 from compaction.provider_summary import begins_with_summary, is_compaction
 
-OPENING = "[The beginning of this conversation is not shown.]"
 CLOSING = "Continue."
 
 
@@ -43,17 +42,7 @@ def system_to_user(messages: Sequence[Message], capabilities: Capabilities) -> t
     """Convert system messages to user messages unless the model accepts them in `messages`."""
     if capabilities.system_messages or all(message.role is not Role.SYSTEM for message in messages):
         return tuple(messages)
-    return tuple(_as_user(message) if message.role is Role.SYSTEM else message for message in messages)
-
-
-def _as_user(message: Message) -> Message:
-    parts = tuple(
-        replace(part, text=f"[system] {part.text}", patched=True)
-        if isinstance(part, Text) and part.text.strip()
-        else part
-        for part in message.parts
-    )
-    return replace(message, role=Role.USER, parts=parts, patched=True)
+    return tuple(as_user(message) if message.role is Role.SYSTEM else message for message in messages)
 
 
 def frame(items: list[dict[str, JSON]], capabilities: Capabilities) -> list[dict[str, JSON]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import united
+from compaction.dialects.blocks import as_user, united
 from compaction.dialects.gemini import content, kinds, parsing, recognition, rendering, signatures
 from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
 from compaction.dialects.stored import StoredPrompt
@@ -52,7 +52,7 @@ class Gemini(Dialect):
     ) -> Prompt:
         whole = _united(united(messages, RESPONSES))
         lead = leading_system(whole)
-        spoken = [_as_user(message) if message.role is Role.SYSTEM else message for message in whole[lead:]]
+        spoken = [as_user(message) if message.role is Role.SYSTEM else message for message in whole[lead:]]
         sound = pair_repair.repair(spoken, pairing=self.pairing, open_end=capabilities.prefill)
         items = content.with_opening(rendering.conversation(sound))
         return Prompt(
@@ -129,14 +129,3 @@ def _is_unedited(message: Message) -> bool:
     is_edited = any(getattr(part, "patched", False) for part in message.parts)
     has_parts = message.source is not None and isinstance(message.source.get("parts"), list)
     return message.format == kinds.NAME and has_parts and not is_edited
-
-
-def _as_user(message: Message) -> Message:
-    """Return a system message that is not at the beginning as a message of the user."""
-    parts = tuple(
-        replace(part, text=f"[system] {part.text}", patched=True)
-        if isinstance(part, Text) and part.text.strip()
-        else part
-        for part in message.parts
-    )
-    return replace(message, role=Role.USER, parts=parts, patched=True)

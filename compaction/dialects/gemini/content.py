@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from compaction.dialects.blocks import OPENING
 from compaction.dialects.gemini.kinds import CALL, MODEL, RESPONSE, SIGNATURE, TEXT, USER, spelled, value_of
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON
-
-OPENING = "[The beginning of this conversation is not shown.]"
 
 
 def violations(subject: Subject) -> Iterator[Violation]:

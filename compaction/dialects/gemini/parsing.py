@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Reading
-from compaction.dialects.blocks import as_text, joined_text, media_tokens, note_of
+from compaction.dialects.blocks import as_text, google_media, joined_text, media_tokens, note_of
 from compaction.dialects.gemini.kinds import (
     CALL,
     FUNCTION,
@@ -85,15 +85,10 @@ def _part(part: JSON, role: Role, counts: Counter[tuple[str, str]]) -> Part:
 
 def _label(part: Mapping[str, Any], kind: str | None) -> str:
     """Return the kind of a block: the type of its media, or the first of its fields."""
-    if kind == INLINE and mime_type(value_of(part, INLINE)).startswith("image/"):
+    media = google_media(part) if kind == INLINE else None
+    if media is not None and media["mime_type"].startswith("image/"):
         return "image"
     return kind or next(iter(part), "")
-
-
-def mime_type(media: JSON) -> str:
-    """Return the media type of inline data or of a file."""
-    given = media if isinstance(media, Mapping) else {}
-    return as_text(given.get("mimeType") or given.get("mime_type"))
 
 
 def _numbered(name: str, kind: str, counts: Counter[tuple[str, str]]) -> str:
