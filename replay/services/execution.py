@@ -158,6 +158,7 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
     done = set(target.results.values_list("setting", flat=True))
     left = [pair for pair in enumerate(settings_of(claimed.run)) if pair[0] not in done]
     prices = transcript_prices(transcript, prices_of(claimed.run))
+    billing = Billing.of(transcript, prices)
     session_index(session_id=target.session_id)  # the index of an imported session may not be complete yet
     search = session_search(target.session)
     for index, (number, setting) in enumerate(left):
@@ -166,9 +167,8 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
         claimed.renew()
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer, search)
-        priced = _Priced.of(result, transcript, prices, claimed)
+        priced = _Priced.of(result, billing, prices, claimed)
         _store(claimed.run, target, number, priced, budget=setting.limit.provider_tokens(transcript))
-    billing = Billing.of(transcript, prices)
     target.written_share, target.one_hour_cache = billing.written_share, billing.one_hour
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
     target.finished_at = timezone.now()
@@ -193,10 +193,9 @@ class _Priced:
 
     @classmethod
     def of(
-        cls, result: Result, transcript: Transcript, prices: Sequence[Prices] | None, claimed: ClaimedRun
+        cls, result: Result, billing: Billing, prices: Sequence[Prices] | None, claimed: ClaimedRun
     ) -> _Priced:
         summaries = round(summaries_cost(claimed.run, result.summaries)) if claimed.run.with_model else 0
-        billing = Billing.of(transcript, prices)
         cached_cost, uncached_cost = (
             (cost(result, prices, billing=billing, cached=cached) + summaries if prices else None)
             for cached in (True, False)
