@@ -101,11 +101,10 @@ def _with_usage(turn: PreparedTurn, row: Turn) -> PreparedTurn:
 
 def _complete(row: Turn, turn: PreparedTurn) -> None:
     """Store the usage, ids and times of a call in its turn."""
-    for name in ("response_id", "request_id", "at", "output_reported", "first_token_ms", "duration_ms"):
+    fields = ("response_id", "request_id", "at", "output_reported", "first_token_ms", "duration_ms")
+    for name in fields:
         setattr(row, name, getattr(turn, name) or getattr(row, name))
-    row.save(
-        update_fields=["response_id", "request_id", "at", "output_reported", "first_token_ms", "duration_ms"]
-    )
+    row.save(update_fields=fields)
     assert turn.usage is not None
     call_complete(row, usage=turn.usage, cost_microusd=turn.cost_microusd, model=turn.model)
     AgentSession.objects.filter(pk=row.session_id, started_at__gt=row.at).update(started_at=row.at)
