@@ -103,6 +103,11 @@ def message_error(item: JSON) -> str:
     )
 
 
+def is_unsigned(message: bytes) -> bool:
+    """Return whether a stored answer of any dialect has calls that lack a signature."""
+    return any(dialect.is_unsigned(message) for dialect in DIALECTS.values())
+
+
 def parse_message(
     item: JSON, *, default: str | None, position: int, turn: int, tokens: int = 0, pinned: bool = False
 ) -> Message:

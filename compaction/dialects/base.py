@@ -144,6 +144,10 @@ class Dialect(ABC):
         left = tuple(call for call in open_calls if call not in answers)
         return left, message.role is Role.TOOL and len(left) + 1 == len(open_calls)
 
+    def is_unsigned(self, message: bytes) -> bool:
+        """Return whether a stored answer has calls of this dialect that lack a signature."""
+        return False
+
     def after_edits(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages of a view, without fields that depend on content that edits have removed."""
         return messages

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-from compaction.jsontext import loads_bytes
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 _CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
 _NESTED = re.compile(rb'"function"\s*:\s*\{')
 _BREAKPOINT = b'"cache_control"'
-_CALL = re.compile(rb'"function_?[cC]all"\s*:')
-_CALLS, _SIGNATURES = ("functionCall", "function_call"), ("thoughtSignature", "thought_signature")
 _REASONING = re.compile(rb'"(?:reasoning_content|thinking_blocks)"')
 
 
@@ -30,15 +26,20 @@ class JoinedMessages:
     last_role: str = ""
     has_system: bool = False
     has_reasoning: bool = False
-    has_unsigned_calls: bool = False  #: a message whose first call of Gemini lacks a signature
+    has_unsigned_calls: bool = False  #: a message whose calls lack a signature (see `Dialect.is_unsigned`)
     breakpoints: int = 0
     ids: frozenset[bytes] = frozenset()
     has_repeated_ids: bool = False  #: which can only be judged by parsing the messages
     call_ids: Mapping[bytes, int] = field(default_factory=dict)
     has_repeated_call_ids: bool = False  #: more often than in one call and its output
 
-    def append(self, pieces: Sequence[bytes], roles: Sequence[str]) -> JoinedMessages:
-        """Return these messages, followed by others. `roles` has the role of each."""
+    def append(
+        self, pieces: Sequence[bytes], roles: Sequence[str], is_unsigned: Callable[[bytes], bool]
+    ) -> JoinedMessages:
+        """Return these messages, followed by others. `roles` has the role of each.
+
+        `is_unsigned` is asked only about answers: tool outputs make up most of a prompt.
+        """
         if not pieces:
             return self
         new = b",".join(pieces)
@@ -46,6 +47,7 @@ class JoinedMessages:
         ids = self.ids.union(new_ids)
         # Ids that are escaped differently may be equal.
         is_escaped = any(b"\\" in id for id in (*new_ids, *new_calls))
+        answers = (piece for piece, role in zip(pieces, roles, strict=True) if role == "assistant")
         call_ids = {**self.call_ids, **{id: n + self.call_ids.get(id, 0) for id, n in new_calls.items()}}
         return JoinedMessages(
             data=b"%b,%b" % (self.data, new) if self.data else new,
@@ -53,26 +55,13 @@ class JoinedMessages:
             last_role=roles[-1],
             has_system=self.has_system or "system" in roles,
             has_reasoning=self.has_reasoning or _REASONING.search(new) is not None,
-            has_unsigned_calls=self.has_unsigned_calls or any(map(_is_unsigned, pieces, roles)),
+            has_unsigned_calls=self.has_unsigned_calls or any(map(is_unsigned, answers)),
             breakpoints=self.breakpoints + new.count(_BREAKPOINT),
             ids=ids,
             has_repeated_ids=self.has_repeated_ids or is_escaped or len(ids) < len(self.ids) + len(new_ids),
             call_ids=call_ids,
             has_repeated_call_ids=self.has_repeated_call_ids or any(call_ids[id] > 2 for id in new_calls),
         )
-
-
-def _is_unsigned(piece: bytes, role: str) -> bool:
-    """Return whether the first call of Gemini in a message lacks its signature, as another part may have one.
-
-    Tool outputs, which make up most of a prompt, are not searched.
-    """
-    if role != "assistant" or _CALL.search(piece) is None:
-        return False
-    message = loads_bytes(piece)
-    parts = message.get("parts") if isinstance(message, Mapping) else None
-    calls = [part for part in parts or () if any(part.get(name) is not None for name in _CALLS)]
-    return bool(calls) and all(calls[0].get(name) is None for name in _SIGNATURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

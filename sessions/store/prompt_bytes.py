@@ -41,7 +41,7 @@ class PromptMessages:
 
     @cached_property
     def joined(self) -> JoinedMessages:
-        return self._joined or JoinedMessages().append(self.pieces, self.roles)
+        return self._joined or JoinedMessages().append(self.pieces, self.roles, dialects.is_unsigned)
 
     @property
     def roles(self) -> list[str]:
@@ -53,7 +53,7 @@ class PromptMessages:
             pieces=[*self.pieces, *messages.pieces],
             manifest=[*self.manifest, *messages.manifest],
             is_complete=self.is_complete and messages.is_complete,
-            _joined=self.joined.append(messages.pieces, messages.roles),
+            _joined=self.joined.append(messages.pieces, messages.roles, dialects.is_unsigned),
         )
 
     def with_memory(self, text: str, tokens: int, format: str | None) -> PromptMessages:

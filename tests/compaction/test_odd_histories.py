@@ -154,10 +154,12 @@ def served(items: list[Any], stored: str, format: str, capabilities: Capabilitie
         pieces = [json.dumps(item, ensure_ascii=bool(at % 2)).encode() for at, item in enumerate(items)]
         roles = [message.role.value for message in messages]
         middle = len(pieces) // 2
-        joined_messages = JoinedMessages().append(pieces[:middle], roles[:middle])
-        prompt = StoredPrompt(messages=joined_messages.append(pieces[middle:], roles[middle:]))
-        if (joined := dialects.get_dialect(format).join_stored(prompt, capabilities)) is not None:
-            shown: list[Any] = json.loads(joined["messages"])
+        joined = JoinedMessages()
+        for part in slice(middle), slice(middle, None):
+            joined = joined.append(pieces[part], roles[part], dialects.is_unsigned)
+        prompt = StoredPrompt(messages=joined)
+        if (fields := dialects.get_dialect(format).join_stored(prompt, capabilities)) is not None:
+            shown: list[Any] = json.loads(fields["messages"])
             return shown
     return render(messages, format=format, capabilities=capabilities).messages
 

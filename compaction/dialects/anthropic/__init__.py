@@ -51,10 +51,7 @@ class Anthropic(Dialect):
     recognizes = staticmethod(recognition.recognizes)
     recognizes_tool = staticmethod(recognition.recognizes_tool)
     read = staticmethod(parsing.read)
-
-    def render_message(self, message: Message) -> list[dict[str, JSON]]:
-        item = rendering.message_json(message)
-        return [] if item is None else [item]
+    render_message = staticmethod(rendering.message_json)
 
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities

@@ -13,24 +13,24 @@ from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinkin
 from compaction.provider_summary import is_signed
 
 
-def message_json(message: Message) -> dict[str, JSON] | None:
-    """Render one message; None if it has no content.
+def message_json(message: Message) -> list[dict[str, JSON]]:
+    """Render one message: none if it has no content.
 
     Leading system messages belong in `system_field`; the caller decides whether others are allowed (A9).
     """
     if message.format == NAME and not message.patched and message.source is not None:
-        return dict(message.source)
+        return [dict(message.source)]
     native = message.format == NAME
     blocks = [block for part in message.parts if (block := _block(part, native)) is not None]
     if not blocks:
-        return None
+        return []
     kept = {k: v for k, v in (message.source or {}).items() if native and is_request_field(k)}
     role = Role.USER if message.role is Role.TOOL else message.role
     if not native and len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
-        return {"role": role.value, "content": blocks[0]["text"]}
+        return [{"role": role.value, "content": blocks[0]["text"]}]
     if native and isinstance(kept.get("content"), str) and [*blocks[0]] == ["type", "text"]:
-        return {**kept, "role": role.value, "content": blocks[0]["text"]}
-    return {**kept, "role": role.value, "content": blocks}
+        return [{**kept, "role": role.value, "content": blocks[0]["text"]}]
+    return [{**kept, "role": role.value, "content": blocks}]
 
 
 def _block(part: Part, native: bool) -> dict[str, JSON] | None:
@@ -89,15 +89,13 @@ def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:
     out: list[dict[str, JSON]] = []
     open_answers = False
     for message in messages:
-        item = message_json(message)
-        if item is None:
-            continue
         answers = message.role is Role.TOOL
-        if answers and open_answers:
-            out[-1] = {**out[-1], "content": [*out[-1]["content"], *item["content"]]}
-        else:
-            out.append(item)
-        open_answers = answers
+        for item in message_json(message):
+            if answers and open_answers:
+                out[-1] = {**out[-1], "content": [*out[-1]["content"], *item["content"]]}
+            else:
+                out.append(item)
+            open_answers = answers
     return out
 
 

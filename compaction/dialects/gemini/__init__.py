@@ -42,10 +42,7 @@ class Gemini(Dialect):
     recognizes = staticmethod(recognition.recognizes)
     recognizes_tool = staticmethod(recognition.recognizes_tool)
     read = staticmethod(parsing.read)
-
-    def render_message(self, message: Message) -> list[dict[str, JSON]]:
-        item = rendering.message_json(message)
-        return [] if item is None else [item]
+    render_message = staticmethod(rendering.message_json)
 
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
@@ -65,6 +62,8 @@ class Gemini(Dialect):
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
         function = rendering.declaration(name=name, description=description, schema=schema)
         return {"functionDeclarations": [function]}
+
+    is_unsigned = staticmethod(signatures.is_unsigned)
 
     def violations(self, subject: Subject) -> Iterator[Violation]:
         yield from pairs.violations(subject, self.pairing)

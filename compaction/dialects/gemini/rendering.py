@@ -34,11 +34,11 @@ class Called:
     id: str | None
 
 
-def message_json(message: Message, called: Mapping[str, Called] | None = None) -> Item | None:
-    """Render one message; None if it has no content. `called` are the calls before it, by `call_id`."""
+def message_json(message: Message, called: Mapping[str, Called] | None = None) -> list[Item]:
+    """Render one message: none if it has no content. `called` are the calls before it, by `call_id`."""
     native = message.format == NAME
     if native and not message.patched and message.source is not None:
-        return dict(message.source)
+        return [dict(message.source)]
     parts: list[Item] = []
     media: list[Item] = []
     for part in message.parts:
@@ -46,9 +46,8 @@ def message_json(message: Message, called: Mapping[str, Called] | None = None) -
             parts.append(made)
         if isinstance(part, ToolResult) and part.media_tokens and not _has_source(part, native):
             media += _media(part)
-    if not parts:
-        return None
-    return {"role": MODEL if message.role is Role.ASSISTANT else USER, "parts": parts + media}
+    role = MODEL if message.role is Role.ASSISTANT else USER
+    return [{"role": role, "parts": parts + media}] if parts else []
 
 
 def _has_source(part: Part, native: bool) -> bool:
@@ -126,9 +125,10 @@ def conversation(messages: Sequence[Message]) -> list[Item]:
     for message in messages:
         for call in message.tool_calls:
             called[call.call_id] = _called(call, message.format == NAME)
-        item = message_json(message, called)
-        if item is None:
+        items = message_json(message, called)
+        if not items:
             continue
+        [item] = items
         answers, is_model = message.role is Role.TOOL, message.role is Role.ASSISTANT
         has_calls = any(not call.server for call in message.tool_calls)
         first = calls_at if has_calls and is_model else len(out) - 1 if answers and follows_results else None

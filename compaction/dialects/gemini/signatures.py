@@ -7,14 +7,18 @@ Source: https://ai.google.dev/gemini-api/docs/thought-signatures
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from compaction.dialects.gemini.kinds import CALL, MODEL, RESPONSE, SIGNATURE, snake, spelled
 from compaction.invariants.violations import Subject, Violation
+from compaction.jsontext import loads_bytes
 from compaction.messages import JSON
 
 #: With this signature, Gemini accepts a call that another model made or that lost its own.
 ACCEPTED = "skip_thought_signature_validator"
+
+_CALL_FIELD = re.compile(rf'"(?:{CALL}|{snake(CALL)})"\s*:'.encode())
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
@@ -25,6 +29,11 @@ def violations(subject: Subject) -> Iterator[Violation]:
         for position, _ in _unsigned(items, start):
             text = "the first function call of a step lacks its `thoughtSignature`"
             yield Violation(rule="G4", position=position, message=text)
+
+
+def is_unsigned(message: bytes) -> bool:
+    """Return whether the first call in the JSON of a content lacks its signature."""
+    return _CALL_FIELD.search(message) is not None and any(_unsigned([loads_bytes(message)], 0))
 
 
 def repair(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
