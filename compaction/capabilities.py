@@ -28,8 +28,8 @@ _CLAUDE = {
 }
 #: OpenAI's own models. Other models with this API have a field for their reasoning.
 _OPENAI = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt-|o\d)")
-#: Gemini's models from version 3 on require signatures.
-_GEMINI = re.compile(r"(?:^|/)gemini-(\d+)")
+#: Gemini's models from version 3 on require signatures, which includes those behind the names of the latest.
+_GEMINI = re.compile(r"(?:^|/)gemini-(?:[3-9]|[12]\d|(?:pro|flash|flash-lite)-latest$)")
 _NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
@@ -38,10 +38,9 @@ def capabilities_of(model: str) -> Capabilities:
     name = model.lower()
     found = _NAME.search(name)
     if not found:
-        gemini = _GEMINI.search(name)
         return Capabilities(
             reasoning_field=_OPENAI.search(name) is None,
-            thought_signatures=gemini is not None and int(gemini[1]) >= 3,
+            thought_signatures=_GEMINI.search(name) is not None,
         )
     version = (int(found[2]), int(found[3] or 0))
     no_prefill, bound = _CLAUDE[found[1]]

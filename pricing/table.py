@@ -25,6 +25,8 @@ UNPRICED = "unpriced"
 _BEDROCK = re.compile(r"^(?:[a-z]{2,6}\.)?[a-z]+\.(?=[a-z])|-v\d+(?::\d+)*$")
 #: How Claude Code names a model whose larger context window is enabled, as in "claude-sonnet-4-5[1m]".
 _LARGE_WINDOW = "[1m]"
+#: Windows that the table lacks. Source: https://ai.google.dev/gemini-api/docs/models
+_WINDOWS = dict.fromkeys(("gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3.1-pro-preview"), 1_048_576)
 _DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
@@ -154,7 +156,7 @@ def context_window(model: str) -> int | None:
     found = _find(model)
     if found and model.rstrip().endswith(_LARGE_WINDOW):
         return 1_000_000
-    return found[1].context_window if found else None
+    return found[1].context_window or _WINDOWS.get(found[1].id) if found else None
 
 
 @lru_cache(maxsize=4096)

@@ -88,6 +88,8 @@ def test_an_unknown_model_is_unpriced(model: str) -> None:
 def test_context_window() -> None:
     assert context_window("claude-opus-4-5-20251101") == 200_000
     assert context_window("claude-opus-5-5") == 1_000_000
+    for model in ("gemini-2.5-pro", "models/gemini-3-pro-preview", "gemini-pro-latest"):
+        assert context_window(model) == 1_048_576
 
 
 def test_claude_code_names_the_larger_window_of_a_model() -> None:

@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
+from urllib.parse import unquote
 
 import orjson
 
+from compaction.dialects.gemini.kinds import FUNCTION, MODEL, RESPONSE, USER, spelled
 from compaction.jsontext import depth_exceeds
 from gateway.providers.base import (
     Answer,
@@ -29,10 +31,8 @@ from sessions.store.rawjson import element_spans, list_start, with_field
 _PATH = re.compile(r"(?:[^?]*/)?(?:models|tunedModels)/([^/:]+):(generateContent|streamGenerateContent)/?")
 
 _CONTENTS = "contents"
-_MODEL = "model"
-_USER = b'"user"'
 #: Other roles of contents that are the user's: LiteLLM and older SDKs send them with responses of functions.
-_OF_USER = (None, "function")
+_OF_USER = (None, FUNCTION)
 
 #: Code and status of each kind of error.
 _STATUS = {
@@ -52,7 +52,7 @@ class Gemini(Provider):
     content_mark = b'"parts"'
 
     def endpoint(self, path: str) -> Endpoint:
-        found = _PATH.fullmatch(path)
+        found = _PATH.fullmatch(unquote(path))
         return Endpoint(name="generate", model=found[1][:200]) if found else Endpoint()
 
     def credential_headers(self, secret: str) -> list[tuple[bytes, bytes]]:
@@ -82,7 +82,7 @@ class Gemini(Provider):
     def compactable(self, endpoint: str, body: bytes) -> bytes:
         """Return the body with the contents that are recorded: see `_merged`.
 
-        Some SDKs keep each part of a streamed response as a content.
+        Some SDKs keep each part of a streamed answer as a content, or send a content for each response.
         """
         try:
             fields = mapping(orjson.loads(body))
@@ -112,7 +112,7 @@ class Gemini(Provider):
 
     def resent(self, endpoint: str, fields: Mapping[str, Any], answer: Answer) -> Answer:
         """Return an answer without its thoughts if the client leaves out those of earlier answers."""
-        sent = [each for each in items(fields.get(_CONTENTS)) if each.get("role") == _MODEL]
+        sent = [each for each in items(fields.get(_CONTENTS)) if each.get("role") == MODEL]
         if not sent or any(part.get("thought") for each in sent for part in items(each.get("parts"))):
             return answer
         messages = [
@@ -137,7 +137,7 @@ class Gemini(Provider):
                 for part in items(mapping(candidate.get("content")).get("parts")):
                     _add(parts, part)
                 finished = finished or candidate.get("finishReason") is not None
-        message = {"role": _MODEL, "parts": parts}
+        message = {"role": MODEL, "parts": parts}
         return Answer(messages=[message] if finished and parts else [], id=id, model=model, usage=usage)
 
 
@@ -158,34 +158,49 @@ def _add(parts: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
 
 
 def _is_irregular(fields: Mapping[str, Any]) -> bool:
-    """Return whether consecutive contents are the model's, or contents have another role than usual.
+    """Return whether several contents belong together, or contents have another role than usual.
 
     Very deep ones are neither merged nor recorded.
     """
     contents = items(fields.get(_CONTENTS))
-    roles = [each.get("role") for each in contents]
-    is_split = any(a == b == _MODEL for a, b in pairwise(roles))
-    return (is_split or any(role in _OF_USER for role in roles)) and not depth_exceeds(contents)
+    is_split = any(first and first == second for first, second in pairwise(map(_group, contents)))
+    is_unusual = any(each.get("role") in _OF_USER for each in contents)
+    return (is_split or is_unusual) and not depth_exceeds(contents)
+
+
+def _group(content: Mapping[str, Any]) -> str:
+    """Return what consecutive contents belong to: an answer, the responses to its calls, or "" for none."""
+    if content.get("role") == MODEL:
+        return MODEL
+    parts = items(content.get("parts"))
+    return RESPONSE if parts and all(spelled(part, RESPONSE) for part in parts) else ""
 
 
 def _merged(contents: list[bytes]) -> list[bytes]:
-    """Return the contents with consecutive ones of the model as one, and with the usual roles.
+    """Return the contents with the usual roles, and those that belong together as one.
 
     The others keep their bytes.
     """
-    values = [mapping(orjson.loads(each)) for each in contents]
     out: list[bytes] = []
-    parts: list[dict[str, Any]] = []
-    for index, value in enumerate(values):
-        if value.get("role") != _MODEL:
-            is_meant = value and value.get("role") in _OF_USER
-            out.append(with_field(contents[index], "role", _USER) if is_meant else contents[index])
-            continue
-        follows = index > 0 and values[index - 1].get("role") == _MODEL
-        parts = parts if follows else []
-        for part in items(value.get("parts")):
-            _add(parts, part)
-        if index + 1 == len(values) or values[index + 1].get("role") != _MODEL:
-            whole = {**value, "parts": parts or items(value.get("parts"))}
-            out.append(orjson.dumps(whole) if follows else contents[index])
+    values = [mapping(orjson.loads(each)) for each in contents]
+    for group, members in groupby(zip(contents, values, strict=True), key=lambda pair: _group(pair[1])):
+        found = list(members)
+        if group and len(found) > 1:
+            out.append(_joined([value for _, value in found], MODEL if group == MODEL else USER))
+        else:
+            out += [_with_role(content, value) for content, value in found]
     return out
+
+
+def _joined(contents: Sequence[Mapping[str, Any]], role: str) -> bytes:
+    parts: list[dict[str, Any]] = []
+    for content in contents:
+        for part in items(content.get("parts")):
+            _add(parts, part)
+    last = contents[-1]
+    return orjson.dumps({**last, "role": role, "parts": parts or items(last.get("parts"))})
+
+
+def _with_role(content: bytes, value: Mapping[str, Any]) -> bytes:
+    is_of_user = value and value.get("role") in _OF_USER
+    return with_field(content, "role", orjson.dumps(USER)) if is_of_user else content

@@ -189,7 +189,8 @@ def _function(tool: JSON) -> JSON:
 
 
 def test_signatures_are_required_from_gemini_3_on() -> None:
-    for model in ("gemini-3-pro-preview", "models/gemini-3.1-flash", "google/gemini-12-pro"):
+    latest = "gemini-pro-latest", "~google/gemini-flash-lite-latest"
+    for model in ("gemini-3-pro-preview", "models/gemini-3.1-flash", "google/gemini-12-pro", *latest):
         assert capabilities_of(model) == Capabilities(thought_signatures=True)
-    for model in ("gemini-2.5-pro", "gemini-pro", "my-gemini-3"):
+    for model in ("gemini-2.5-pro", "gemini-2.5-flash-latest", "gemini-pro", "my-gemini-3"):
         assert not capabilities_of(model).thought_signatures

@@ -79,13 +79,15 @@ def of_model(session: AgentSession) -> list[JSON]:
 
 
 class TestRecording:
-    @pytest.mark.parametrize("kind", ["events", "array", "whole"])
+    @pytest.mark.parametrize("kind", ["events", "array", "whole", "encoded"])
     def test_calls_are_recorded_with_their_usage(self, agent: Agent, kind: str) -> None:
         if kind == "array":
             agent.path = f"{PATH}:streamGenerateContent"
             agent.talk = lambda *parts, **options: streamed(*parts, is_array=True, **options)
         elif kind == "whole":
             agent.path, agent.talk = f"{PATH}:generateContent", whole
+        elif kind == "encoded":  # some HTTP libraries encode the colon
+            agent.path = agent.path.replace(":", "%3A")
         agent.work(0)
         agent.work(1)
         agent.say({"text": "Both files define handlers."}, {"text": "", "thoughtSignature": "ZW5k"})
@@ -211,6 +213,18 @@ class TestCompactMode:
             assert list(faults(agent.forwarded)) == []
         assert response.headers["x-contextapp"].startswith("compact; ")
         assert AgentSession.objects.get().compaction_count
+
+    @pytest.mark.slow
+    def test_responses_in_several_contents_are_compacted(self, agent: Agent) -> None:
+        """Some clients send the responses to parallel calls separately."""
+        for number in range(10):
+            calls = [called("read", path=f"{name}{number}.py") for name in "ab"]
+            response = agent.say(*calls)
+            agent.history += [responded("read", f"{name} = {number}\n" * 900) for name in "ab"]
+            assert list(faults(agent.forwarded)) == []
+        assert response.headers["x-contextapp"].startswith("compact; ")
+        session = AgentSession.objects.get()
+        assert (session.turn_count, session.compaction_count > 0, session.needs_repair) == (10, True, False)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("role", [{}, {"role": "function"}])
