@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.utils import timezone
 
 from accounts.models import Project
 from importers.base import ImportedSession
 from sessions.models import AgentSession
 from sessions.models.session import GATEWAY, TELEMETRY
+from sessions.services.imports.family import family_link, parent_set
 
 
 class ImportConflictError(Exception):
@@ -15,12 +18,17 @@ class ImportConflictError(Exception):
 
 
 def session_find_or_create(
-    project: Project, facts: ImportedSession, origin: str
+    project: Project, facts: ImportedSession, origin: str, recorded: UUID | None
 ) -> tuple[AgentSession, bool]:
-    """Return the locked session and whether it was created. Raises `ImportConflictError`."""
+    """Return the locked session and whether it was created. Raises `ImportConflictError`.
+
+    `recorded` is the session without a name in which the gateway recorded the calls of the log.
+    """
     parent = parent_of(project, facts)
     if parent is not None:  # it is locked first, as by the other sources
         AgentSession.objects.select_for_update().get(pk=parent.pk)
+    if recorded is not None:
+        _name(project, recorded, facts, parent)
     started = facts.started_at or timezone.now()
     session, created = AgentSession.objects.select_for_update().get_or_create(
         project=project,
@@ -36,6 +44,18 @@ def session_find_or_create(
         session.origin, session.format = origin, facts.format
         session.started_at = min(session.started_at, started)
     return session, created
+
+
+def _name(project: Project, recorded: UUID, facts: ImportedSession, parent: AgentSession | None) -> None:
+    """Give the session the name and the parent that its client did not send, unless another has the name."""
+    sessions = AgentSession.objects.filter(project=project)
+    unnamed = sessions.select_for_update().filter(pk=recorded, external_id=str(recorded)).first()
+    if unnamed is None or sessions.filter(external_id=facts.external_id).exists():
+        return
+    unnamed.external_id = facts.external_id
+    parent_set(unnamed, parent, name=facts.parent_external_id)
+    unnamed.save(update_fields=["external_id", "parent", "metadata"])
+    family_link(session_id=unnamed.pk)
 
 
 def _recorded_name(project: Project, facts: ImportedSession) -> str | None:

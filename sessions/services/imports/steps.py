@@ -26,6 +26,7 @@ from sessions.services.imports.reported import calls_take
 from sessions.services.imports.rows import billed_elsewhere, turns_place, turns_write
 from sessions.services.imports.store import prepared_import
 from sessions.services.imports.tally import Tally
+from sessions.services.imports.unnamed import calls_identify
 from sessions.services.imports.uploads import session_read, step_read
 from sessions.services.search.indexing import search_index_on_commit
 from sessions.services.sessions.derived import derived_refresh_on_commit
@@ -96,6 +97,10 @@ def _import(
             row.state, row.reason = State.CONFLICT, str(error)
             _save(job, row, imported, is_last=True)
             return
+        if not (result.created or is_whole or step.is_last):
+            # The session was recorded under another name, and is compared with the log as a whole.
+            _import(importing, step, row, session_read(step), is_whole=True)
+            return
         is_new = result.created or row.state == State.PARTIAL
         if result.created:
             row.turns = row.messages = 0  # those of a session that was deleted during the import
@@ -118,7 +123,7 @@ def _append(importing: Importing, step: ImportStep, row: ImportJobSession, part:
         if session is None or session.turn_count != step.first_turn or session.compaction_count:
             return False
         before = session.message_count
-        turns = calls_take(session, turns)
+        turns = calls_take(session, calls_identify(session.project_id, turns)[0])
         placed, tally = turns_place(session, turns, Tally.of(session), billed_elsewhere(session, turns))
         turns_write(session, placed)
         tally.apply_to(session)

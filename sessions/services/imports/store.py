@@ -39,6 +39,7 @@ from sessions.services.imports.prepare import (
 from sessions.services.imports.reported import Joined, calls_join, reported_remove
 from sessions.services.imports.rows import billed_elsewhere, omissions_update, turns_place, turns_write
 from sessions.services.imports.tally import Tally, once_of
+from sessions.services.imports.unnamed import calls_identify
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
 from sessions.services.sessions.derived import derived_refresh_on_commit
 from sessions.services.spending.rollups import rollups_invalidate
@@ -83,7 +84,9 @@ def prepared_import(*, project: Project, prepared: PreparedSession, origin: str)
     Raises `ImportConflictError` if the session was pushed or continued over the API, or if its stored
     messages differ from the log.
     """
-    session, created = session_find_or_create(project, prepared.facts, origin)
+    turns, recorded = calls_identify(project.pk, prepared.turns)
+    prepared = replace(prepared, turns=turns)
+    session, created = session_find_or_create(project, prepared.facts, origin, recorded)
     before = session.turn_count, session.message_count
     changed = _store(session, prepared, is_new=created)
     if created:
