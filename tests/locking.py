@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from django.db import connection
+from django.db import connection, transaction
+
+from tests.background.world import eventually
 
 Result = TypeVar("Result")
+
+
+@contextmanager
+def blocking(*works: Callable[[], Any]) -> Iterator[list[Future[Any]]]:
+    """Run the block in a transaction, and commit it once all `works` wait for its locks, or have ended.
+
+    Returns their futures, which are ready after the block. The test needs `django_db(transaction=True)`.
+    """
+    jobs: list[Future[Any]] = []
+    with ThreadPoolExecutor(len(works)) as pool, transaction.atomic():
+        yield jobs
+        jobs += [pool.submit(in_thread, work) for work in works]
+        eventually(lambda: waiting() + sum(job.done() for job in jobs) >= len(jobs))
 
 
 def in_thread(work: Callable[[], Result]) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from urllib.parse import urlsplit
@@ -10,13 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
-from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Invitation, Membership
-from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking
 
 pytestmark = pytest.mark.django_db
 
@@ -53,12 +50,9 @@ def test_a_new_user_joins_by_the_link_once(project, owner_client):
 @pytest.mark.django_db(transaction=True)
 def test_a_form_that_is_sent_twice_creates_one_account(project, owner_client):
     link = invite(owner_client, project)
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            user = User.objects.create_user("nora")
-            second = pool.submit(in_thread, partial(Client().post, link, ACCOUNT))
-            eventually(waiting)
-        response = second.result()
+    with blocking(partial(Client().post, link, ACCOUNT)) as jobs:
+        user = User.objects.create_user("nora")
+    response = jobs[0].result()
     assert response.status_code == 422
     assert "already exists" in response.content.decode()
     assert list(User.objects.filter(username="nora")) == [user]

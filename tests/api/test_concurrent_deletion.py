@@ -31,7 +31,7 @@ from sessions.services.webhooks.subscriptions import webhook_create, webhook_del
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn
 from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking, in_thread, waiting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session"), pytest.mark.slow]
 
@@ -39,12 +39,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def during_deletion(*works: Callable[[], Any]) -> list[Any]:
     """Run all functions while the session is being deleted, and return their results."""
     session = AgentSession.objects.get()
-    with ThreadPoolExecutor(len(works)) as pool:
-        with transaction.atomic():
-            session_delete(session=session)
-            jobs = [pool.submit(in_thread, work) for work in works]
-            eventually(lambda: waiting() == len(works))
-        return [job.result() for job in jobs]
+    with blocking(*works) as jobs:
+        session_delete(session=session)
+    return [job.result() for job in jobs]
 
 
 def test_the_session_is_not_found(api: Api, admin_api: Api, member_client: Client) -> None:
@@ -73,12 +70,9 @@ def test_a_webhook_that_is_being_deleted_is_not_found(
         partial(admin_api.call, "PATCH", f"webhooks/{webhook.pk}/", {"active": False}),
         partial(owner_client.post, page),
     ]
-    with ThreadPoolExecutor(2) as pool:
-        with transaction.atomic():
-            webhook_delete(webhook=webhook)
-            jobs = [pool.submit(in_thread, work) for work in works]
-            eventually(lambda: waiting() == 2)
-        assert [job.result().status_code for job in jobs] == [404, 404]
+    with blocking(*works) as jobs:
+        webhook_delete(webhook=webhook)
+    assert [job.result().status_code for job in jobs] == [404, 404]
 
 
 def test_workers_go_on(api: Api) -> None:
@@ -109,12 +103,9 @@ def test_retention_keeps_a_session_that_becomes_active_while_it_runs(api: Api) -
     now = timezone.now()
     Project.objects.update(retention_days=30, retention_begins_at=now)
     AgentSession.objects.update(last_active_at=now - timedelta(days=31))
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            AgentSession.objects.update(last_active_at=now)
-            job = pool.submit(in_thread, retention_run)
-            eventually(lambda: waiting() or job.done())
-        assert job.result() == 0
+    with blocking(retention_run) as jobs:
+        AgentSession.objects.update(last_active_at=now)
+    assert jobs[0].result() == 0
     assert AgentSession.objects.exists()
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import AuditEvent, Project
@@ -17,8 +15,7 @@ from sessions.models import SharedFact
 from sessions.services.memory.fact_identity import text_digest
 from sessions.services.memory.facts import UNDECIDED, fact_decide, facts_prune
 from tests.api.client import Api, code
-from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking
 from tests.memory.conftest import MEMORY
 from tests.plugins.reused import reused
 
@@ -187,23 +184,18 @@ def test_another_project_cannot_decide(api: Api, proposed: dict[str, Any], other
 @pytest.mark.django_db(transaction=True)
 def test_a_fact_confirmed_during_pruning_is_kept(project: Project, proposed: dict[str, Any]) -> None:
     SharedFact.objects.update(confirmed_at=timezone.now() - UNDECIDED)
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            SharedFact.objects.update(confirmed_at=timezone.now())
-            pruned = pool.submit(in_thread, partial(facts_prune, project=project))
-            eventually(waiting)
-        assert pruned.result() == 0
+    with blocking(partial(facts_prune, project=project)) as jobs:
+        SharedFact.objects.update(confirmed_at=timezone.now())
+    assert jobs[0].result() == 0
     assert SharedFact.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_on_a_pruned_fact_finds_nothing(api: Api, proposed: dict[str, Any]) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            SharedFact.objects.all().delete()
-            decided = pool.submit(in_thread, partial(decide, api, proposed, state="accepted"))
-            eventually(waiting)
-        assert (decided.result().status_code, code(decided.result())) == (404, "not_found")
+    with blocking(partial(decide, api, proposed, state="accepted")) as jobs:
+        SharedFact.objects.all().delete()
+    decided = jobs[0].result()
+    assert (decided.status_code, code(decided)) == (404, "not_found")
     assert not AuditEvent.objects.filter(action="memory.fact.accepted").exists()
 
 
@@ -212,9 +204,6 @@ def test_a_decision_on_a_pruned_fact_finds_nothing(api: Api, proposed: dict[str,
 def test_concurrent_rewording_to_the_same_text_succeeds_once(api: Api, proposed: dict[str, Any]) -> None:
     api.patch(MEMORY, {"decisions": ["another"]}, if_match="*")
     [other] = api.post(f"{MEMORY}proposals/", {}).json()["data"]
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            fact_decide(fact=SharedFact.objects.get(pk=proposed["id"]), text="the same")
-            second = pool.submit(in_thread, partial(decide, api, other, text="The same."))
-            eventually(waiting)
-        assert code(second.result()) == "invalid_field"
+    with blocking(partial(decide, api, other, text="The same.")) as jobs:
+        fact_decide(fact=SharedFact.objects.get(pk=proposed["id"]), text="the same")
+    assert code(jobs[0].result()) == "invalid_field"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from playwright.sync_api import Page, expect
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.token_budgets import calibration_of
 from sessions.services.compactions.planning import preview_plan
+from tests.locking import blocking
 from tests.markup import one_line
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
@@ -107,6 +109,38 @@ class TestTheList:
         for number in (1, 2):
             answer = member_client.post(address("session_reapply", session, number), headers=HTMX).text
             assert "Not applied" in answer
+
+    @pytest.mark.slow
+    def test_nothing_is_applied_again_while_a_compaction_is_open(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        member_client.post(address("session_compact", session))
+        member_client.post(address("session_revert", session, 1))
+        again = copy_of(Compaction.objects.get(), number=2)
+        reapply = address("session_reapply", session, 1)
+        for state in Compaction.OPEN:
+            Compaction.objects.filter(pk=again.pk).update(state=state)
+            assert "already in progress" in member_client.post(reapply, headers=HTMX).text
+        assert set(Compaction.objects.values_list("number", flat=True)) == {1, 2}
+        Compaction.objects.filter(pk=again.pk).update(state="skipped")
+        member_client.post(reapply)
+        assert Compaction.objects.get(number=3).state == "done"
+
+    @pytest.mark.slow
+    @pytest.mark.django_db(transaction=True)
+    def test_of_concurrent_requests_to_apply_it_again_one_succeeds(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        member_client.post(address("session_compact", session))
+        member_client.post(address("session_revert", session, 1))
+        reapply = partial(member_client.post, address("session_reapply", session, 1), headers=HTMX)
+        with blocking(reapply, reapply) as jobs:
+            AgentSession.objects.select_for_update().get(pk=session.pk)
+        assert sum("Not applied" in job.result().text for job in jobs) == 1
+        assert list(Compaction.objects.order_by("number").values_list("state", flat=True)) == [
+            "reverted",
+            "done",
+        ]
 
     def test_without_htmx_it_redirects_to_the_page(
         self, member_client: Client, session: AgentSession

@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEvent, Project
+from accounts.services.projects import project_update
 from compaction.policy import PRESETS
 from replay.models import ReplayRun
 from replay.pages import curves
@@ -243,7 +244,11 @@ def test_adopting_a_recommended_policy_is_confirmed_and_audited(
 
 
 @pytest.mark.usefixtures("one_session_is_enough")
-def test_trends_mark_policy_changes(owner_client: Client, run: ReplayRun) -> None:
+def test_trends_mark_policy_changes(
+    owner_client: Client, run: ReplayRun, project: Project, other_project: Project
+) -> None:
+    project_update(project=project, changes={"name": "Renamed"})
+    project_update(project=other_project, changes={"default_policy": {"preset": "aggressive"}})
     choice = {"run": str(run.pk), "setting": "4"}
     owner_client.post("/p/alpha/replay/advice/", choice)
     marks = owner_client.get("/p/alpha/trends/series/").json()["marks"]

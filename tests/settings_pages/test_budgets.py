@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from smtplib import SMTPAuthenticationError, SMTPConnectError, SMTPRecipientsRefused
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from sessions.selectors.spending import budget_spent, budgets_spent, period_of
 from sessions.services.spending.cost_budgets import alert_emails_send, budget_set, cost_budgets_check
 from sessions.services.spending.rollups import rollups_fill
 from sessions.services.webhooks.subscriptions import webhook_create
+from tests.locking import blocking
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -151,6 +153,21 @@ def test_an_email_is_retried_until_the_server_works_unless_it_is_rejected(
     assert mail.outbox == []
     assert alert_emails_send() == sent
     assert alert_emails_send() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_checks_send_one_email(budget, spend):
+    spend(5)
+    with blocking(*[partial(cost_budgets_check, now=NOW)] * 4) as jobs:
+        CostBudget.objects.select_for_update().get()
+    assert sorted(job.result() for job in jobs) == [0, 0, 0, 1]
+    assert len(mail.outbox) == 1
+    BudgetAlert.objects.update(mail_pending=True)
+    with blocking(*[alert_emails_send] * 4) as jobs:
+        BudgetAlert.objects.select_for_update().get()
+    assert sorted(job.result() for job in jobs) == [0, 0, 0, 1]
+    assert len(mail.outbox) == 2
 
 
 @pytest.mark.slow

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,11 +13,10 @@ from django.utils import timezone
 from accounts.actors import Actor
 from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
 from accounts.selectors import api_key_find
-from accounts.services.api_keys import api_key_create
+from accounts.services.api_keys import api_key_create, api_key_revoke
 from sessions.models import Webhook
 from sessions.services.webhooks.subscriptions import webhook_create
-from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking
 from tests.markup import address
 from tests.pages.transcripts import make_session
 
@@ -82,12 +79,17 @@ def test_the_page_of_a_rejected_new_project_can_be_opened_again(owner_client):
 # -- Members ---------------------------------------------------------------------------------------
 
 
-def test_owners_change_roles_and_remove_members(project, owner_client, viewer):
+def test_owners_change_roles_and_remove_members(project, other_project, owner_client, viewer):
     membership = Membership.objects.get(user=viewer)
     owner_client.post(address("settings_member", membership.pk), {"role": "member"})
     membership.refresh_from_db()
     assert membership.role == "member"
-    api_key_create(project=project, name="ci", actor=Actor(user=viewer))
+    theirs = Actor(user=viewer)
+    api_key_create(project=project, name="ci", actor=theirs)
+    api_key_create(project=project, name="expired", actor=theirs, expires_at=timezone.now())
+    api_key_revoke(key=api_key_create(project=project, name="revoked", actor=theirs)[0])
+    api_key_create(project=project, name="of another member")
+    api_key_create(project=other_project, name="of another project", actor=theirs)
     removed = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
     assert "1 API key of this user still works." in removed.text
     assert not Membership.objects.filter(user=viewer).exists()
@@ -109,12 +111,9 @@ def test_one_of_two_owners_who_remove_each_other_at_once_stays(project, owner, v
         client.force_login(user)
         url = address("settings_member_remove", Membership.objects.get(user=other).pk)
         removals.append(partial(client.post, url))
-    with ThreadPoolExecutor(2) as pool:
-        with transaction.atomic():
-            Project.objects.select_for_update().get(pk=project.pk)
-            jobs = [pool.submit(in_thread, removal) for removal in removals]
-            eventually(lambda: waiting() == 2)
-        assert [job.result().status_code for job in jobs] == [302, 302]
+    with blocking(*removals) as jobs:
+        Project.objects.select_for_update().get(pk=project.pk)
+    assert [job.result().status_code for job in jobs] == [302, 302]
     assert Membership.objects.filter(project=project, role=Role.OWNER).count() == 1
 
 

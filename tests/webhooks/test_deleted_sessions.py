@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import transaction
 
 from accounts.models import Project
 from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookFormat
@@ -15,8 +13,7 @@ from sessions.services.compactions.background import compaction_claim
 from sessions.services.compactions.triggers import compaction_request
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.webhooks.deliveries import event_emit
-from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking
 from tests.pages.transcripts import make_session, reading_turn
 from tests.webhooks.test_webhooks import URL
 
@@ -27,13 +24,10 @@ def test_a_session_can_be_deleted_while_its_compaction_starts(project: Project, 
     Webhook.objects.create(project=project, url=URL, secret="s", events=["compaction.started"])
     session = make_session(project, [reading_turn(0, "words")])
     pending = compaction_request(session=session, reason="")
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            assert compaction_claim(compaction_id=pending.pk) is not None
-            assert WebhookDelivery.objects.exists()
-            deletion = pool.submit(in_thread, partial(session_delete, session=session))
-            eventually(lambda: deletion.done() or waiting())
-        deletion.result()
+    with blocking(partial(session_delete, session=session)) as jobs:
+        assert compaction_claim(compaction_id=pending.pk) is not None
+        assert WebhookDelivery.objects.exists()
+    jobs[0].result()
     assert not AgentSession.objects.exists()
     assert not WebhookDelivery.objects.exists()
     assert compaction_claim(compaction_id=pending.pk) is None

@@ -7,13 +7,11 @@ import hmac
 import json
 import re
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -27,8 +25,7 @@ from sessions.services.webhooks.subscriptions import webhook_delete
 from sessions.tasks import retention_run
 from tests.api.client import Api, code
 from tests.api.talk import push, whole_turn
-from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking
 from tests.webhooks.receiver import Receiver
 
 pytestmark = pytest.mark.django_db
@@ -192,12 +189,9 @@ def test_a_disabled_webhook_receives_nothing(api: Api, other: Receiver, compact:
 @pytest.mark.django_db(transaction=True)
 def test_deleting_a_webhook_fails_no_change_that_reports_to_it(project: Project) -> None:
     hook = Webhook.objects.create(project=project, url=URL, secret="s", events=["budget.reached"])
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            event_emit(project_id=project.pk, event="budget.reached", payload={})
-            deletion = pool.submit(in_thread, partial(webhook_delete, webhook=hook))
-            eventually(lambda: deletion.done() or waiting())
-        deletion.result()
+    with blocking(partial(webhook_delete, webhook=hook)) as jobs:
+        event_emit(project_id=project.pk, event="budget.reached", payload={})
+    jobs[0].result()
     assert not Webhook.objects.exists()
 
 
