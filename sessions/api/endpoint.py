@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 #: Media type of JSON Lines.
 JSON_LINES = "application/x-ndjson"
 
+_DELETED = "The project, or an object that the request names, was deleted during the request."
+
 _JSON_TYPES = frozenset({"application/json", "application/merge-patch+json", ""})
 
 
@@ -116,8 +118,8 @@ class Endpoint(APIView):
             return error.response()
         except AgentSession.DoesNotExist:
             return NotFound("The session was deleted during the request.").response()
-        except Webhook.DoesNotExist:
-            return NotFound("The webhook was deleted during the request.").response()
+        except (Project.DoesNotExist, Webhook.DoesNotExist):
+            return NotFound(_DELETED).response()
         except OutOfTime:
             return _too_late()
         except StorageUnavailable:
@@ -128,7 +130,7 @@ class Endpoint(APIView):
             if isinstance(error.__cause__, ReadOnlySqlTransaction):  # a standby, or the disk is full
                 return store_unavailable()
             if is_reference_lost(error):
-                return NotFound("An object that the request names was deleted during it.").response()
+                return NotFound(_DELETED).response()
             # Do not expose internal details: log them and return only the request ID.
             request_id = uuid4().hex[:12]
             log.exception("request %s failed: %s %s", request_id, request.method, request.path)

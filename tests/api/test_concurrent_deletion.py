@@ -75,6 +75,16 @@ def test_a_webhook_that_is_being_deleted_is_not_found(
     assert [job.result().status_code for job in jobs] == [404, 404]
 
 
+def test_a_project_that_is_being_deleted_is_not_found(admin_api: Api, project: Project) -> None:
+    url = "https://93.184.215.14/"
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Project.objects.filter(pk=project.pk).delete()
+            job = pool.submit(in_thread, partial(admin_api.post, "webhooks/", {"url": url}))
+            eventually(lambda: waiting() == 1)
+        assert job.result().status_code == 404
+
+
 def test_workers_go_on(api: Api) -> None:
     push(api, [request()])
     works = [partial(work, everywhere=True) for work in (tools_count, search_index_run, profiles_refresh)]

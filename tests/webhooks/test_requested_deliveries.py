@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -15,6 +17,8 @@ from accounts.models import AuditEvent, Project
 from sessions.models import Webhook
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
+from tests.background.world import eventually
+from tests.locking import in_thread, waiting
 from tests.webhooks.receiver import Receiver
 from tests.webhooks.test_webhooks import URL, due_now, webhook_create
 
@@ -131,3 +135,18 @@ def test_a_project_has_a_limited_number_of_webhooks(
     assert page.status_code == 422
     assert "A project can have at most 1 webhooks; delete one first." in page.text
     assert project.webhooks.count() == 1
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_the_number_of_webhooks_is_limited_for_concurrent_requests(
+    admin_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessions.services.webhooks.subscriptions.MAX_WEBHOOKS", 1)
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            webhook_create(admin_api)
+            job = pool.submit(in_thread, lambda: admin_api.post("webhooks/", {"url": URL}))
+            eventually(lambda: waiting() or job.done())
+        assert code(job.result()) == "too_many_webhooks"
+    assert Webhook.objects.count() == 1

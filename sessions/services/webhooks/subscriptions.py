@@ -44,9 +44,10 @@ def webhook_create(
 ) -> Webhook:
     """Create a webhook with a secret, which is shown only once.
 
-    Raises `ForbiddenAddress`, `TooManyWebhooks`.
+    Raises `ForbiddenAddress`, `TooManyWebhooks`, and `Project.DoesNotExist` if it has just been deleted.
     """
     url_check(url, allow_private=settings.CONTEXTAPP_WEBHOOK_ALLOW_PRIVATE)
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if Webhook.objects.filter(project=project).count() >= MAX_WEBHOOKS:
         raise TooManyWebhooks(f"a project can have at most {MAX_WEBHOOKS} webhooks; delete one first")
     webhook = Webhook.objects.create(
@@ -77,7 +78,9 @@ def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = 
     }
     for name, value in changes.items():
         setattr(webhook, name, value)
-    webhook.save(update_fields=list(changes))
+    if not detail:
+        return
+    webhook.save(update_fields=list(detail))
     target = _host(webhook.url)
     audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=target, detail=detail)
 
