@@ -31,8 +31,8 @@ _IGNORED = frozenset(
 )
 #: A field of Gemini's parts that is not part of their content, as clients may drop it.
 _SIGNATURE = "thoughtsignature"
-_THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
-_SYSTEM = frozenset({"system", "developer"})
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
+_SYSTEM = ("system", "developer")
 
 
 def message_hashes(messages: Sequence[JSON], *, key: bytes, after: int = 0) -> list[bytes]:
@@ -108,7 +108,7 @@ def _block(block: JSON) -> JSON:
     if not isinstance(block, Mapping):
         return block
     kind = block.get("type")
-    if kind in {"text", "input_text", "output_text"} and isinstance(block.get("text"), str):
+    if kind in ("text", "input_text", "output_text") and isinstance(block.get("text"), str):
         return block["text"].strip() or None
     if kind in _THINKING:
         return None

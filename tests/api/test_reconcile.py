@@ -505,6 +505,8 @@ def test_the_idempotency_key_of_a_push_is_not_that_of_a_history(api: Api) -> Non
         ({"messages": "all"}, "invalid_field"),
         ({"messages": []}, "invalid_field"),
         ({"messages": [{"role": "user"}]}, "invalid_message"),
+        ({"messages": [{"role": {}, "content": "x"}]}, "invalid_message"),
+        ({"messages": [{"role": "user", "content": [{"type": []}]}]}, "invalid_message"),
         ({"messages": [], "history": []}, "unknown_field"),
         ({"messages": [], "compacted": "yes"}, "invalid_field"),
         ({"messages": [], "tools": "none"}, "invalid_field"),

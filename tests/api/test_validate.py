@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compaction.dialects import DIALECTS
 from tests.api.client import Api, code
 
 CHECK = "prompts/validate/"
@@ -64,13 +65,14 @@ def test_a_trailing_assistant_message_depends_on_the_model(api: Api) -> None:
     assert [found["rule"] for found in refused["violations"]] == ["A7"]
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai"])
+@pytest.mark.parametrize("format", DIALECTS)
 @pytest.mark.parametrize(
     "message",
     [
         {},
         {"role": 1},
         {"role": "user", "content": [1, None, {"type": 2}]},
+        {"role": [], "content": [{"type": {}}]},
         {"role": "assistant", "content": {"a": []}, "tool_calls": [1, {"function": 3}]},
         {"role": "tool", "tool_call_id": []},
     ],

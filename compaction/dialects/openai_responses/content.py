@@ -62,17 +62,16 @@ def _tool_faults(item: Mapping[str, Any], kind: str) -> Iterator[str]:
 
 def _message_faults(item: Mapping[str, Any]) -> Iterator[str]:
     role, content = item.get("role"), item.get("content")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         yield f"unknown role {role!r}"
     if isinstance(content, str):
         return
     if not isinstance(content, list) or not content:
         yield "the message has no content"
         return
-    kinds = {part.get("type") if isinstance(part, Mapping) else None for part in content}
-    wrong = (kinds & {INPUT_TEXT, OUTPUT_TEXT}) - {text_kind(role)}
-    if wrong:
-        yield f"a message of the {role} contains {', '.join(sorted(map(str, wrong)))}"
+    wrong = OUTPUT_TEXT if text_kind(role) == INPUT_TEXT else INPUT_TEXT
+    if any(isinstance(part, Mapping) and part.get("type") == wrong for part in content):
+        yield f"a message of the {role} contains {wrong}"
 
 
 def _is_valid_call(item: Mapping[str, Any]) -> bool:
