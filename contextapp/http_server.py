@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
+import signal
 import sys
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 
 from granian import Granian
 from granian.constants import Interfaces
 from granian.log import LogLevels
 
+from contextapp.embedded.launch import end_with_parent
 from contextapp.process_memory import freeze_loaded
 
 
@@ -53,6 +57,8 @@ def main() -> None:
     )
     if sys.platform == "linux":
         preload(role)
+        # If this process is killed, so are those that it forks. Otherwise, they would keep the port.
+        os.register_at_fork(after_in_child=partial(end_with_parent, os.getpid(), signal.SIGKILL))
     server.serve()
 
 

@@ -1,4 +1,4 @@
-"""Postgres starts after an instance was killed, whatever files and processes remained."""
+"""An instance starts after one was killed, whatever files and processes remained."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from contextapp.embedded import home as homes
-from contextapp.embedded import postgres
-from contextapp.embedded.programs import Child, launch_command
+from contextapp.embedded import postgres, servers
+from contextapp.embedded.programs import Child, Program, launch_command
 from contextapp.embedded.supervisor import Supervisor
+from tests.background.world import eventually
+from tests.running.instance import free_port
 
 pytestmark = [
     pytest.mark.processes,
@@ -95,3 +98,24 @@ def test_a_server_ends_when_one_of_its_processes_is_killed(home: Path) -> None:
     os.kill(process, signal.SIGKILL)
     assert child.process.wait(60) != 0
     assert_starts(home)
+
+
+@pytest.mark.parametrize("server", [servers.web, servers.gateway])
+def test_a_server_whose_main_process_is_killed_frees_its_port(
+    tmp_path: Path, server: Callable[[str, int], Program]
+) -> None:
+    host, port = "127.0.0.1", free_port()
+    program = server(host, port)
+    environment = {
+        **program.environment,
+        "DJANGO_SETTINGS_MODULE": "contextapp.settings",
+        "CONTEXTAPP_HOME": str(tmp_path),
+        "DATABASE_URL": "postgresql://127.0.0.1:1/none",
+    }
+    child = Child(replace(program, environment=environment))
+    try:
+        child.wait_until_ready()
+        child.process.kill()
+        eventually(lambda: servers.bind_error(host, port) is None)
+    finally:
+        child.stop()
