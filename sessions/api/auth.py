@@ -55,11 +55,15 @@ def authenticate(request: HttpRequest, *, trust_cache: bool = False) -> Principa
     With `trust_cache`, a cached key is not checked again: the caller does so in its own SQL statement.
     Raises `NotAuthenticated`.
     """
-    scheme, _, text = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    authorization = request.META.get("HTTP_AUTHORIZATION", "")
+    scheme, _, text = authorization.partition(" ")
     if scheme.lower() != "bearer" or not text:
+        problem = (
+            "The `Authorization` header is not a bearer token" if authorization else "No API key provided"
+        )
         raise NotAuthenticated(
             "not_authenticated",
-            "No API key provided. Send it as `Authorization: Bearer ctx_…`.",
+            f"{problem}. Send the key as `Authorization: Bearer ctx_…`.",
             headers={"WWW-Authenticate": "Bearer"},
         )
     cached = _cached(text)

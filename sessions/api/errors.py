@@ -122,8 +122,12 @@ def unknown_field(
     `within` is the path of the object that contains the field.
     """
     path = f"{within}.{name}" if within else name
-    supported = ", ".join(f"`{each}`" for each in sorted(known)) or "none"
-    return InvalidRequest("unknown_field", f"Unknown {kind} `{path}`. Supported: {supported}.", param=path)
+    return InvalidRequest("unknown_field", f"Unknown {kind} `{path}`. {supported(known)}", param=path)
+
+
+def supported(names: Collection[str]) -> str:
+    """Return the sentence that lists the supported fields or parameters."""
+    return f"Supported: {', '.join(f'`{name}`' for name in sorted(names)) or 'none'}."
 
 
 def sentence(error: Exception | str) -> str:
@@ -151,14 +155,17 @@ def error_response(
 
 
 def unknown_url(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Respond to a URL that matches no route: as JSON under `/api/` and `/gateway/`, else as a page."""
+    """Respond to a URL that matches no route: as JSON where only programs send requests, else as a page.
+
+    `/v1/` is where a provider's SDK sends its requests if its base URL is that of the web server.
+    """
     if request.path.startswith("/gateway/"):
         return NotFound(
             "The gateway listens on a separate port. contextapp prints the URL when it starts."
         ).response()
-    if not request.path.startswith("/api/"):
+    if not request.path.startswith(("/api/", "/v1/")):
         return page_not_found(request, exception)
     slashed = f"{request.path_info}/"
     if not request.path_info.endswith("/") and is_valid_path(slashed):
         return NotFound(f"URLs end with a slash: {slashed}").response()
-    return NotFound("No such URL. See /api/docs/ for the available endpoints.").response()
+    return NotFound("No such URL. The API is at /api/v1/, and /api/docs/ lists its endpoints.").response()

@@ -96,8 +96,10 @@ def _span(call: ApiCall) -> Span:
     last = _day(call, "to") or datetime.now(UTC).astimezone(zone).date()
     first = _day(call, "from") or last - timedelta(days=_DEFAULT_DAYS - 1)
     span = Span(first=first, last=last, zone=zone)
-    if not 1 <= span.days <= _MAX_DAYS:
-        raise InvalidField("from", f"The period must have 1 to {_MAX_DAYS} days, not {span.days:,}.")
+    if first > last:
+        raise InvalidField("from", f"`from` ({first}) must not be after `to` ({last}).")
+    if span.days > _MAX_DAYS:
+        raise InvalidField("from", f"The period must have at most {_MAX_DAYS} days, not {span.days:,}.")
     return span
 
 

@@ -53,6 +53,13 @@ class TestKnowing:
         assert (response.status_code, code(response)) == (401, "not_authenticated")
         assert response.headers["WWW-Authenticate"] == "Bearer"
 
+    @pytest.mark.parametrize("header", ["ctx_1a2b3c4d_0123", "Token ctx_1a2b3c4d_0123"])
+    def test_a_key_without_its_scheme_is_not_reported_as_missing(self, project: Project, header: str) -> None:
+        response = Client().get("/api/v1/sessions/", headers={"authorization": header})
+        message = response.json()["error"]["message"]
+        assert "not a bearer token" in message
+        assert "`Authorization: Bearer ctx_…`" in message
+
     def test_the_key_of_a_provider_is_rejected_with_the_prefix_of_ours(self, project: Project) -> None:
         error = Api("sk-ant-api03-secret").get("sessions/").json()["error"]
         assert "begins with `ctx_`" in error["message"]

@@ -47,7 +47,7 @@ def test_a_url_without_its_slash_is_named(api: Api, method: str) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["nothing", "nothing/"])
+@pytest.mark.parametrize("path", ["nothing", "nothing/", "/v1/messages"])
 def test_an_unknown_url_refers_to_the_documentation(api: Api, path: str) -> None:
     answer = api.get(path)
     assert (answer.status_code, code(answer)) == (404, "not_found")
@@ -78,6 +78,13 @@ def test_an_unknown_field_is_named_with_those_that_exist(
     error = api.post(path, body).json()["error"]
     assert (error["code"], error["param"]) == ("unknown_field", unknown)
     assert supported in error["message"]
+
+
+@pytest.mark.django_db
+def test_a_number_in_place_of_an_object_is_rejected_with_the_fields_of_the_object(api: Api) -> None:
+    error = api.post("sessions/", {"budget": 30_000}).json()["error"]
+    assert (error["code"], error["param"]) == ("invalid_field", "budget")
+    assert "`input_tokens`" in error["message"]
 
 
 @pytest.mark.django_db

@@ -35,6 +35,7 @@ class TestPushing:
         assert code(api.post(TURNS, {"messages": [request()], "expected_turn": 2})) == "stale_turn"
         response = api.post(TURNS, {"messages": [request()], "expected_turn": 0})
         assert (response.status_code, code(response)) == (409, "stale_turn")
+        assert "next turn is 1. Fetch the prompt" in response.json()["error"]["message"]
         assert Turn.objects.count() == 1
         assert push(api, [request()], expected_turn=1)["turn"] == 1
 

@@ -150,5 +150,10 @@ class TestQuestions:
         assert (response.status_code, code(response)) == (400, "invalid_field")
         assert response.json()["error"]["param"] == param
 
+    def test_the_error_for_a_period_that_ends_before_it_begins_contains_both_days(self, api: Api) -> None:
+        error = api.get("usage/?from=2026-01-31&to=2026-01-05").json()["error"]
+        assert (error["code"], error["param"]) == ("invalid_field", "from")
+        assert error["message"] == "`from` (2026-01-31) must not be after `to` (2026-01-05)."
+
     def test_the_period_has_at_most_366_days(self, api: Api) -> None:
         assert api.get("usage/?from=2025-01-01&to=2026-01-01").status_code == 200

@@ -369,6 +369,7 @@ def test_usage(app: Any, session: Any) -> None:
     used = app.usage(group_by=["model", "agent"])
     assert used["total"]["cost_microusd"] == 12 * 2 + 5 * 10
     assert [(row["model"], row["agent"]) for row in used["data"]] == [("claude-sonnet-5-5", "tests")]
+    assert app.usage(group_by="model")["group_by"] == ["model"]
 
 
 def test_messages_are_compacted_without_a_session(app: Any) -> None:

@@ -10,7 +10,7 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 
-from sessions.api.errors import InvalidField, InvalidRequest, about
+from sessions.api.errors import InvalidField, InvalidRequest, about, supported
 
 #: Code of a `ValidationError` whose message is used as-is. `_requirement` replaces DRF's own messages.
 RULE = "rule"
@@ -114,6 +114,8 @@ def _requirement(field: Any, detail: ErrorDetail) -> str:
     if isinstance(field, serializers.ListField | serializers.ListSerializer):
         minimum = getattr(field, "min_length", None) or (0 if field.allow_empty else 1)
         return f"must be an array{_length(minimum, getattr(field, 'max_length', None), 'items')}."
+    if isinstance(field, serializers.Serializer) and detail.code != "nul":
+        return f"must be an object. {supported(field.fields)}"
     if isinstance(field, serializers.DictField | serializers.Serializer):
         return f"must be an object{_no_nul(detail)}."
     return next((text for kind, text in _SIMPLE.items() if isinstance(field, kind)), "")

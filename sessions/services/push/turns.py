@@ -64,11 +64,10 @@ class SessionGone(LookupError):
 
 
 class StaleTurn(Exception):
-    """Another writer pushed first. `next_turn` is the index that the next push gets."""
+    """The push expects another turn than `next_turn`, usually because another writer pushed first."""
 
     def __init__(self, next_turn: int) -> None:
-        super().__init__(f"the session's next turn is {next_turn}")
-        self.next_turn = next_turn
+        super().__init__(f"the session's next turn is {next_turn}. Fetch the prompt again before you push")
 
 
 class KeyReused(Exception):

@@ -17,6 +17,7 @@ from contextapp_client.steps import Steps
 from contextapp_client.transport import AsyncTransport, SyncTransport
 
 S = TypeVar("S", Session, AsyncSession)
+Grouping = Literal["day", "model", "agent", "tag"]
 
 
 class AppCalls(ProjectCalls, Generic[S]):
@@ -90,7 +91,7 @@ class AppCalls(ProjectCalls, Generic[S]):
     def usage(
         self,
         *,
-        group_by: Sequence[Literal["day", "model", "agent", "tag"]] = (),
+        group_by: Grouping | Sequence[Grouping] = (),
         since: date | None = None,
         until: date | None = None,
         time_zone: str | None = None,
@@ -100,7 +101,7 @@ class AppCalls(ProjectCalls, Generic[S]):
         `since` and `until` are inclusive. Defaults to the last 30 days, grouped by day.
         """
         query = {
-            "group_by": ",".join(group_by) or None,
+            "group_by": (group_by if isinstance(group_by, str) else ",".join(group_by)) or None,
             "from": since and since.isoformat(),
             "to": until and until.isoformat(),
             "time_zone": time_zone,
