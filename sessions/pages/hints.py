@@ -33,7 +33,7 @@ HINTS: Sequence[Hint] = (
         name="list",
         page="sessions",
         text="Each sparkline shows the prompt size over a session's turns; drops are compactions. The health "
-        "grade lists what wasted tokens or removed content that the model needed later.",
+        "grade shows which sessions wasted tokens or lost content that the model needed later.",
         learn="guides/investigate-a-session#the-list",
     ),
     Hint(

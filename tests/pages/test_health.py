@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -151,3 +152,5 @@ class TestProfiles:
         page = member_client.get(address("session", session)).text
         assert f"grade-{profile.grade}" in page
         assert "removed content that was referenced later" in page
+        [(url, anchor)] = re.findall(r'href="([^"#]+)#([^"]+)">How health is calculated', page)
+        assert f'id="{anchor}"' in member_client.get(url).text
