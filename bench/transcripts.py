@@ -12,7 +12,7 @@ from compaction.dialects import parse
 from compaction.messages import Message, Role
 from importers.base import Damage, ImportedSession
 from importers.reading import UnreadableLogError, log_sources
-from importers.registry import recognize
+from importers.registry import log_items, recognize
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def imported_transcripts(folder: Path) -> Iterator[tuple[ImportedSession, Transc
         except UnreadableLogError:
             continue
         importer = recognize(log)
-        for session in importer.read(log) if importer else ():
+        for session in log_items(importer, log) if importer else ():
             if isinstance(session, Damage):
                 continue
             transcript = _transcript(session, log.stem)

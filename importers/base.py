@@ -165,5 +165,8 @@ class Importer(Protocol):
         ...
 
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
-        """Yield the sessions of the log and its damaged parts. Never raises on bad input."""
+        """Yield the sessions of the log and its damaged parts. Never raises on bad input.
+
+        `registry.log_items` skips sessions without turns.
+        """
         ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from importers.base import Importer, LogFile
+from collections.abc import Iterator
+
+from importers.base import Damage, ImportedSession, Importer, LogFile
 from importers.formats.aider import AiderImporter
 from importers.formats.anthropic_messages import AnthropicMessagesImporter
 from importers.formats.atif import AtifImporter
@@ -34,6 +36,7 @@ from importers.formats.swe_agent import SweAgentImporter
 from importers.formats.tau_bench import Tau2BenchImporter, TauBenchImporter
 from importers.formats.vscode_chat import VSCodeChatImporter
 from importers.formats.zed import ZedImporter
+from importers.jsonlines import MALFORMED
 
 #: Importers by name, in the order in which they are tried. Formats that resemble others come last.
 IMPORTERS: dict[str, Importer] = {
@@ -74,10 +77,27 @@ IMPORTERS: dict[str, Importer] = {
     )
 }
 
+#: Formats whose sessions are imported even without turns, because a user created them.
+_MAY_BE_EMPTY = (ContextappImporter.name,)
+
 
 def recognize(log: LogFile) -> Importer | None:
     """Return the first importer that recognizes the content of the log, or None."""
     return next((importer for importer in IMPORTERS.values() if importer.recognizes(log)), None)
+
+
+def log_items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
+    """Yield the sessions of a log, except those without turns, and its damaged parts.
+
+    An unexpected structure is reported as damage, not raised.
+    """
+    try:
+        for item in importer.read(log):
+            if isinstance(item, Damage) or item.turns or importer.name in _MAY_BE_EMPTY:
+                yield item
+    except MALFORMED as error:
+        reason = f"the rest cannot be read as {importer.name}: {type(error).__name__}: {error}"
+        yield Damage(file=log.name, line=1, reason=reason)
 
 
 def known_formats() -> str:

@@ -59,8 +59,7 @@ def _read(log: LogFile, values: Sequence[Any], parent: str | None) -> Iterator[I
     for number, reading in enumerate(found, start=1):
         yield from take_messages(log, reading.steps, reading.take)
         session = reading.session(parent, number)
-        if session.turns:
-            yield session
+        yield session
         yield from _read(log, reading.children, session.external_id)
 
 

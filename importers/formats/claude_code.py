@@ -71,9 +71,7 @@ class _File:
         session_id = self._session_id()
         for agent, conversation in self._conversations.items():
             title = self._title() if agent == _MAIN else ""
-            session = conversation.session(session_id, agent, title)
-            if session.turns:
-                yield session
+            yield conversation.session(session_id, agent, title)
 
     def _take(self, record: dict[str, Any], line_id: str) -> None:
         kind = record.get("type")

@@ -75,9 +75,7 @@ class ClineImporter:
         task = _Task()
         yield from read_records(log, values(log), task.take)
         yield from take_messages(log, task.messages, task.add)
-        session = task.session(log)
-        if session.turns:
-            yield session
+        yield task.session(log)
 
 
 class _Task:

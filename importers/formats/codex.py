@@ -69,9 +69,7 @@ class CodexImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         rollout = _Rollout()
         yield from read_records(log, values(log), lambda record: rollout.take(record.line, record.value))
-        session = rollout.session(log)
-        if session.turns:
-            yield session
+        yield rollout.session(log)
 
 
 class _Rollout:

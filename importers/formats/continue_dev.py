@@ -52,9 +52,7 @@ class ContinueImporter:
         reading = _Reading()
         yield from read_records(log, values(log), reading.take)
         yield from take_messages(log, reading.history, reading.take_item)
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Reading:

@@ -55,7 +55,7 @@ class CopilotImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
         yield from read_records(log, objects(log), lambda record: reading.take(record.value))
-        yield from (session for session in reading.sessions(log) if session.turns)
+        yield from reading.sessions(log)
 
 
 class _Conversation:

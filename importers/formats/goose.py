@@ -34,9 +34,7 @@ class GooseImporter:
         reading = _Reading()
         yield from read_records(log, values(log), reading.take)
         yield from take_messages(log, reading.exported, reading.take_message)
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Reading:

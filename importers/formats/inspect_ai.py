@@ -101,7 +101,7 @@ def _read_sample(
         return
     for reason in reading.errors:
         yield Damage(file=log.name, line=1, reason=f"{name}: {reason}")
-    yield from (session for session in reading.sessions(log, facts) if session.turns)
+    yield from reading.sessions(log, facts)
 
 
 class _Conversation:

@@ -59,9 +59,7 @@ class KimiCliImporter:
         reading = _Reading()
         yield from read_records(log, objects(log), reading.take)
         yield from take_messages(log, reading.entries(), reading.add)
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Step:

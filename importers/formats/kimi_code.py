@@ -51,9 +51,7 @@ class KimiCodeImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
         yield from read_records(log, objects(log), reading.take)
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Reading:

@@ -91,9 +91,7 @@ class _Reading:
             self._add({}, LoggedCall(messages=self._loose))
         for number, conversation in enumerate(self._conversations, start=1):
             name = f"{self._log.stem}-{number}" if number > 1 else self._log.stem
-            session = self._session(conversation, conversation.id or name)
-            if session.turns:
-                yield session
+            yield self._session(conversation, conversation.id or name)
 
     def _session(self, conversation: _Conversation, external_id: str) -> ImportedSession:
         series = conversation.series

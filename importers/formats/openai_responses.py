@@ -49,9 +49,7 @@ class OpenAIResponsesImporter:
         conversation = _Conversation(log)
         yield from read_records(log, values(log), conversation.take)
         yield from conversation.damages
-        session = conversation.session(log)
-        if session.turns:
-            yield session
+        yield conversation.session(log)
 
 
 class _Conversation:

@@ -60,9 +60,7 @@ class OpenCodeImporter:
         yield from read_records(log, values(log), reading.take)
         yield from take_messages(log, reading.exported, reading.take_message)
         yield from take_messages(log, reading.messages(), reading.add)
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Reading:

@@ -56,9 +56,7 @@ class OpenHandsSdkImporter:
         conversation = _Conversation()
         yield from read_records(log, values(log), conversation.take)
         yield from take_messages(log, conversation.listed, conversation.take_value)
-        session = conversation.session(log)
-        if session.turns:
-            yield session
+        yield conversation.session(log)
 
 
 class _Conversation:

@@ -39,9 +39,7 @@ class PiImporter:
     def read(self, log: LogFile) -> Iterator[ImportedSession | Damage]:
         reading = _Reading()
         yield from read_records(log, objects(log), lambda record: reading.take(record.value))
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Reading:

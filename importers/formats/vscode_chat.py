@@ -55,7 +55,7 @@ class VSCodeChatImporter:
         reading = _Reading(log)
         yield from read_records(log, values(log), reading.take)
         yield from take_messages(log, reading.requests(), reading.take_request)
-        yield from (session for session in reading.sessions() if session.turns)
+        yield from reading.sessions()
 
 
 class _Conversation:

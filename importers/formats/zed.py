@@ -55,9 +55,7 @@ class ZedImporter:
         reading = _Reading()
         yield from read_records(log, values(log), reading.take)
         yield from take_messages(log, reading.messages, reading.add)
-        session = reading.session(log)
-        if session.turns:
-            yield session
+        yield reading.session(log)
 
 
 class _Reading:

@@ -12,7 +12,7 @@ from compaction.messages import Message
 from compaction.replay.transcript import FIVE_MINUTES, HOUR, RecordedTurn, Transcript, transcript_of
 from importers.base import Damage, ImportedSession
 from importers.reading import LogSource, UnreadableLogError
-from importers.registry import recognize
+from importers.registry import log_items, recognize
 from sessions.services.imports.prepare import with_whole_output
 from sessions.store import bodies
 
@@ -24,7 +24,7 @@ def log_transcripts(source: LogSource) -> Iterator[Transcript]:
     except UnreadableLogError:
         return
     importer = recognize(log)
-    for item in importer.read(log) if importer else ():
+    for item in log_items(importer, log) if importer else ():
         if isinstance(item, Damage):
             continue
         try:

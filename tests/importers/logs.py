@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from importers.base import Damage, ImportedSession, LogFile
-from importers.registry import recognize
+from importers.registry import log_items, recognize
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
@@ -25,7 +25,7 @@ def read(log: LogFile, format: str) -> tuple[list[ImportedSession], list[Damage]
     importer = recognize(log)
     assert importer is not None
     assert importer.name == format
-    items = list(importer.read(log))
+    items = list(log_items(importer, log))
     sessions = [item for item in items if isinstance(item, ImportedSession)]
     return sessions, [item for item in items if isinstance(item, Damage)]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from importers.base import Damage, LogFile
-from importers.registry import IMPORTERS
+from importers.registry import IMPORTERS, log_items
 from tests.importers.logs import document, jsonl, read
 from tests.importers.test_anthropic_messages import MESSAGES as ANTHROPIC
 from tests.importers.test_atif import STEPS, trajectory
@@ -83,7 +83,7 @@ def test_damaged_usage_does_not_hide_the_conversation() -> None:
     ],
 )
 def test_a_value_of_another_format_is_reported(format: str, value: Any) -> None:
-    [damage] = IMPORTERS[format].read(document(value))
+    [damage] = log_items(IMPORTERS[format], document(value))
     assert isinstance(damage, Damage)
     assert damage.reason.startswith("not a record of this format: ")
 

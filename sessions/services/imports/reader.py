@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from compaction.errors import FormatError
 from compaction.jsontext import depth_exceeds, flattened
-from importers.base import Damage, ImportedSession, ImportedTurn, Importer, LogFile
-from importers.jsonlines import MALFORMED, forget
+from importers.base import Damage, ImportedSession, ImportedTurn, LogFile
+from importers.jsonlines import forget
 from importers.reading import LogSource, UnreadableLogError
-from importers.registry import IMPORTERS, recognize
+from importers.registry import IMPORTERS, log_items, recognize
 from redaction import Redaction, redact
 from sessions.services.imports.prepare import PreparedSession, session_prepare, too_deep
 
@@ -107,7 +107,7 @@ class Reader:
         if importer is None:
             return None
         sessions, damages = [], []
-        for item in _items(importer, log):
+        for item in log_items(importer, log):
             if isinstance(item, Damage):
                 reason, _ = redact(item.reason, redaction=self.redaction)
                 damages.append(replace(item, reason=reason))
@@ -178,15 +178,6 @@ def _started_at(session: ImportedSession, log: LogFile) -> datetime | None:
     messages = (message.at for turn in session.turns for message in turn.messages)
     times = (turn.at for turn in session.turns)
     return session.started_at or next(filter(None, (*messages, *times)), None) or log.modified
-
-
-def _items(importer: Importer, log: LogFile) -> Iterator[ImportedSession | Damage]:
-    """Yield what the importer reads. An unexpected structure is reported as damage, not raised."""
-    try:
-        yield from importer.read(log)
-    except MALFORMED as error:
-        reason = f"the rest cannot be read as {importer.name}: {type(error).__name__}: {error}"
-        yield Damage(file=log.name, line=1, reason=reason)
 
 
 def read_logs(sources: Sequence[LogSource], reader: Reader, *, jobs: int) -> Iterator[ReadLog]:
