@@ -19,7 +19,7 @@ _AGENTS = (
     ("KIMI_CODE_HOME", ".kimi-code", ("sessions/*/*/agents",)),
     ("PI_CODING_AGENT_DIR", ".pi/agent", ("sessions",)),
     ("", ".gemini", ("tmp/*/chats",)),
-    ("", ".qwen", ("projects/*/chats",)),
+    ("", ".qwen", ("projects/*/chats", "projects/*/subagents")),
     ("", ".openhands", ("conversations",)),
     ("", ".cline", ("data/sessions",)),
 )

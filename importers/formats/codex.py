@@ -38,7 +38,11 @@ _ANSWERS = (
     "tool_search_output",  # unless the client runs the search
 )
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
-_ITEMS = ("message", *_ANSWERS, *_OUTPUTS)
+#: A message of another agent, which is input like those of the user.
+_AGENT_MESSAGE = "agent_message"
+_ITEMS = ("message", _AGENT_MESSAGE, *_ANSWERS, *_OUTPUTS)
+#: Names of the summary by the provider, which is encrypted.
+_COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
 #: The origin of a session: keys of `git` and of the metadata.
 _GIT = {"repository_url": "repository", "branch": "git_branch"}
 
@@ -150,7 +154,9 @@ class _Rollout:
         if kind in _OUTPUTS or (kind == "tool_search_output" and item.get("execution") == "client"):
             self._answer = None
             self._turns.result(str(body["call_id"]), message)
-        elif kind != "message" or item["role"] == "assistant":
+        elif kind == _AGENT_MESSAGE or (kind == "message" and item["role"] != "assistant"):
+            self._take_input(message, text_of(item["content"]))
+        else:
             answer = self._response(message)
             if kind.endswith("_tool_call") or kind in (
                 "function_call",
@@ -158,12 +164,10 @@ class _Rollout:
                 "tool_search_call",
             ):
                 self._turns.called(answer, [str(body.get("call_id") or body.get("id") or "")])
-        else:
-            self._take_input(message, text_of(item["content"]))
 
     def _take_input(self, message: ImportedMessage, words: str) -> None:
         self._answer = None
-        is_meta = message.body["role"] != "user" or words.lstrip().startswith(_META_OPENINGS)
+        is_meta = message.body.get("role") != "user" or words.lstrip().startswith(_META_OPENINGS)
         self._turns.add(replace(message, is_meta=is_meta))
         if not is_meta:
             self._first_words = request_of(self._first_words, words)
@@ -204,8 +208,8 @@ class _Rollout:
         self._answer = None
         self._turns.compacted(ClientCompaction(tokens_before=None))
         for item in payload.get("replacement_history") or ():
-            if isinstance(item, Mapping) and item.get("type") == "compaction":
-                self._add_summary(line, _body(item), at)
+            if isinstance(item, Mapping) and item.get("type") in _COMPACTIONS:
+                self._add_summary(line, {**_body(item), "type": "compaction"}, at)
         if summary := payload.get("message"):
             self._add_summary(line, {"type": "message", "role": "user", "content": str(summary)}, at)
 

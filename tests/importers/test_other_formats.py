@@ -181,16 +181,31 @@ def test_codex_a_damaged_line_does_not_hide_the_others() -> None:
     assert (session.external_id, bodies(session), damage.line) == ("r", [ask], 1)
 
 
-def test_codex_keeps_the_compaction_of_its_provider() -> None:
-    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "opaque"}
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
+def test_codex_keeps_the_compaction_of_its_provider(kind: str) -> None:
+    item = {"type": kind, "id": "cmp_1", "encrypted_content": "opaque"}
     log = jsonl(
         {"type": "session_meta", "payload": {"id": "cx-2"}},
         *({"type": "response_item", "payload": item} for item in codex_items()),
         {"type": "compacted", "payload": {"message": "", "replacement_history": [codex_items()[0], item]}},
     )
     (session,), _ = read(log, "codex")
-    assert bodies(session)[-1] == item
+    assert bodies(session)[-1] == {**item, "type": "compaction"}
     assert session.turns[-1].client_compaction is not None
+
+
+def test_codex_messages_of_other_agents_are_input() -> None:
+    content = [{"type": "input_text", "text": "Find the test."}]
+    task = {"type": "agent_message", "author": "/root", "recipient": "/root/find", "content": content}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Found."}]}
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-3"}},
+        *({"type": "response_item", "payload": item} for item in (task, answer)),
+    )
+    (session,), damages = read(log, "codex")
+    assert (bodies(session), damages) == ([task, answer], [])
+    assert [message.is_meta for message in session.turns[0].messages] == [True, False]
+    assert validate(bodies(session), "openai-responses") == ()
 
 
 def test_codex_before_september_2025() -> None:

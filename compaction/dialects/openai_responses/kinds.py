@@ -33,7 +33,7 @@ HOSTED = frozenset(
 )
 
 #: Items that the client adds, other than messages and outputs.
-CLIENT = frozenset({"mcp_approval_response", "compaction_trigger", "additional_tools"})
+CLIENT = frozenset({"mcp_approval_response", "compaction_trigger", "additional_tools", "agent_message"})
 
 #: All kinds of items that are not messages.
 ITEMS = CALLS | OUTPUT_KINDS | HOSTED | CLIENT | {REASONING}
