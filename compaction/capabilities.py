@@ -18,13 +18,14 @@ class Capabilities:
     thought_signatures: bool = False  #: G4: calls require their `thoughtSignature`
 
 
-#: (family, first version without prefill, first with bound thinking and with system messages)
+#: By family: the first version without prefill, with bound thinking, and with system messages.
+#: Source: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
 _CLAUDE = {
-    "opus": ((4, 6), (5, 5)),
-    "sonnet": ((4, 6), (5, 5)),
-    "haiku": ((4, 6), (5, 5)),
-    "fable": ((4, 6), (5, 1)),
-    "mythos": ((4, 6), (5, 1)),
+    "opus": ((4, 6), (5, 5), (4, 8)),
+    "sonnet": ((4, 6), (5, 5), (5, 5)),
+    "haiku": ((4, 6), (5, 5), (5, 5)),
+    "fable": ((4, 6), (5, 1), (5, 0)),
+    "mythos": ((4, 6), (5, 1), (5, 0)),
 }
 #: OpenAI's own models. Other models with this API have a field for their reasoning.
 _OPENAI = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt-|o\d)")
@@ -43,10 +44,10 @@ def capabilities_of(model: str) -> Capabilities:
             thought_signatures=_GEMINI.search(name) is not None,
         )
     version = (int(found[2]), int(found[3] or 0))
-    no_prefill, bound = _CLAUDE[found[1]]
+    no_prefill, bound, system_messages = _CLAUDE[found[1]]
     return Capabilities(
         prefill=version < no_prefill,
-        system_messages=version >= bound,
+        system_messages=version >= system_messages,
         bound_thinking=version >= bound,
         compaction=version >= (bound if found[1] == "haiku" else no_prefill),
     )

@@ -19,7 +19,7 @@ from compaction.identifiers.extract import references
 from compaction.identifiers.texts import message_references
 from compaction.invariants.pairs import open_start
 from compaction.layout import Layout
-from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
+from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult, changes_settings
 from compaction.recap import Recap
 from compaction.recap.spans import Summary
 from compaction.settings import StrategySettings, ToolRule
@@ -150,13 +150,15 @@ class Context:
 
     @cached_property
     def protected(self) -> frozenset[int]:
-        """The positions that no step may evict: pinned messages, the latest user request and open calls.
+        """The positions that no step may evict: pinned messages, the latest user request, changes of settings
+        and open calls.
 
         The agent is running these calls and appends their results (rule R5).
         """
         messages = self.start.messages
         unanswered = messages[open_start(messages, self.start.pairs) :]
-        return self.pinned | {self.latest_request} | {message.position for message in unanswered}
+        kept = (*filter(changes_settings, messages), *unanswered)
+        return self.pinned | {self.latest_request} | {message.position for message in kept}
 
     def in_middle(self, position: int) -> bool:
         """Whether an edit may change the message."""

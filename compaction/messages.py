@@ -177,6 +177,16 @@ def usage_sum(usages: Iterable[Usage]) -> Usage:
     return total
 
 
+def changes_settings(message: Message) -> bool:
+    """Return whether a system message changes tools or settings from its position on.
+
+    These are Anthropic's system messages with `tool_addition`, or with `output_config` and no content, and
+    items such as `additional_tools` of OpenAI's Responses API. No text can replace them.
+    """
+    is_blank = not message.parts or any(isinstance(part, Opaque) for part in message.parts)
+    return message.role is Role.SYSTEM and is_blank
+
+
 def leading_system(messages: Sequence[Message], start: int = 0) -> int:
     """Return the index after the system messages that begin at `start`."""
     rest = range(start, len(messages))

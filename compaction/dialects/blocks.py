@@ -30,6 +30,9 @@ _MAX_TOOL_NAME = 200
 #: A page of a PDF is about 2,000 tokens and 100 KB of base64.
 _DOCUMENT_CHARACTERS_PER_TOKEN = 50
 
+#: Definitions of tools are JSON of long texts.
+_DEFINITION_CHARACTERS_PER_TOKEN = 4
+
 #: Fields of Gemini's parts with media, and whether these contain the data or its URI.
 _GOOGLE_MEDIA = {"inlineData": "data", "inline_data": "data", "fileData": "uri", "file_data": "uri"}
 
@@ -89,6 +92,11 @@ def opaque(block: Mapping[str, Any]) -> Opaque:
     """Return a block that the core does not interpret."""
     kind = block.get("type")
     return Opaque(kind=kind if isinstance(kind, str) else "", media_tokens=media_tokens(block), source=block)
+
+
+def setting(block: Mapping[str, Any]) -> Opaque:
+    """Return a block that changes tools or settings, with an estimate of the tokens of its definitions."""
+    return replace(opaque(block), media_tokens=len(dumps(block)) // _DEFINITION_CHARACTERS_PER_TOKEN)
 
 
 def note_of(block: JSON, kind: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import Message, Role, Thinking, ToolCall, ToolResult
+from compaction.messages import Message, Opaque, Role, Thinking, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,12 @@ def _is_thinking(message: Message) -> bool:
     return bool(message.parts) and all(isinstance(part, Thinking) for part in message.parts)
 
 
+def _is_opaque(message: Message) -> bool:
+    """Return whether a message is only an item that the core does not interpret, such as the output of a
+    search for tools."""
+    return bool(message.parts) and all(isinstance(part, Opaque) for part in message.parts)
+
+
 def _response_end(messages: Sequence[Message], start: int) -> int:
     end = start + 1
     while end < len(messages) and messages[end].role is Role.ASSISTANT:
@@ -107,8 +113,9 @@ def _response_end(messages: Sequence[Message], start: int) -> int:
 def safe_cuts(messages: Sequence[Message], pairs: Pairs | None = None) -> set[int]:
     """Return the indices at which the messages may be cut.
 
-    A cut separates no call from its result, and no thinking from the rest of its response. `pairs` are the
-    `matches` of the messages, if known.
+    A cut separates no call from its result, no thinking from the rest of its response, and no item of a tool
+    that the provider runs from the item before it, which may be its call. `pairs` are the `matches` of the
+    messages, if known.
     """
     reach = list(range(1, len(messages) + 1))
     for (result, _), (call, _) in (matches(messages) if pairs is None else pairs).items():
@@ -118,8 +125,11 @@ def safe_cuts(messages: Sequence[Message], pairs: Pairs | None = None) -> set[in
             reach[result] = max(reach[result], call + 1)
     assistant = Role.ASSISTANT
     for index in range(len(messages) - 2, -1, -1):
-        if messages[index + 1].role is assistant and _is_thinking(messages[index]):
-            reach[index] = max(reach[index], _response_end(messages, index))
+        if messages[index + 1].role is assistant and messages[index].role is assistant:
+            if _is_thinking(messages[index]):
+                reach[index] = max(reach[index], _response_end(messages, index))
+            elif _is_opaque(messages[index + 1]):
+                reach[index] = max(reach[index], index + 2)
     cuts, bound = {len(messages)}, 0
     for index, message in enumerate(messages):
         if index >= bound and not _has_results(message):

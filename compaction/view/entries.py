@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
+from itertools import groupby
 from typing import NamedTuple
 
 from compaction.edits import Edit, Op
@@ -30,25 +30,42 @@ class Entry(NamedTuple):
 
 
 def before_answers(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Move Anthropic's system messages that precede a generated message to the next answer.
+    """Move Anthropic's system messages that edits have separated from their answer to the next answer.
 
     Anthropic accepts a system message after the first request only between a message of the user and an
-    answer, and no two in a row (rule A9). Other providers accept it anywhere.
+    answer, or at the end (rule A9). Other providers accept it anywhere.
     """
-    leads, moved = True, list[Entry]()
     placed: list[Entry] = []
-    for entry, following in zip_longest(entries, entries[1:]):
-        role = entry.message.role
-        leads = leads and role is Role.SYSTEM
-        is_bound = role is Role.SYSTEM and not leads and entry.message.format == "anthropic"
-        if is_bound and following is not None and following.is_generated:
-            moved.append(entry)
+    moved: list[Entry] = []
+    start = 0
+    for role, group in groupby(entries, key=_role):
+        run = list(group)
+        start += len(run)
+        following = entries[start] if start < len(entries) else None
+        if role is Role.SYSTEM and placed and _is_separated(placed[-1], run, following):
+            moved += run
             continue
-        if moved and role is Role.ASSISTANT and placed[-1].message.role is not Role.SYSTEM:
+        if moved and role is Role.ASSISTANT and placed[-1].message.role is not Role.ASSISTANT:
             placed += moved
             moved = []
-        placed.append(entry)
+        placed += run
     return [*placed, *moved]
+
+
+def _role(entry: Entry) -> Role:
+    return entry.message.role
+
+
+def _is_separated(before: Entry, run: Sequence[Entry], after: Entry | None) -> bool:
+    """Return whether edits have removed or inserted a message next to Anthropic's system messages, so that
+    the provider would reject them."""
+    if run[0].message.format != "anthropic":
+        return False
+    if before.message.role is Role.ASSISTANT and before.last + 1 < run[0].first:
+        return True
+    if after is None or after.message.role is Role.ASSISTANT:
+        return False
+    return after.is_generated or run[-1].last + 1 < after.first
 
 
 def edited_entry(message: Message, edits: Mapping[int | None, Edit] | None) -> Entry:

@@ -68,10 +68,9 @@ class Anthropic(Dialect):
     def _repair(self, messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
         """Return messages that the provider accepts; the same objects if they are valid."""
         lead = leading_system(messages)
-        spoken = roles.system_to_user(messages[lead:], capabilities)
-        sound = thinking.repair(server_tools.repair(spoken))
+        sound = thinking.repair(server_tools.repair(messages[lead:]))
         paired = pair_repair.repair(sound, pairing=self.pairing, open_end=capabilities.prefill)
-        return (*messages[:lead], *paired)
+        return (*messages[:lead], *roles.system_to_user(paired, capabilities))
 
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
         return {"name": name, "description": description, "input_schema": schema}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from compaction.dialects.anthropic.parsing import is_directive
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON
 
@@ -58,7 +59,8 @@ def _faults(item: JSON) -> Iterator[str]:
         return
     content = item.get("content")
     if not isinstance(content, str | list) or not content:
-        yield "the message has no content"
+        if not is_directive(item):
+            yield "the message has no content"
         return
     for block in [content] if isinstance(content, str) else content:
         if _is_empty_text(block):

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Reading
-from compaction.dialects.blocks import as_text, called_name, joined_text, note_of, opaque, text_of
+from compaction.dialects.blocks import (
+    as_text,
+    called_name,
+    joined_text,
+    note_of,
+    opaque,
+    setting,
+    text_of,
+)
 from compaction.jsontext import dumps
 from compaction.messages import JSON, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -22,6 +30,9 @@ RESPONSE_FIELDS = frozenset({"id", "type", "model", "stop_reason", "stop_sequenc
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 
+#: Blocks of system messages that change the tools.
+_TOOL_CHANGES = frozenset({"tool_addition", "tool_removal"})
+
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 
 
@@ -29,7 +40,13 @@ def read(item: Mapping[str, Any]) -> Reading:
     name = as_text(item.get("role"))
     role = _ROLES.get(name, Role.USER)
     parts, is_sound = _parts(item.get("content"), role)
+    is_sound = is_sound or is_directive(item)
     return role, parts, is_sound and name in _ROLES and all(map(is_request_field, item)), item
+
+
+def is_directive(item: Mapping[str, Any]) -> bool:
+    """Return whether a message without content changes the effort. It is valid at any position (A9)."""
+    return item.get("role") == "system" and item.get("content") == [] and bool(item.get("output_config"))
 
 
 def is_request_field(name: str) -> bool:
@@ -65,6 +82,8 @@ def _part(block: JSON, role: Role) -> Part:
     text = text_of(block)
     if text is not None:
         return Text(text=text, source=block, patched=kind != "text")
+    if kind in _TOOL_CHANGES:
+        return setting(block)
     if kind in ("tool_use", "thinking", "redacted_thinking", "text", ""):
         return Text(text=note_of(block, kind), patched=True)
     return opaque(block)

@@ -6,11 +6,15 @@ The first message may also begin with a summary that the provider wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 
 from compaction.capabilities import Capabilities
+from compaction.dialects.anthropic.parsing import NAME
 from compaction.dialects.blocks import OPENING, as_user
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import JSON, Message, Role
+from compaction.messages import JSON, Message, Role, Text, ToolResult
 from compaction.provider_summary import begins_with_summary, is_compaction
 
 CLOSING = "Continue."
@@ -27,22 +31,52 @@ def violations(subject: Subject) -> Iterator[Violation]:
         yield Violation(
             rule="A7", position=last, message="this model does not accept a trailing assistant message"
         )
-    if subject.capabilities.system_messages:
-        return
-    for position, message in enumerate(subject.messages):
-        if message.role is Role.SYSTEM:
-            yield Violation(
-                rule="A9",
-                position=position,
-                message="this model does not accept a system message here",
-            )
+    for position in _misplaced(subject.messages, subject.capabilities):
+        yield Violation(
+            rule="A9", position=position, message="this model does not accept a system message here"
+        )
 
 
 def system_to_user(messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
-    """Convert system messages to user messages unless the model accepts them in `messages`."""
-    if capabilities.system_messages or all(message.role is not Role.SYSTEM for message in messages):
-        return tuple(messages)
-    return tuple(as_user(message) if message.role is Role.SYSTEM else message for message in messages)
+    """Convert system messages to user messages where the model does not accept them."""
+    misplaced = frozenset(_misplaced(messages, capabilities))
+    return tuple(_as_user(each) if index in misplaced else each for index, each in enumerate(messages))
+
+
+def _misplaced(messages: Sequence[Message], capabilities: Capabilities) -> Iterator[int]:
+    """Yield the index of each system message that the model does not accept at its position.
+
+    System messages must follow the user, or the result of a server tool, and precede an answer or end the
+    prompt. Those without content, which only change the effort, are accepted anywhere.
+    """
+    if not capabilities.system_messages:
+        yield from (index for index, message in enumerate(messages) if message.role is Role.SYSTEM)
+        return
+    start = 0
+    for role, group in groupby(messages, key=attrgetter("role")):
+        end = start + len(list(group))
+        if role is Role.SYSTEM and not _may_contain_system(messages, start, end):
+            yield from (index for index in range(start, end) if messages[index].parts)
+        start = end
+
+
+def _may_contain_system(messages: Sequence[Message], start: int, end: int) -> bool:
+    """Return whether the messages before `start` and from `end` on may enclose system messages."""
+    if not start or (end < len(messages) and messages[end].role is not Role.ASSISTANT):
+        return False
+    before = messages[start - 1]
+    if before.role is not Role.ASSISTANT:
+        return True
+    return any(isinstance(part, ToolResult) and part.server for part in before.parts[-1:])
+
+
+def _as_user(message: Message) -> Message:
+    """Return a system message as one of the user, which can only contain its text."""
+    spoken = as_user(message)
+    if message.format != NAME:
+        return spoken
+    source = {name: value for name, value in (message.source or {}).items() if name in ("role", "content")}
+    return replace(spoken, parts=tuple(p for p in spoken.parts if isinstance(p, Text)), source=source)
 
 
 def frame(items: list[dict[str, JSON]], capabilities: Capabilities) -> list[dict[str, JSON]]:

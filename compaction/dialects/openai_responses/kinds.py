@@ -29,14 +29,18 @@ OUTPUT_KINDS = frozenset(OUTPUTS.values())
 HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
     | {"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "program"}
-    | {"program_output", ITEM_REFERENCE, COMPACTION}
+    | {"program_output", "multi_agent_call", "multi_agent_call_output", ITEM_REFERENCE, COMPACTION}
 )
 
-#: Items that the client adds, other than messages and outputs.
-CLIENT = frozenset({"mcp_approval_response", "compaction_trigger", "additional_tools", "agent_message"})
+#: Items that change the tools or the reasoning effort from their position on. Codex sends all tools as the
+#: first item of its newest models.
+SETTINGS = frozenset({"additional_tools", "configuration_update"})
+
+#: Other items that the client adds, apart from messages and outputs.
+CLIENT = frozenset({"mcp_approval_response", "compaction_trigger", "agent_message"})
 
 #: All kinds of items that are not messages.
-ITEMS = CALLS | OUTPUT_KINDS | HOSTED | CLIENT | {REASONING}
+ITEMS = CALLS | OUTPUT_KINDS | HOSTED | SETTINGS | CLIENT | {REASONING}
 
 ROLES = frozenset({"system", "developer", "user", "assistant"})
 

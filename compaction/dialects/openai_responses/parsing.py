@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from compaction.dialects.base import Reading
-from compaction.dialects.blocks import as_text, called_name, joined_text, note_of, opaque, text_of
+from compaction.dialects.blocks import (
+    as_text,
+    called_name,
+    joined_text,
+    note_of,
+    opaque,
+    setting,
+    text_of,
+)
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CLIENT,
@@ -23,6 +31,7 @@ from compaction.dialects.openai_responses.kinds import (
     MESSAGE,
     OUTPUT_KINDS,
     REASONING,
+    SETTINGS,
     call_id_of,
     kind_of,
     text_kind,
@@ -71,7 +80,8 @@ def _read(item: Mapping[str, Any]) -> tuple[Role, tuple[Part, ...], bool]:
     if kind in OUTPUT_KINDS:
         result = _result(item, kind)
         return Role.TOOL, (result,), not result.patched
-    return Role.USER if kind in CLIENT else Role.ASSISTANT, (_opaque(item, kind),), True
+    role = Role.SYSTEM if kind in SETTINGS else Role.USER if kind in CLIENT else Role.ASSISTANT
+    return role, (_opaque(item, kind),), True
 
 
 def _message(item: Mapping[str, Any]) -> tuple[Role, tuple[Part, ...], bool]:
@@ -144,6 +154,8 @@ def _result(item: Mapping[str, Any], kind: str) -> ToolResult:
 
 
 def _opaque(item: Mapping[str, Any], kind: str) -> Opaque:
+    if kind in SETTINGS:
+        return setting(item)
     if kind != COMPACTION:
         return opaque(item)
     length = len(as_text(item.get("encrypted_content")))
