@@ -31,10 +31,10 @@ from bench.rivals import Raw
 from bench.transcripts import transcripts
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.policy import Policy
+from compaction.replay.prompts import GrowingPrompt
 from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall
 from compaction.triggers import TriggerState, evaluate
-from compaction.view import View
 from tests.api.talk import whole_turn
 from tests.provider.behaviours import summary
 from tests.provider.server import FakeProvider
@@ -114,12 +114,12 @@ class Late(Served):
         super().__init__(*args, **named)
         self.fired: list[tuple[str, int, int | None]] = []  #: trigger, tokens, previous cursor
 
-    def prompt(self, call: RecordedCall) -> View:
+    def prompt(self, call: RecordedCall) -> GrowingPrompt:
         self._append(call)
         trigger, self.pending = self.pending, None
         if trigger is not None:
             self._compact(trigger)
-        tokens = self._view.tokens
+        tokens = self._prompt.tokens
         state = TriggerState(
             tokens=tokens, budget=self._budget.input_tokens, compacted_tokens=self._compacted_tokens
         )
@@ -131,7 +131,7 @@ class Late(Served):
                 self.pending = due.name
             else:
                 self._compact(due.name)
-        return self._view
+        return self._prompt
 
 
 def recorded(options: argparse.Namespace) -> dict[str, Any]:

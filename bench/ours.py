@@ -28,4 +28,4 @@ class Ours:
         self.served = served(transcript, policy, counter, budget=case.budget, memory_text=memory_text)
 
     def prompt(self, n: int) -> Sequence[Message]:
-        return self.served.prompt(RecordedCall(turn=n, start=0, answer=n)).messages
+        return self.served.prompt(RecordedCall(turn=n, start=0, answer=n)).view.messages

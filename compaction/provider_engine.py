@@ -122,12 +122,17 @@ def provider_params(
     if "recap" in policy.steps and capabilities.compaction:
         instructions = summary_instructions(memory)
         if capabilities.bound_thinking:
-            early = int(budget * (policy.soft or policy.hard or 1.0))
+            early = first_threshold(policy, budget)
             on_demand = OnDemand(threshold=early, keep=policy.tail_share, instructions=instructions)
         if threshold >= _MIN_COMPACT:
             edits.append({"type": _COMPACT, "trigger": _tokens(threshold), "instructions": instructions})
             betas.append(_COMPACTING_BETA)
     return ProviderParams(context_management={"edits": edits}, betas=tuple(betas), on_demand=on_demand)
+
+
+def first_threshold(policy: Policy, budget: int) -> int:
+    """Return the size of the smallest prompt that the provider may change, in tokens of the budget."""
+    return int(budget * (policy.soft or policy.hard or 1.0))
 
 
 def _clearing(
@@ -138,7 +143,7 @@ def _clearing(
     Bound thinking is kept: the model needs it, and the provider keeps it valid.
     """
     kept = max(1, policy.tail_messages // 2)
-    trigger = int(budget * (policy.soft or policy.hard or 1.0))
+    trigger = first_threshold(policy, budget)
     clear: dict[str, JSON] = {
         "type": CLEAR_TOOLS,
         "trigger": _tokens(trigger),

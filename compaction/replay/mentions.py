@@ -17,19 +17,26 @@ class PromptMentions:
     """
 
     def __init__(self, messages: Sequence[Message], known: Sequence[frozenset[str]]) -> None:
-        self.messages: Sequence[Message] = ()
+        self.messages: list[Message] = []
         self._mentioned: Counter[str] = Counter()
         self._known = dict(zip(map(id, messages), known, strict=True))
         self._generated: dict[int, tuple[Message, frozenset[str]]] = {}
 
-    def show(self, messages: Sequence[Message]) -> int:
-        """Set the next prompt. Return the number of leading messages that it shares with the last one."""
-        shared = common_length(self.messages, messages)
-        for message in self.messages[shared:]:
-            self._mentioned.subtract(self._references(message))
-        for message in messages[shared:]:
-            self._mentioned.update(self._references(message))
-        self.messages = messages
+    def show(self, messages: Sequence[Message], *, has_grown: bool = False) -> int:
+        """Set the next prompt. Return the number of leading messages that it shares with the last one.
+
+        `has_grown` states that it begins with the last one, so that only the new messages are read.
+        """
+        shared = len(self.messages) if has_grown else common_length(self.messages, messages)
+        old, new = self.messages[shared:], messages[shared:]
+        moved = set(map(id, old)).intersection(map(id, new))
+        for message in old:
+            if id(message) not in moved:
+                self._mentioned.subtract(self._references(message))
+        for message in new:
+            if id(message) not in moved:
+                self._mentioned.update(self._references(message))
+        self.messages[shared:] = new
         return shared
 
     def __contains__(self, name: str) -> bool:

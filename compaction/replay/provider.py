@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from compaction.capabilities import Capabilities
 from compaction.edits import Edit, Op
-from compaction.messages import Message, ToolResult
+from compaction.messages import ToolResult
 from compaction.planning.pipeline import Plan
 from compaction.planning.record import Change, PlanState, record_of
 from compaction.planning.request import PlanRequest
 from compaction.provider_engine import CLEAR_TOOLS, NAME, provider_params
 from compaction.recap import extract
 from compaction.sizes.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD
-from compaction.view import Entry, View
 
 _PLACEHOLDER = "[Old tool result content cleared]"
 
@@ -95,7 +94,7 @@ def _summarized(request: PlanRequest) -> Plan | None:
     removed = view.entries[:cut]
     if not removed:
         return None
-    pushed = [_original(view, entry) for entry in removed if not entry.is_generated]
+    pushed = [view.pushed[entry.first] for entry in removed if not entry.is_generated]
     policy = request.policy
     recap = extract(
         pushed, counter=request.counter, cap_tokens=policy.recap_tokens_max, previous=request.previous
@@ -112,10 +111,6 @@ def _summarized(request: PlanRequest) -> Plan | None:
         tokens_after=MESSAGE_OVERHEAD + request.counter.count(text),
     )
     return replace(_plan(request, (edit,)), recap=recap)
-
-
-def _original(view: View, entry: Entry) -> Message:
-    return view.transcript[entry.first - view.transcript[0].position]
 
 
 def _plan(request: PlanRequest, edits: tuple[Edit, ...]) -> Plan:

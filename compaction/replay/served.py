@@ -14,16 +14,16 @@ from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.planning.preparation import boundary_request, is_near_hard, leaves_room, record_extended
 from compaction.planning.record import Record
 from compaction.policy import Budget, Policy
-from compaction.provider_engine import NAME, is_compacted_by_provider
+from compaction.provider_engine import NAME, first_threshold, is_compacted_by_provider
 from compaction.recap import Recap, Summarizer
 from compaction.recap.spans import Summary
+from compaction.replay.prompts import GrowingPrompt
 from compaction.replay.provider import provider_plan
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.sizes.calibration import Calibration
 from compaction.sizes.tokens import TokenCounter
 from compaction.triggers import TriggerState, evaluate, hard
-from compaction.view import Entry, View
-from compaction.view.components import Components
+from compaction.view import View
 
 _EMPTY = View(entries=())
 
@@ -65,17 +65,20 @@ class Served:
         self.summary_calls: list[Usage] = []
         self.summary_failures = 0
 
-    def prompt(self, call: RecordedCall) -> View:
-        """Return the prompt of the next call. Unedited messages are always the same objects."""
+    def prompt(self, call: RecordedCall) -> GrowingPrompt:
+        """Return the prompt of the next call: the same object as before, unless it did not only grow.
+
+        Unedited messages are always the same objects.
+        """
         if call.start != self._start:
             self._begin(call.start)
         self._append(call)
         self._calls += 1
         if is_compacted_by_provider(self._policy, self._transcript.format):
             self._compact_by_provider()
-            return self._view
+            return self._prompt
         state = TriggerState(
-            tokens=self._view.tokens,
+            tokens=self._prompt.tokens,
             budget=self._budget.input_tokens,
             compacted_tokens=self._compacted_tokens,
             turns_since_compaction=self._calls,
@@ -86,8 +89,8 @@ class Served:
         elif self._boundary is None and is_near_hard(
             tokens=state.tokens, budget=state.budget, policy=self._policy
         ):
-            self._boundary = self._view
-        return self._view
+            self._boundary = self._prompt.view
+        return self._prompt
 
     def recoverable(self) -> frozenset[str]:
         """Return the identifiers in hidden contents that a handle in the view retrieves."""
@@ -97,19 +100,12 @@ class Served:
 
     def _begin(self, start: int) -> None:
         self._start, self._until, self._calls = start, start, 0
-        self._view = _EMPTY
+        self._prompt = GrowingPrompt(_EMPTY)
         self._recap = self._compacted_tokens = self._recoverable = self._boundary = None
 
     def _append(self, call: RecordedCall) -> None:
-        new = self._transcript.messages[self._until : call.answer]
-        entries = (Entry(message=m, first=m.position, last=m.position) for m in new)
+        self._prompt.append(self._transcript.messages[self._until : call.answer], beside=call.beside)
         self._until = call.answer
-        self._view = View(
-            entries=(*self._view.entries, *entries),
-            edits=self._view.edits,
-            all_components=Components(system=call.beside),
-            transcript=self._transcript.messages[self._start : call.answer],
-        )
 
     def _compact(self, trigger: str) -> None:
         made = self._plan(trigger, None)
@@ -127,8 +123,9 @@ class Served:
         if boundary is None or self._summarizer is not None or self._capabilities.bound_thinking:
             return False
         made = plan(boundary_request(replace(self._request(hard.TRIGGER.name, None), view=boundary)))
-        following = self._view.entries[len(boundary.entries) :]
-        tokens, room = self._view.tokens - boundary.tokens, self._budget.input_tokens
+        current = self._prompt.view
+        following = current.entries[len(boundary.entries) :]
+        tokens, room = current.tokens - boundary.tokens, self._budget.input_tokens
         if not leaves_room(
             made.record, tokens=tokens, messages=len(following), policy=self._policy, room=room
         ):
@@ -144,30 +141,33 @@ class Served:
         view = View(
             entries=(*made.view.entries, *following),
             edits=made.view.edits,
-            all_components=self._view.all_components,
-            transcript=self._view.transcript,
+            all_components=current.all_components,
+            transcript=current.transcript,
         )
         self._apply(replace(made, view=view, record=record))
         return True
 
     def _compact_by_provider(self) -> None:
-        request = self._request(NAME, None)
-        made = provider_plan(request, format=self._transcript.format)
+        if self._prompt.tokens < first_threshold(self._policy, self._budget.input_tokens):
+            return
+        made = provider_plan(self._request(NAME, None), format=self._transcript.format)
         if made is not None:
             self._apply(made)
 
     def _apply(self, made: Plan) -> None:
         self.records.append(made.record)
-        self._view, self._recap, self._recoverable = made.view, made.recap, None
+        if made.edits:
+            self._prompt, self._recoverable = GrowingPrompt(made.view), None
+        self._recap, self._boundary = made.recap, None
         self._compacted_tokens, self._calls = made.view.tokens, 0
-        self._boundary = None
 
     def _plan(self, trigger: str, summary: Summary | None) -> Plan:
         return plan(self._request(trigger, summary))
 
     def _request(self, trigger: str, summary: Summary | None) -> PlanRequest:
+        view = self._prompt.view
         return PlanRequest(
-            view=self._view,
+            view=view,
             policy=self._policy,
             counter=self._counter,
             budget=self._budget,
@@ -175,7 +175,7 @@ class Served:
             capabilities=self._capabilities,
             previous=self._recap,
             summary=summary,
-            memory_text=self._memory_text(self._view, self._until),
+            memory_text=self._memory_text(view, self._until),
         )
 
     def _summary(self, made: Plan) -> Summary | None:
@@ -198,9 +198,10 @@ class Served:
         return Summary.of(result.recap, evicted, self._counter)
 
     def _hidden_texts(self) -> list[str]:
-        shown = {entry.first for entry in self._view.entries if not entry.is_generated}
+        view = self._prompt.view
+        shown = {entry.first for entry in view.entries if not entry.is_generated}
         texts = []
-        for edit in self._view.edits:
+        for edit in view.edits:
             if edit.op is Op.REPLACE and edit.handle and edit.part is not None and edit.position in shown:
                 part = self._transcript.messages[edit.position].parts[edit.part]
                 texts.append(getattr(part, "text", "") or getattr(part, "arguments", ""))

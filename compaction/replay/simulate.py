@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from compaction.capabilities import capabilities_of
-from compaction.messages import Message
 from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.recap import Summarizer
 from compaction.replay.cache import ProviderCache
 from compaction.replay.mentions import PromptMentions
+from compaction.replay.prompts import GrowingPrompt
 from compaction.replay.reference_count import ReferenceCount, Search
 from compaction.replay.result import Result, Series
 from compaction.replay.scale import Scale, scale_of
@@ -26,7 +26,6 @@ from compaction.replay.served import Served
 from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.replay.validity import Validity
 from compaction.sizes.tokens import TokenCounter
-from compaction.view import View
 
 
 def replay(
@@ -65,6 +64,7 @@ class _Run:
     served: Served
     validity: Validity
     search: Search | None = None
+    prompt: GrowingPrompt | None = None
     scale: Scale = field(init=False)
     mentions: PromptMentions = field(init=False)
     cache: ProviderCache = field(init=False)
@@ -81,18 +81,18 @@ class _Run:
         self.references = ReferenceCount(self.transcript, self.served, search=self.search)
 
     def step(self, call: RecordedCall, *, check: bool) -> None:
-        compactions = len(self.served.records)
-        view = self.served.prompt(call)
-        before = len(self.mentions.messages)
-        shared = self.mentions.show(view.prompt_messages)
+        compactions, before = len(self.served.records), len(self.mentions.messages)
+        prompt = self.served.prompt(call)
+        shared = self.mentions.show(prompt.messages, has_grown=prompt is self.prompt)
+        self.prompt = prompt
         if len(self.served.records) > compactions and shared < before:
             self.compacted.append(call.turn)
-        valid = not check or self.validity.is_valid(view.prompt_messages, shared, grew=shared == before)
-        fits = view.tokens <= self.budget
+        valid = not check or self.validity.is_valid(prompt.messages, shared, grew=shared == before)
+        fits = prompt.tokens <= self.budget
         self.valid += valid
         self.fits += fits
         lost = self.references.count(call, self.mentions, usable=valid and fits)
-        self._measure(call, view, shared, lost)
+        self._measure(call, prompt, shared, lost)
 
     def result(self, policy: str) -> Result:
         turns, sizes, prompts, cached, outputs, lost = (
@@ -115,18 +115,13 @@ class _Run:
             failures=self.served.summary_failures,
         )
 
-    def _measure(self, call: RecordedCall, view: View, shared: int, lost: int) -> None:
-        sent, count = self.transcript.sent(call), call.reported
-        prompt = self.scale.real(view.tokens, sent=sent, reported=count)
-        fixed = view.components.system + view.components.tools
-        kept = fixed + _tokens(view.prompt_messages[:shared])
-        is_recorded = not view.edits and view.tokens == sent
+    def _measure(self, call: RecordedCall, prompt: GrowingPrompt, shared: int, lost: int) -> None:
+        sent, reported = self.transcript.sent(call), call.reported
+        size = self.scale.real(prompt.tokens, sent=sent, reported=reported)
+        kept = prompt.tokens - sum(message.tokens for message in prompt.messages[shared:])
+        is_recorded = not prompt.has_edits and prompt.tokens == sent
         cached = self.cache.read(
-            call, kept=self.scale.real(kept, sent=sent, reported=count), is_recorded=is_recorded
+            call, kept=self.scale.real(kept, sent=sent, reported=reported), is_recorded=is_recorded
         )
         output = call.usage.output_tokens if call.usage else self.transcript.messages[call.answer].tokens
-        self.columns.append((call.turn, view.tokens, prompt, min(cached, prompt), output, lost))
-
-
-def _tokens(messages: tuple[Message, ...]) -> int:
-    return sum(message.tokens for message in messages)
+        self.columns.append((call.turn, prompt.tokens, size, min(cached, size), output, lost))

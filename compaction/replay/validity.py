@@ -14,31 +14,27 @@ from compaction.validation import validate
 class Validity:
     """Validates the prompts of one session in order.
 
-    A prompt that validly continues a valid one is valid (`compaction.continuation`). Others are rendered and
-    validated completely, as is every prompt after a compaction.
+    Only the new messages of a prompt that grew are validated, if no tool call is open before them. Regular
+    messages are valid (`compaction.continuation`); others are rendered and validated.
     """
 
     def __init__(self, format: str, capabilities: Capabilities) -> None:
         self._format, self._capabilities = format, capabilities
-        self._continuation: Continuation | None = None
+        self._can_continue = False
 
     def is_valid(self, prompt: Sequence[Message], shared: int, *, grew: bool) -> bool:
         """Return whether the prompt is valid.
 
         Its first `shared` messages are those of the last prompt; `grew` is whether these are all of them.
         """
-        if self._continuation is not None and grew:
-            self._continuation = self._continuation.after(prompt[shared:], self._format)
-            if self._continuation.regular and not self._continuation.open_calls:
-                return True
-        rendered = render(prompt, format=self._format, capabilities=self._capabilities)
+        messages = prompt[shared:] if grew and self._can_continue else prompt
+        state = Continuation().after(messages, self._format)
+        if state.regular and not state.open_calls:
+            self._can_continue = True
+            return True
+        rendered = render(messages, format=self._format, capabilities=self._capabilities)
         valid = not validate(
             rendered.messages, self._format, system=rendered.system, capabilities=self._capabilities
         )
-        self._continuation = Continuation() if valid and _ends_closed(prompt) else None
+        self._can_continue = valid and bool(prompt) and prompt[-1].role is not Role.ASSISTANT
         return valid
-
-
-def _ends_closed(prompt: Sequence[Message]) -> bool:
-    """Whether no tool call is open at the end, so that appended messages start a new exchange."""
-    return bool(prompt) and prompt[-1].role is not Role.ASSISTANT

@@ -194,7 +194,7 @@ def test_a_working_memory_is_part_of_the_prompt() -> None:
 
     session, policy = transcript(), without_model(get_policy("balanced"))
     served = Served(session, policy, COUNTER, budget=session.peak // 5, memory_text=memory_text)
-    prompts = [served.prompt(call) for call in session.calls]
+    prompts = [served.prompt(call).view for call in session.calls]
     at = next(n for n, prompt in enumerate(prompts) if any(entry.is_generated for entry in prompt.entries))
     first = f"noted up to message {session.calls[at].answer} of {len(prompts[at - 1].entries) + 2} entries"
     assert sum(first in entry.message.text for entry in prompts[at].prompt_entries) == 1

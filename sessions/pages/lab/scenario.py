@@ -6,7 +6,7 @@ and their results. They are replayed like recorded sessions (`compaction.replay`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from compaction.messages import Message, Role, Text, ToolCall, ToolResult, Usage
 from compaction.policy import PRESETS, Policy
 from compaction.replay.mentions import PromptMentions
 from compaction.replay.prices import Prices
+from compaction.replay.prompts import GrowingPrompt
 from compaction.replay.reference_count import ReferenceCount
 from compaction.replay.result import Lost, References
 from compaction.replay.served import Served, without_model
@@ -165,15 +166,14 @@ def _text(first_line: str, tokens: int) -> str:
 
 def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
     served = Served(transcript, policy_for(scenario, name), _COUNTER, budget=scenario.budget)
-    tally, view = _Tally(), View(entries=())
+    tally, prompt = _Tally(), GrowingPrompt(View(entries=()))
     references = ReferenceCount(transcript, served)
-    prompt = PromptMentions(transcript.messages, transcript.references)
+    mentions = PromptMentions(transcript.messages, transcript.references)
     for call in transcript.calls:
         before = len(served.records)
-        view = served.prompt(call)
-        tally.add(view, compacted=len(served.records) > before)
-        prompt.show(view.prompt_messages)
-        references.count(call, prompt, usable=view.tokens <= scenario.budget)
+        prompt = served.prompt(call)
+        tally.add(prompt, mentions.show(prompt.messages), compacted=len(served.records) > before)
+        references.count(call, mentions, usable=prompt.tokens <= scenario.budget)
     return Outcome(
         policy=name,
         prompts=tuple(tally.prompts),
@@ -182,7 +182,7 @@ def _outcome(scenario: Scenario, transcript: Transcript, name: str) -> Outcome:
         overflow=next((turn for turn, size in enumerate(tally.prompts) if size > scenario.budget), None),
         cost_microusd=tally.cost(scenario, cached=True),
         uncached_microusd=tally.cost(scenario, cached=False),
-        components=_components(scenario, view),
+        components=_components(scenario, prompt.view),
         references=references.total,
         missing=tuple(references.examples),
     )
@@ -202,22 +202,16 @@ class _Tally:
     cached: list[int] = field(default_factory=list)
     compactions: list[int] = field(default_factory=list)
     rebilled: int = 0
-    last: Sequence[Message] = ()
 
-    def add(self, view: View, *, compacted: bool) -> None:
-        """Add the next prompt. The cache holds the prefix that it shares with the previous prompt."""
-        shared, turn = 0, len(self.prompts)
-        for old, new in zip(self.last, view.messages, strict=False):
-            if old is not new:
-                break
-            shared += new.tokens
-        fixed_tokens = view.tokens - sum(message.tokens for message in view.messages)
-        self.cached.append(shared + fixed_tokens if turn else 0)
+    def add(self, prompt: GrowingPrompt, shared: int, *, compacted: bool) -> None:
+        """Add the next prompt. The cache holds the first `shared` messages, which the last prompt had too."""
+        turn = len(self.prompts)
+        new = sum(message.tokens for message in prompt.messages[shared:])
+        self.cached.append(prompt.tokens - new if turn else 0)
         if compacted:
             self.compactions.append(turn)
-            self.rebilled += view.tokens - self.cached[-1]
-        self.prompts.append(view.tokens)
-        self.last = view.messages
+            self.rebilled += prompt.tokens - self.cached[-1]
+        self.prompts.append(prompt.tokens)
 
     def cost(self, scenario: Scenario, *, cached: bool) -> int:
         """Return the cost in micro-dollars, with or without the provider's cache."""
