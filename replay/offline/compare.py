@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from compaction.adapters.tiktoken_counter import counter
@@ -44,25 +44,25 @@ class Comparison:
     def compare(self, transcript: Transcript) -> Compared:
         fixed = self.prices and (self.prices,) * len(transcript.calls)
         prices = fixed or transcript_prices(transcript)
+        billing = Billing.of(transcript, None if self.prices else prices)
         return Compared(
             name=transcript.name,
             calls=len(transcript.calls),
             actual=actual_cost(transcript, prices) if prices else None,
-            totals=tuple(self._totals(transcript, setting, prices) for setting in self.settings),
+            totals=tuple(self._totals(transcript, setting, prices, billing) for setting in self.settings),
         )
 
     def compare_log(self, source: LogSource) -> list[Compared]:
         """Return the sessions of one log with a prompt of at least `min_tokens` (estimated)."""
         return [self.compare(t) for t in log_transcripts(source) if t.peak >= self.min_tokens]
 
-    def _totals(self, transcript: Transcript, setting: Setting, prices: Sequence[Prices] | None) -> Totals:
+    def _totals(
+        self, transcript: Transcript, setting: Setting, prices: Sequence[Prices] | None, billing: Billing
+    ) -> Totals:
         budget = setting.limit.budget(transcript)
         result = replay(transcript, setting.policy, counter(), budget=budget)
         if prices is None:
             return Totals.of(result, cost=None, cost_uncached=None)
-        billing = Billing.of(transcript, prices)
-        if self.prices:
-            billing = replace(billing, factor=1.0)
         priced = partial(cost, result, prices, billing=billing)
         return Totals.of(result, cost=priced(), cost_uncached=priced(cached=False))
 
