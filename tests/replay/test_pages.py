@@ -283,3 +283,16 @@ def test_pages_take_few_queries(member_client: Client, session: AgentSession, ru
         with CaptureQueriesContext(connection) as queries:
             member_client.get(address)
         assert len(queries) <= 13, (address, [query["sql"] for query in queries])
+
+
+def test_a_session_without_model_calls_is_not_pending(member_client: Client, project: Project) -> None:
+    silent = make_session(project, [turn(0, [message("user", "Is anybody there?", "u")])], name="silent")
+    member_client.post(f"/p/alpha/sessions/{silent.pk}/replay/", FORM)
+    found = ReplayRun.objects.get()
+    while found.state in ReplayRun.OPEN:
+        execution.run_step(run_id=found.pk)
+        found.refresh_from_db()
+    page = one_line(member_client.get(f"/p/alpha/replay/{found.pk}/"))
+    assert "6 of 6 results" in page
+    assert "pending" not in page
+    assert "no model calls" in page
