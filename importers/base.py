@@ -36,8 +36,8 @@ class LogFile:
 
     @property
     def stem(self) -> str:
-        """The file name without suffixes, which is the id if the log contains none."""
-        return self.path.name.split(".", 1)[0]
+        """The file name without suffixes and leading dots, which is the id if the log contains none."""
+        return self.path.name.lstrip(".").split(".", 1)[0] or "log"
 
     def damage(self, line: int, reason: str) -> Damage:
         """Return the report of a damaged line, which names the file that contains it."""

@@ -18,7 +18,7 @@ from importers.jsonlines import lines_of, text_bytes
 from importers.turns import Answer, TurnBuilder
 from importers.values import disjoint_usage, microusd_of, request_of, time_of, title_of
 
-#: The name of the file. It has no stem.
+#: The name of the file.
 HISTORY_NAME = ".aider.chat.history.md"
 
 _START = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")

@@ -61,8 +61,8 @@ class Report:
     def add_conflict(self, file: str, reason: str) -> None:
         self._conflicts.append(f"{file}: {reason}")
 
-    def add_unknown(self, name: str) -> None:
-        self._unknown.append(name)
+    def add_unknown(self, name: str, reason: str) -> None:
+        self._unknown.append(f"{name}: {reason}")
 
     def add_unreadable(self, reason: str) -> None:
         self._unreadable.append(reason)

@@ -174,7 +174,7 @@ class TestRefusals:
         ("data", "advice"),
         [
             (b"\x1f\x8b\x08\x00", "Decompress it"),
-            (b"PK\x03\x04\x00", "Upload the files in it"),
+            (b"PK\x03\x04\x00", "import the files in it"),
             (b"PAR1\x15", "Convert it to JSON Lines"),
             (b"SQLite format 3\x00", "manage.py import_sessions"),
         ],

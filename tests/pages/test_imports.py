@@ -96,6 +96,14 @@ def test_a_failed_import_shows_its_reason(member_client: Client) -> None:
     assert "not in a supported format" in member_client.get(address).text
 
 
+def test_a_log_without_messages_is_explained(member_client: Client) -> None:
+    address = upload(member_client, LOG, format="codex").url  # type: ignore[attr-defined]
+    execution.import_step(job_id=ImportJob.objects.get().pk)
+    text = member_client.get(address).text
+    assert "The log was read as codex, but it contains no messages" in text
+    assert not AgentSession.objects.exists()
+
+
 def test_a_file_over_the_limit_and_a_missing_one_are_rejected(
     member_client: Client, settings: object
 ) -> None:

@@ -101,8 +101,8 @@ class _Run:
             self.report.add_unreadable(log.error)
         elif log.known:
             self.report.count_skipped(self._known[log.digest], log.files)
-        elif not log.importer:
-            self.report.add_unknown(log.name)
+        elif log.unrecognized:
+            self.report.add_unknown(log.name, log.unrecognized)
         else:
             self.report.count_files(log.importer, log.files)
             self._store(log)

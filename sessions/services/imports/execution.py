@@ -20,6 +20,7 @@ from django.db.models.functions import Now
 
 from importers.base import LogFile
 from importers.registry import IMPORTERS
+from importers.unrecognized import UNSUPPORTED, unrecognized_reason
 from sessions.models import ImportJob, ImportJobSession
 from sessions.selectors.redaction import redaction_of
 from sessions.services.claims import claim, release, renewed, still_own
@@ -43,18 +44,6 @@ _LEASE = timedelta(seconds=30)
 
 #: Jobs with a later lease can be claimed (see `is_free`).
 LONGEST_LEASE = 2 * _LEASE
-
-
-_COMPRESSED = "The file is compressed. Decompress it, or import it with `manage.py import_sessions`."
-
-#: Errors for files that may contain logs, by their first bytes.
-_CONTAINERS = {
-    b"\x1f\x8b": _COMPRESSED,
-    b"\x28\xb5\x2f\xfd": _COMPRESSED,
-    b"PK\x03\x04": "The file is a zip archive. Upload the files in it.",
-    b"PAR1": "The file is a Parquet file. Convert it to JSON Lines; see the guide on importing logs.",
-    b"SQLite format 3\x00": "The file is a database. Import it with `manage.py import_sessions`.",
-}
 
 
 class ClaimLost(Exception):
@@ -115,7 +104,7 @@ def _read(job: ImportJob) -> bool:
     file = LogFile(name=job.name, data=upload_read(job))
     raw = reader.read_raw(file)
     if raw is None:
-        _end(job, "unknown_format", _unknown(file.data))
+        _end(job, "unknown_format", _unknown(file))
         return False
     sessions = [
         replace(each, context_window=each.context_window or context_window_of(each.model, each.turns))
@@ -136,11 +125,10 @@ def _read(job: ImportJob) -> bool:
     return True
 
 
-def _unknown(data: bytes) -> str:
+def _unknown(file: LogFile) -> str:
     """Return the error for a file that no importer recognizes."""
-    if reason := next((reason for magic, reason in _CONTAINERS.items() if data.startswith(magic)), None):
-        return reason
-    return f"The file is not in a supported format. Supported: {', '.join(IMPORTERS)}."
+    reason = unrecognized_reason(file)
+    return f"{reason} Supported: {', '.join(IMPORTERS)}." if reason == UNSUPPORTED else reason
 
 
 def _finish(job: ImportJob) -> None:

@@ -18,6 +18,7 @@ from importers.base import Damage, ImportedSession, ImportedTurn, LogFile
 from importers.jsonlines import forget
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, log_items, recognize
+from importers.unrecognized import unrecognized_reason
 from redaction import Redaction, redact
 from sessions.services.imports.prepare import PreparedSession, session_prepare, too_deep
 
@@ -37,7 +38,7 @@ class ReadLog:
     """The content of one log. Parent sessions precede their children.
 
     There are no sessions if the log could not be read (`error` is the reason), if its digest is `known`, or
-    if no importer recognizes it (`importer` is empty).
+    if no importer recognizes it (`unrecognized` is the reason).
     """
 
     name: str
@@ -46,6 +47,7 @@ class ReadLog:
     digest: bytes = b""
     known: bool = False
     error: str = ""
+    unrecognized: str = ""
     importer: str = ""
     sessions: Sequence[PreparedSession] = ()
     damages: Sequence[Damage] = ()
@@ -91,7 +93,7 @@ class Reader:
             return result(digest=digest, known=True)
         raw = self.read_raw(log)
         if raw is None:
-            return result(digest=digest)
+            return result(digest=digest, unrecognized=unrecognized_reason(log))
         sessions, damages = self._prepared(raw, log)
         return result(digest=digest, importer=raw.importer, sessions=sessions, damages=damages)
 
