@@ -195,11 +195,11 @@ def _reason_over_budget(view: View, request: PlanRequest) -> str:
     if view.tokens <= room:
         return ""
     budget, other = request.budget.input_tokens, view.components.total
-    size = f"{calibration.provider(view.tokens)} tokens exceed the budget of {budget}"
+    size = f"{calibration.provider(view.tokens):,} tokens exceed the budget of {budget:,}"
     if calibration.overhead >= budget:
-        return f"{size}: content that the agent sends but does not push alone takes {calibration.overhead}"
+        return f"{size}: content that the agent sends but does not push alone takes {calibration.overhead:,}"
     if other > room:
-        return f"{size}: the system prompt, tools and memory alone take {calibration.provider(other)}"
+        return f"{size}: the system prompt, tools and memory alone take {calibration.provider(other):,}"
     if "last_resort" not in policy.steps:
         return f"{size}: policy {policy.name!r} has no step that could shorten it further"
     requests = [m for m in view.messages if m.role is Role.USER and not m.tool_results]

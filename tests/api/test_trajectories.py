@@ -199,7 +199,7 @@ def replay(api: Api, project: Project, session: ImportedSession, name: str) -> d
         assert prompt["fits"] == (size <= budget)
         if not prompt["fits"]:
             misfits += 1
-            assert f"{size} tokens exceed the budget of {budget}" in prompt["reason"]
+            assert f"{size:,} tokens exceed the budget of {budget:,}" in prompt["reason"]
         served.append(response.content)
     chance = random.Random(name)
     for turn in chance.sample(range(len(served)), min(50, len(served))):

@@ -125,7 +125,7 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
     shown_in = Q(first_turn=turn) | Q(first_turn=None, turn_index=turn)
     rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
     recorded = rows.values_list("facts__reason", flat=True).first()
-    size = f"{state.provider_tokens} tokens exceed the budget of {state.budget}"
+    size = f"{state.provider_tokens:,} tokens exceed the budget of {state.budget:,}"
     return recorded or f"{size}, and no compaction shortened the prompt"
 
 
