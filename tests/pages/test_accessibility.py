@@ -6,15 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
-from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.models import Project
-from sessions.models import AgentSession
 from sessions.services.spending.cost_budgets import budget_set
 from tests.browsing import PHONE, barriers
 from tests.pages.served import address, compacted_session
-from tests.pages.transcripts import make_session
+from tests.pages.transcripts import active_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -85,18 +82,10 @@ def test_an_empty_project_and_the_login_are_accessible(page, project, at):
     assert barriers(page) == []
 
 
-def active(project: Project) -> AgentSession:
-    """Return a session that is still active."""
-    session = make_session(project, title="Unbelievably long session")
-    session.last_active_at = timezone.now()
-    session.save(update_fields=["last_active_at"])
-    return session
-
-
 def test_scripts_do_not_move_the_content(at, page, project):
     """What only works with scripts has its space from the start."""
     page.set_viewport_size(PHONE)
-    path = address("session", active(project))
+    path = address("session", active_session(project))
     parts = ("main", ".facts", ".tabs", ".tiles")
     page.route("**/js/*.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     tops = [at(path).locator(part).bounding_box()["y"] for part in parts]

@@ -16,7 +16,7 @@ from sessions.services.samples.jobs import sample_run
 from tests.browsing import DESKTOP, PHONE, fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
-from tests.pages.transcripts import make_session, message, reading_turn, turn
+from tests.pages.transcripts import active_session, make_session, message, reading_turn, turn
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -25,6 +25,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 INSIDE = """() => [...document.querySelectorAll("details.menu[open] > :not(summary)")].every((panel) => {
   const { left, right } = panel.getBoundingClientRect();
   return left >= 0 && right <= innerWidth;
+})"""
+
+#: What is cut off at the right edge of these elements.
+CUT_OFF = """elements => elements.flatMap((element) => {
+  const { right } = element.getBoundingClientRect();
+  const inside = [...element.querySelectorAll(":not(.scroll *, .unseen)")];
+  return inside.filter((each) => each.getBoundingClientRect().right > right + 1).map(each => each.outerHTML);
 })"""
 
 
@@ -539,6 +546,36 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
             assert page.locator("[data-row] .title").bounding_box()["width"] > 180
 
 
+def test_no_tag_of_a_session_is_cut_off_in_the_list(at, page, project, subtests):
+    made = make_session(project, name="s-with-a-rather-long-id", title="A session")
+    made.tags = ["x" * 100, *(f"release-candidate-{number}" for number in range(8))]
+    made.save()
+    at(reverse("sessions", args=[project.slug]))
+    tags = page.locator("[data-row] a.tag")
+    expect(tags).to_have_count(9)
+    for width in (390, 1024, 1440):
+        with subtests.test(width):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.locator("[data-row] > th").evaluate_all(CUT_OFF) == []
+
+
+def test_controls_that_need_scripts_are_hidden_without_them(browser, logged_in, member, served_url, project):
+    session = active_session(project)
+    context = browser.new_context(base_url=served_url, java_script_enabled=False)
+    for name, morsel in logged_in(member).cookies.items():
+        context.add_cookies([{"name": name, "value": morsel.value, "url": served_url}])
+    page = context.new_page()
+    page.goto(reverse("sessions", args=[project.slug]))
+    expect(page.get_by_role("button", name="Apply filter")).to_be_visible()
+    expect(page.get_by_label(f"Select {session}")).to_be_visible()
+    expect(page.get_by_label("Select all sessions on this page")).to_be_hidden()
+    expect(page.get_by_text("Columns", exact=True)).to_be_hidden()
+    page.goto(address(session))
+    expect(page.get_by_role("heading", name="Transcript")).to_be_visible()
+    expect(page.get_by_role("button", name="Live")).to_be_hidden()
+    context.close()
+
+
 def test_titles_and_names_of_tools_are_shown_whole_on_a_desktop(at, page, project):
     call = {"type": "tool_use", "id": "c", "name": "update_working_memory", "input": {}}
     output = {"type": "tool_result", "tool_use_id": "c", "content": "no", "is_error": True}
@@ -584,6 +621,7 @@ def test_long_names_of_tools_wrap_on_a_phone(at, page, project, subtests):
             at(page_address(view, session))
             expect(page.get_by_text("mcp__server__").first).to_be_attached()
             assert fits_in_width(page)
+            assert page.locator(".turn").evaluate_all(CUT_OFF) == []
 
 
 def test_menus_open_within_the_window(at, page, project, subtests):

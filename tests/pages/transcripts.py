@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
+
 from accounts.models import Project
 from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
@@ -80,3 +82,11 @@ def make_session(
         tags=tags,
     )
     return session_import(project=project, imported=imported).session
+
+
+def active_session(project: Project) -> AgentSession:
+    """Return a session that is still active."""
+    session = make_session(project, title="Unbelievably long session")
+    session.last_active_at = timezone.now()
+    session.save(update_fields=["last_active_at"])
+    return session
