@@ -132,6 +132,7 @@ def test_nothing_of_a_deleted_project_remains(
     assert admin_api.get("sessions/").status_code == 401
 
 
+@pytest.mark.slow
 def test_what_a_running_request_adds_to_a_deleted_project_is_deleted_too(
     admin_api: Api, stranger_api: Api, project: Project
 ) -> None:

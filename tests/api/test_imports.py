@@ -107,6 +107,7 @@ class TestImport:
         assert (shown["parent"], shown["metadata"]) == (parent["id"], {})
         assert (child["state"], again["state"]) == ("new", "unchanged")
 
+    @pytest.mark.slow
     def test_sessions_that_name_each_other_as_parents_are_not_linked_in_a_circle(
         self, upload: Any, api: Api
     ) -> None:

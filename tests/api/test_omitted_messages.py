@@ -113,6 +113,7 @@ def test_past_prompts_are_those_that_were_served(api: Api, seed: int) -> None:
         assert sum(str(message["content"]).startswith("Note ") for message in messages) <= 3
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_same_prompts(api: Api, stranger_api: Api) -> None:
     agent = Agent(api, "s2", policy={"preset": "off"})
     exports = []

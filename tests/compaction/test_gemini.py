@@ -144,6 +144,7 @@ class TestSignatures:
         assert shown[-2:] == items[-2:]
 
 
+@pytest.mark.slow
 def test_many_calls_of_one_function_are_paired_in_linear_time() -> None:
     """All have the same id, which is made unique if any pair must be repaired."""
     steps = [[called("read"), responded(("read", {"output": f"{step}"}))] for step in range(6_000)]

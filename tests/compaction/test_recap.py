@@ -258,6 +258,7 @@ def test_statements_are_only_kept_without_tools() -> None:
     assert not any("Friday" in item.text for item in recap_of(talk).facts)
 
 
+@pytest.mark.slow
 def test_a_long_word_is_searched_once() -> None:
     """A search that takes quadratic time would run for minutes, and block the process that plans."""
     word = "x" * 500_000

@@ -79,7 +79,9 @@ def of_model(session: AgentSession) -> list[JSON]:
 
 
 class TestRecording:
-    @pytest.mark.parametrize("kind", ["events", "array", "whole", "encoded"])
+    @pytest.mark.parametrize(
+        "kind", ["events", "whole", "encoded", pytest.param("array", marks=pytest.mark.slow)]
+    )
     def test_calls_are_recorded_with_their_usage(self, agent: Agent, kind: str) -> None:
         if kind == "array":
             agent.path = f"{PATH}:streamGenerateContent"
@@ -285,6 +287,7 @@ def test_gemini_clis_own_compaction_is_a_marker_in_the_session(agent: Agent) -> 
     assert (session.turn_count, session.compactions.get().trigger) == (6, "client")
 
 
+@pytest.mark.slow
 def test_side_requests_of_gemini_cli_are_not_part_of_the_conversation(agent: Agent) -> None:
     agent.headers["user-agent"] = "GeminiCLI-tui/0.61.0/gemini-2.5-pro (linux; x64; terminal)"
     agent.work(0)

@@ -165,6 +165,7 @@ def test_other_conversations_with_the_same_session_id_are_its_children(agent: Ag
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_another_conversation_is_named_after_its_request_once_it_continues(agent: Agent) -> None:
     for number in range(4):
         agent.say(user(f"List the files of folder {number}."), text("None."))

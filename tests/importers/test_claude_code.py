@@ -161,6 +161,7 @@ def test_two_records_on_one_line_and_bytes_that_are_not_utf8() -> None:
     assert "hur\ufffdry" in str(bodies(sessions[0]))
 
 
+@pytest.mark.slow
 def test_many_records_on_one_line_are_read_in_linear_time() -> None:
     log = LogFile(name="log.jsonl", data=orjson.dumps({"text": "-" * 200}) * 50_000)
     started = time.process_time()

@@ -51,6 +51,7 @@ def stored(session: AgentSession) -> Any:
     return [*turns], counters, session.peak_prompt_tokens, session.last_prompt_tokens, session.started_at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("calls", "format"), [(langsmith, "langsmith"), (phoenix, "phoenix")])
 def test_pages_in_any_order(
     project: Project, calls: Callable[[], Iterator[Call]], format: str, subtests: pytest.Subtests

@@ -56,6 +56,7 @@ def test_a_compaction() -> None:
     assert summary.body["content"][0]["text"].startswith("The conversation so far has been compacted")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_log_that_grows(project: Project) -> None:
     lines = MAIN.read_bytes().splitlines()

@@ -298,6 +298,7 @@ def test_no_expensive_calls_without_prices(member_client, project):
     assert "Most expensive calls" not in member_client.get(address("session", session)).text
 
 
+@pytest.mark.slow
 def test_turns_left_are_counted_to_the_trigger_that_will_fire(project, member_client, settings):
     readings = [reading_turn(n, f"{n}: " + "a line of a file\n" * 100) for n in range(8)]
     session = make_session(project, readings)

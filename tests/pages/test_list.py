@@ -144,6 +144,7 @@ def test_the_number_of_queries_does_not_grow(member_client, project, django_asse
         member_client.get(address)
 
 
+@pytest.mark.slow
 def test_too_many_names_to_choose_from_are_typed(member_client, project):
     def names(numbers):
         return [

@@ -183,6 +183,7 @@ class TestPages:
         assert "x = 1200" in strip_tags(whole)
 
 
+@pytest.mark.slow
 def test_no_code_takes_long_to_highlight() -> None:
     started = time.process_time()
     for language, text in [

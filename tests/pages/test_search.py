@@ -74,6 +74,7 @@ def test_markup_is_escaped_in_hits_of_a_past_prompt(member_client: Client, sessi
     assert member_client.get(f"{address}?q=pool").content.decode().count("<mark>pool</mark>") == 1
 
 
+@pytest.mark.slow
 def test_days_are_those_of_the_viewer(member_client: Client, project: Project, session: AgentSession) -> None:
     AgentSession.objects.filter(pk=session.pk).update(last_active_at=datetime(2026, 3, 1, 22, 30, tzinfo=UTC))
     found = "?q=pool%20active%3A2026-03-02"

@@ -94,6 +94,7 @@ def test_a_reported_size_is_scaled_to_a_shorter_prompt_and_extrapolated_to_a_lon
     assert call.reported is None
 
 
+@pytest.mark.slow
 def test_off_costs_what_the_session_cost() -> None:
     """Whatever the provider cached, and at the prices of each call's model."""
     session = transcript()

@@ -223,6 +223,7 @@ def test_a_test_event_is_sent_to_an_enabled_webhook(owner_client, viewer_client,
     assert webhook.deliveries.count() == 1
 
 
+@pytest.mark.slow
 def test_a_delivery_is_redelivered_unless_it_is_pending(owner_client, viewer_client, project):
     webhook = webhook_create(project=project, url=HOOK["url"], events=HOOK["events"])
     delivery = webhook.deliveries.create(event="compaction.finished", body=b"{}", state="failed", attempts=8)

@@ -42,7 +42,10 @@ def report(key: str) -> None:
     assert response.content == b"{}"
 
 
-@pytest.mark.parametrize("order", ["LT", "TL", "LTL", "TLT", "LTLT", "TLTL"])
+@pytest.mark.parametrize(
+    "order",
+    ["LT", "TL", *(pytest.param(each, marks=pytest.mark.slow) for each in ("LTL", "TLT", "LTLT", "TLTL"))],
+)
 def test_tokens_and_cost_are_those_of_telemetry_in_any_order(
     order: str, project: Project, api_key: str
 ) -> None:

@@ -307,6 +307,7 @@ def test_a_growing_log_keeps_the_calls_that_only_telemetry_reports(
     assert session.message_count == 6
 
 
+@pytest.mark.slow
 def test_a_sub_agent_that_telemetry_and_the_log_name_differently(project: Project, api_key: str) -> None:
     send(
         api_key,
@@ -332,6 +333,7 @@ def test_a_sub_agent_that_telemetry_and_the_log_name_differently(project: Projec
     assert list(names) == [(SESSION, 1), (f"{SESSION}:agent-a1", 1)]
 
 
+@pytest.mark.slow
 def test_a_sub_agent_whose_log_is_imported_before_the_gateway_records_it(sources: Sources) -> None:
     sources.gateway_call(0)
     lines: list[JSON] = []

@@ -58,8 +58,14 @@ def check(*, messages: int = 6, calls: int = 3) -> AgentSession:
     return session
 
 
-@pytest.mark.parametrize("source", ["gateway", "log"])
-@pytest.mark.parametrize("has_usage", [True, False], ids=["usage", "no usage"])
+@pytest.mark.parametrize(
+    ("source", "has_usage"),
+    [
+        ("gateway", True),
+        ("log", False),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (("gateway", False), ("log", True))),
+    ],
+)
 @pytest.mark.usefixtures("now")
 def test_pushes_that_begin_with_the_response(sources: Sources, source: str, has_usage: bool) -> None:
     """Agents push a response with the message that follows it; other sources store the message with the next

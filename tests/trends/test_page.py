@@ -415,6 +415,7 @@ def test_usage_of_other_projects_is_not_included(used, other_project, stranger_c
     assert stranger_client.get(own, MARCH).context["total"].turns == 0
 
 
+@pytest.mark.slow
 def test_projects_are_compared(used, other_project, stranger, viewer, viewer_client, logged_in):
     page = viewer_client.get(address("trends_projects"), MARCH)
     [row] = page.context["rows"]

@@ -167,6 +167,7 @@ def test_a_long_session_is_summed_in_batches(project, monkeypatch):
     assert_same()
 
 
+@pytest.mark.slow
 def test_the_sums_of_an_earlier_version_are_calculated_again(project):
     shrunk = {"prompt_estimate": 9_000, "prompt_served": 1_000, "prompt_reported": 2_000}
     for number in range(60):
