@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -189,6 +190,16 @@ def test_a_call_that_cannot_be_recorded_is_deleted(store: Store, tmp_path: Path)
     run(work)
     assert store.numbers == [0, 2]
     assert sorted(file.suffix for file in tmp_path.iterdir()) == [".rejected"]
+
+
+def test_incomplete_and_old_unreadable_calls_are_deleted_at_the_start(tmp_path: Path) -> None:
+    for name in ("killed.partial", "old.rejected", "new.rejected"):
+        (tmp_path / name).write_bytes(b"encrypted")
+    month_ago = time.time() - 31 * 86_400
+    os.utime(tmp_path / "old.rejected", (month_ago, month_ago))
+    Spool(tmp_path).add(call(1))
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".call", ".rejected"]
+    assert (tmp_path / "new.rejected").exists()
 
 
 @pytest.mark.parametrize("room", [0, 2])
