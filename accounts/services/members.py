@@ -48,7 +48,8 @@ def member_add(
 
 @transaction.atomic
 def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM) -> None:
-    """Change the role of a member. Raises `MemberError` for the last owner."""
+    """Change the role of a member. Raises `MemberError` for the last owner, or if the member was removed."""
+    _lock(membership)
     if membership.role == role:
         return
     _require_owner(membership)
@@ -68,8 +69,9 @@ def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM)
 def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
     """Remove a member. The user and the keys they created remain.
 
-    Raises `MemberError` for the last owner.
+    Raises `MemberError` for the last owner, or if the member was removed already.
     """
+    _lock(membership)
     _require_owner(membership)
     audit_record(
         action="member.removed",
@@ -89,9 +91,16 @@ def _require_valid(username: str, email: str) -> None:
         raise MemberError(f"The user cannot be created. {' '.join(reasons)}") from None
 
 
+def _lock(membership: Membership) -> None:
+    """Lock the members of the project, and read the current role of this one."""
+    Project.objects.select_for_update(no_key=True).get(pk=membership.project_id)
+    try:
+        membership.refresh_from_db(fields=["role"])
+    except Membership.DoesNotExist:
+        raise MemberError(f"{membership.user.get_username()} is no longer a member.") from None
+
+
 def _require_owner(leaving: Membership) -> None:
-    # The lock on the project's row serializes owners who remove each other at the same time.
-    Project.objects.select_for_update(no_key=True).get(pk=leaving.project_id)
     owners = Membership.objects.filter(project=leaving.project_id, role=Role.OWNER)
     if leaving.role == Role.OWNER and not owners.exclude(pk=leaving.pk).exists():
         raise MemberError("A project must have at least one owner.")
