@@ -25,7 +25,7 @@ from compaction.recap.spans import Summary
 from compaction.settings import StrategySettings, ToolRule
 from compaction.sizes.tokens import MESSAGE_OVERHEAD, PART_OVERHEAD, TokenCounter, part_tokens, text_tokens
 from compaction.tools.actions import Action, Kind, action_of
-from compaction.tools.outcomes import is_error
+from compaction.tools.outcomes import MAX_REFUSAL, is_error
 from compaction.user_requests import latest_request
 from compaction.view import Entry, View
 from compaction.view.components import SHEDDABLE
@@ -64,7 +64,8 @@ class Output(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        only_files = self.is_read or self.action.kind is Kind.SEARCH
+        is_content = self.is_read and len(self.result.text) > MAX_REFUSAL
+        only_files = is_content or self.action.kind is Kind.SEARCH
         return is_error(self.result, shows_file=only_files, command=self.action.command)
 
 

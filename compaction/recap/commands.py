@@ -17,21 +17,24 @@ from compaction.messages import JSON, Message, ToolResult
 from compaction.recap.values import Item, Recap, Status
 from compaction.shell.chains import LENGTH, Failures, subject, unfiltered
 from compaction.shell.effects import is_inspection
+from compaction.shell.runners import command_of
 from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
 from compaction.tools.actions import Action
 from compaction.tools.failures import reports_failure
-from compaction.tools.outcomes import hides_outcome, is_error
+from compaction.tools.outcomes import hides_outcome, is_error, passed_line
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
-#: Lines that agents add to the output of a command: its status, its process, the working folder, the prompt.
+#: Lines that agents and npm add to an output: its status, its process, the working folder, the prompt, the
+#: command, the usage of a sub-agent.
 _ADDED = re.compile(
     r"<|\[?Command (?:finished|exited) with |\(no output\)|Shell cwd was reset to |\[Jupyter current working "
     r"|\[Python Interpreter: |(?:Exit Code|Process Group PGID|Background PIDs|Signal|Stderr): "
     r"|[\w ]+: \((?:none|empty|root)\)$|\w+@[\w.-]+:\S* ?[#$]$"
     r"|(?:\[[\w:.-]+\] )?(?:\$ |Finished in |Done in )|Waiting for the debugger to disconnect"
-    r"|Debugger attached\.|agentId: \w+|(?:Command|Directory): "
+    r"|Debugger attached\.|agentId: \w+|(?:Command|Directory): |(?:total_tokens|tool_uses|duration_ms): \d"
+    r"|To check progress before completion|> \S"
 )
 #: What agents add to the last line of the output of a command.
 _APPENDED = re.compile(r"(?:</(?:output|stdout|stderr)>|\[Python Interpreter: [^\]\n]*\])$")
@@ -126,11 +129,23 @@ def _outcome_item(action: Action, result: ToolResult, message: Message) -> Item:
 def _outcome(action: Action, result: ToolResult) -> tuple[str, str]:
     """Return the status of a run, and the line of its output that says most."""
     failed = is_error(result, shows_file=action.shows_file, command=action.command)
-    line = "" if failed or action.command else _values(result.text, action.label)
+    line = "" if failed else _result_line(action, result.text)
     line = line or key_line(result.text, failed)
+    if action.command.startswith(line.removesuffix("…")):
+        line = ""  # the terminal repeats the command
     if failed:
         return _FAILED, line
     return _RAN if hides_outcome(action.command, result.text) else _OK, line
+
+
+def _result_line(action: Action, text: str) -> str:
+    """Return the values of a JSON result, or the line with the number of passed tests, if there are any.
+
+    A table of the coverage may follow that line.
+    """
+    if not action.command:
+        return _values(text, action.label)
+    return shortened(passed_line(text[-_WINDOW:]), _MAX_LINE) if command_of(action.command) else ""
 
 
 def is_failure(item: Item) -> bool:

@@ -6,8 +6,8 @@ Each is a pattern without groups. `\\b` ends a word whose longer forms mean some
 from __future__ import annotations
 
 ENGLISH = (
-    r"\b(?:(?:decided|deciding|(?:i|we) decide)\b|instead|because|so that|root cause|must not|prefer"
-    r"|the (?:issue|problem|cause|fix|reason) (?:is|was)|going with|we (?:should|must)"
+    r"\b(?:(?:decided|deciding|(?:i|we) decide|prefer(?:s|red)?)\b|instead|because|so that|root cause"
+    r"|must not|the (?:issue|problem|cause|fix|reason) (?:is|was)|going with|we (?:should|must)"
     r"|(?:i'll|we'll|let's) (?:use|keep|stick with)|turns out|found (?:that|the))"
 )
 

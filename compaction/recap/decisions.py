@@ -18,17 +18,18 @@ _DECISION_OF_OTHERS = re.compile(rf"(?<![^\W\u3040-\uffff])(?:{OTHERS})", re.IGN
 _MAY_DECIDE = re2.compile(f"(?i){ENGLISH}")
 _MAY_DECIDE_OF_OTHERS = re2.compile("(?i)" + OTHERS.replace(r"\b", ""))
 _PATTERNS = ((_DECISION, _MAY_DECIDE), (_DECISION_OF_OTHERS, _MAY_DECIDE_OF_OTHERS))
-#: Beginnings of text that is not a decision: announcements, guesses, table rows, code comments.
+#: Beginnings of text that is not a decision: announcements, guesses, requests to the user, table rows, code
+#: comments, quotations.
 _UNDECIDED = re.compile(
     r"(?:(?:but|or|and|so|now|actually|instead|hmm|okay|good|great|first|next|then)[,.!]? )*"
     r"(?:(?:let me|let's|i'll|i will|i need to|i'm going to|we need to) (?:also |now |just |first )?"
     r"(?:check|see|look|find|verify|read|think|search|try|run|test|start|continue|explore"
     r"|use \S+ to (?:see|find|check|look|run|read|search))\b"
-    r"|maybe\b|wait\b|i think i (?:found|see)\b)|\||//",
+    r"|maybe\b|wait\b|i think i (?:found|see)\b|please\b|if you(?:['’]d| would) (?:like|prefer)\b)|\||//|>",
     re.IGNORECASE,
 )
 #: Endings of text that continues elsewhere: questions, introductions, parts of lists.
-_CONTINUED = re.compile(r"(?:[?:？：,(]|,? (?:or|and|vs\.))$", re.IGNORECASE)
+_CONTINUED = re.compile(r"(?:[?:？：,(][\"'”’)]*|,? (?:or|and|vs\.))$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 #: Words that say nothing about the subject. A sentence of these alone, such as "The fix is in place.", is no
 #: decision.
@@ -77,9 +78,16 @@ def decisions(text: str) -> Sequence[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Split a text at line breaks and ends of sentences. Only few lines need the pattern."""
-    is_ended = False
+    """Split a text, without its blocks of code, at line breaks and ends of sentences.
+
+    Only few lines need the pattern.
+    """
+    is_ended = is_code = False
     for line in text.split("\n"):
+        if "```" in line and line.lstrip().startswith("```"):
+            is_code = not is_code
+        if is_code:
+            continue
         if is_ended:  # the spaces after a sentence may include line breaks
             line = line.lstrip()
             if not line:

@@ -24,7 +24,7 @@ _EXIT_CODE = re.compile(
 )
 _FIRST_LINE = re.compile(
     r"\s*(?:<[\w-]*error[\w-]*>|\{\s*\"error\"|(?:[\w.]*(?:error|exception)|fatal|failed|traceback)\b[^\n]{0,40}:"
-    r"|(?:bash|sh|zsh): |error\b)",
+    r"|(?:bash|sh|zsh): |error\b|ENOENT\b|(?:file|path) (?:not found|does not exist)\b)",
     re.IGNORECASE,
 )
 #: Filters that may remove the report of a failure, the number of lines or bytes that they show, and patterns
@@ -44,6 +44,9 @@ _SUCCESS = re2.compile(
 _SUMMARY_LENGTH = 2_000
 #: Number of characters at the beginning and end of an output to search for an exit code.
 _ENDS = 400
+
+#: Maximum number of characters of the message of a failed read. A longer output is the content of the file.
+MAX_REFUSAL = 300
 
 #: Number of outputs whose outcome a process remembers.
 _REMEMBERED = 1 << 14
@@ -92,6 +95,12 @@ def hides_outcome(command: str, text: str) -> bool:
 def reports_success(text: str) -> bool:
     """Whether a line of an output reports that all tests passed, as far as it shows them."""
     return _SUCCESS.search(text.encode("utf-8", "replace")) is not None  # RE2 rejects lone surrogates
+
+
+def passed_line(text: str) -> str:
+    """Return the last line in which a run of tests counts those that passed, or ""."""
+    lines = text.splitlines() if _COUNTED.search(text) else ()
+    return next((line.strip() for line in reversed(lines) if _COUNTED.search(line)), "")
 
 
 def _may_remove_failure(filter_: Simple, command: str, text: str) -> bool:

@@ -78,6 +78,8 @@ CHANGE = {"path": "a.py", "old": "1", "new": "2"}
         (call("c", "edit_file", **CHANGE | {"path": "b.py"}), "ok", ["read again"]),
         (call("c", "read_file", path="a.py", offset=5, limit=9), lines(9), ["read again"]),
         (call("c", "read_file", path="a.py"), lines(9), ["read again", "read again"]),
+        (call("c", "read_file", path="a.py"), "File not found: a.py", ["read again"]),
+        (call("c", "read_file", path="a.py"), "ENOENT: no such file or directory", ["read again"]),
         (call("c", "bash", command="make"), lines(9), ["read again"]),
     ],
 )

@@ -69,6 +69,10 @@ def test_questions_plans_and_fragments_are_not_decisions() -> None:
     talk.says(
         "I'd lean toward the first option because:\n| `pool.py` | the fix is to use a monotonic clock |"
     )
+    talk.says("> The fix is to use a monotonic clock in the pool.\nIf you'd prefer a lock instead, say so.")
+    talk.says("Please confirm that we should close the pool.\nThe preferences of the pool are in pool.toml.")
+    talk.says('Deciding: "Should the pool evict idle connections?"')
+    talk.says("It prints:\n```\nTo close the pool instead, run: pool --close\n```\nand exits.")
     talk.says("// this works because the index is fresh\nWait, the issue is that the pool is closed.")
     talk.says("I'll change the pool in the following way:")
     talk.says("Now I'll add the tests of the pool.\nLet's use grep to see where it is used.")

@@ -55,11 +55,29 @@ def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, tex
         ("pool.go:9:2: undefined: evict\n[lint] ERROR task failed", True, "pool.go:9:2: undefined: evict"),
         ("FAIL", True, "FAIL"),
         ("0 issues.\nFinished in 2.66s", False, "0 issues."),
+        ("Checked 9 files.\n> pool@1.0.0 check\n> tsc --noEmit", False, "Checked 9 files."),
+        (
+            "Tests  31 passed (31)\nDuration 2s\n% Coverage report from v8\n---|---",
+            False,
+            "Tests  31 passed (31)",
+        ),
     ],
 )
 def test_the_outcome_is_the_line_that_says_most(text: str, failed: bool, outcome: str) -> None:
     recap = recap_of(worked_session().calls("Bash", text, is_error=failed, command="make test"))
     assert recap.facts[-1].notes == (f'{"failed" if failed else "ok"} t7 "{outcome}"',)
+
+
+def test_the_outcome_of_a_sub_agent_is_the_end_of_its_report() -> None:
+    usage = "agentId: a1\n<usage>total_tokens: 80319\ntool_uses: 37\nduration_ms: 153280</usage>"
+    report = f"The lock is released.\n**Verdict: REQUEST CHANGES**\n{usage}"
+    recap = recap_of(worked_session().calls("Task", report, description="Review the pool"))
+    assert recap.facts[-1].notes == ('ok t7 "**Verdict: REQUEST CHANGES**"',)
+
+
+def test_a_command_that_the_terminal_repeats_is_not_its_outcome() -> None:
+    command = "rm src/old_pool.py"
+    assert recap_of(worked_session().calls("Bash", command, command=command)).facts[-1].notes == ("ok t7",)
 
 
 def test_searches_and_listings_that_succeed_are_left_out() -> None:

@@ -18,7 +18,7 @@ from compaction.shell.effects import is_quiet, removed_paths, segments, state_ch
 from compaction.shell.runners import selected_tests
 from compaction.shortening import shortened
 from compaction.tools.actions import Kind, action_of
-from compaction.tools.outcomes import hides_outcome, is_error
+from compaction.tools.outcomes import MAX_REFUSAL, hides_outcome, is_error
 from compaction.tools.paths import known_path
 from compaction.user_requests import is_client_command, is_summary, own_words
 
@@ -39,8 +39,6 @@ _MISSING = re.compile(r"no such file|does not exist|not found", re.IGNORECASE)
 _CHANGES = frozenset({Kind.EDIT, Kind.WRITE})
 _TOUCHES = _CHANGES | {Kind.READ}
 _WINDOW = 4_000
-#: Maximum characters of an error message; a longer result of a read is the content of the file.
-_LONGEST_REFUSAL = 300
 
 
 def observe(state: UpdaterState, message: Message, names: Collection[str] = ()) -> list[Observation]:
@@ -115,7 +113,7 @@ def _pending(call: ToolCall, message: Message, names: Collection[str]) -> Pendin
 def _result(
     state: UpdaterState, call: PendingCall, result: ToolResult, names: Collection[str]
 ) -> Iterator[Observation]:
-    shows_file = call.kind == Kind.READ and len(result.text) > _LONGEST_REFUSAL
+    shows_file = call.kind == Kind.READ and len(result.text) > MAX_REFUSAL
     failed = is_error(result, shows_file=shows_file, command=call.command)
     if failed and _NOT_RUN.search(result.text[:_WINDOW]):
         return
