@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compaction.shell.effects import deleted_paths
 from compaction.shell.reads import within
 from compaction.shell.runners import SelectedTests, is_same_folder, selected_tests
-from compaction.shell.syntax import MAX_LENGTH, has_pipe, without_heredocs
+from compaction.shell.syntax import MAX_LENGTH, has_pipe, separators, without_heredocs
 from compaction.text_cache import once_per_text
 
 #: Maximum number of characters of a command in a recap.
@@ -22,12 +22,6 @@ _LIMITED = re.compile(r" ?(?:\| ?(?:head|tail)(?: \+?[\w=-]+)*|2>&1) ?$")
 _MOST_LIMITS = 4
 #: The end of a command that only shows a part of its output.
 _FILTERED = re.compile(r"(?: 2>&1)? \| ?(?:grep|egrep|rg|head|tail|tee|cat|sed|awk|sort|uniq|wc)\b.*$")
-#: A quoted string, or what separates the simple commands of a line.
-_TOKEN = re.compile(
-    r"'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\."
-    r"|(?P<separator>&&|\|\||;+|\n|(?<![&>|\d])&(?![&>\d]))",
-    re.DOTALL,
-)
 _TOKEN_AFTER = re.compile(r"&&|\|\||;")
 #: Commands after which the others of the same line run on other files.
 _SWITCHES = re.compile(r"git (?:stash|checkout|switch|worktree)\b")
@@ -99,7 +93,7 @@ def one_line(command: str) -> str:
     if "\n" not in command.strip():
         return " ".join(command.split())
     text = command[:MAX_LENGTH].replace("\\\n", " ")
-    breaks = [found.start() for found in _separators(text) if found["separator"] == "\n"]
+    breaks = [found.start() for found in separators(text) if found["separator"] == "\n"]
     lines = [text[start:end] for start, end in pairwise([0, *breaks, len(text)])]
     lines = [line for line in (" ".join(line.split()) for line in lines) if line and line[0] != "#"]
     joined = "".join(f"{line} " if _OPEN_END.search(line) else f"{line}; " for line in lines)
@@ -244,7 +238,7 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
     text = without_heredocs(command[:MAX_LENGTH]).strip()
     is_cut = text.endswith("…") or len(command) > MAX_LENGTH
     folder, outer, separator, start = "", "", "", 0
-    ends = [(found.start(), found.end(), found["separator"]) for found in _separators(text)]
+    ends = [(found.start(), found.end(), found["separator"]) for found in separators(text)]
     for end, following, next_separator in [*ends, (len(text), len(text), "")]:
         part = text[start:end].strip()
         opened = part.count("(") - part.count(")")
@@ -273,7 +267,3 @@ def _steps(command: str, *, is_filtered: bool = False) -> Iterator[tuple[str, St
 
 def _stronger(one: str, other: str) -> str:
     return one if other in ("&&", "\n") else other
-
-
-def _separators(text: str) -> Iterator[re.Match[str]]:
-    return (found for found in _TOKEN.finditer(text) if found["separator"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-#: Between the simple commands of a line, without the spaces around it: matching those takes quadratic time.
-SEPARATOR = re.compile(r"&&|\|\||;|\n")
+from compaction.shell.syntax import separators, without_heredocs
+
 _STATE = re.compile(
     r"^(?:sudo\s+)?(?:"
     r"(?:python[\d.]*\s+-m\s+)?pip[\d.]*\s+(?:install|uninstall)\b|uv\s+(?:add|remove|sync|pip\s+install)\b"
@@ -43,9 +44,11 @@ _ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
 
 
 def segments(command: str) -> Iterator[str]:
-    """Yield the simple commands of a command line, without leading variable assignments."""
-    for segment in SEPARATOR.split(command):
-        if bare := _ENV.sub("", segment.strip()):
+    """Yield the simple commands of a command line, without here-documents and leading assignments."""
+    text = without_heredocs(command)
+    spans = [(found.start(), found.end()) for found in separators(text)]
+    for (_, start), (end, _) in pairwise([(0, 0), *spans, (len(text), len(text))]):
+        if bare := _ENV.sub("", text[start:end].strip()):
             yield " ".join(bare.split())
 
 

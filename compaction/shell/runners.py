@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from compaction.shell.effects import SEPARATOR
+from compaction.shell.effects import segments
 from compaction.shell.syntax import MAX_LENGTH
 
 RUNNERS = {
@@ -139,7 +139,7 @@ def bare_test_command(segment: str) -> str:
 
 def command_of(command: str) -> str | None:
     """Return the last part of a shell command that runs tests, without pipes or redirections."""
-    return next(filter(None, map(bare_test_command, reversed(SEPARATOR.split(command)))), None)
+    return next(filter(None, map(bare_test_command, reversed(list(segments(command))))), None)
 
 
 def selected_tests(segment: str, folder: str = "") -> SelectedTests | None:

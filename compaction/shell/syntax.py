@@ -7,6 +7,7 @@ possible. Time is linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 #: Maximum number of characters to inspect. Longer commands are scripts.
@@ -29,6 +30,12 @@ _TOKEN = re.compile(
 )
 #: The groups that are part of a word.
 _PIECES = frozenset({"single", "double", "escaped", "piece"})
+#: A quoted string, or what separates the simple commands of a line.
+_SEPARATOR = re.compile(
+    r"'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\."
+    r"|(?P<separator>&&|\|\||;+|\n|(?<![&>|\d])&(?![&>\d]))",
+    re.DOTALL,
+)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _DOUBLE_ESCAPE = re.compile(r"\\([\\\"$`\n])")
 
@@ -93,6 +100,11 @@ def _add(simple: Simple, word: str, redirect: str) -> None:
         simple.reads.append(word)
     elif redirect in (">", ">>", ">|", "1>", "1>>", "&>", "&>>"):
         simple.writes.append(word)
+
+
+def separators(text: str) -> Iterator[re.Match[str]]:
+    """Yield what separates the simple commands of a text without here-documents, in the group `separator`."""
+    return (found for found in _SEPARATOR.finditer(text) if found["separator"])
 
 
 def has_pipe(command: str) -> bool:

@@ -11,6 +11,8 @@ from compaction.descriptors import clip, describe, short_arguments
 from compaction.messages import ToolCall, ToolResult
 from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, Policy
+from compaction.shell.effects import removed_paths, state_changes
+from compaction.shell.runners import command_of
 from compaction.tools.actions import Action, Kind, action_of
 from compaction.tools.outcomes import exit_code, is_error
 from tests.compaction.builders import COUNTER, assistant, call, lines, result, system, user, view_of
@@ -187,3 +189,21 @@ def test_generated_texts_repeat_no_handle_from_an_output() -> None:
     recaps = [entry.message for entry in made.view.entries if entry.is_generated]
     assert "make step14" in str(recaps)
     assert fake not in str(recaps)
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "removed", "tests"),
+    [
+        ("cd app && rm old.py; git commit -m done", ("rm old.py", "git commit -m done"), ("old.py",), None),
+        ('git commit -m "Fix the pool; rm old.py\n\npytest passes"', None, (), None),
+        ("cat > notes.md <<'EOF'\nrm old.py\nmv a.py b.py\npytest -q\nEOF", (), (), None),
+        ("cat > t.py <<'EOF'\nmv = 1\nEOF\nMODE=ci pytest -q t.py", (), (), "pytest -q t.py"),
+        ("echo 'pytest -q; go test' && ls", (), (), None),
+    ],
+)
+def test_quoted_text_and_here_documents_are_not_run(
+    command: str, state: tuple[str, ...] | None, removed: tuple[str, ...], tests: str | None
+) -> None:
+    assert removed_paths(command) == removed
+    assert command_of(command) == tests
+    assert state_changes(command) == (state if state is not None else (" ".join(command.split()),))
