@@ -47,7 +47,7 @@ def calls_identify(
 
 def _recorded(project_id: UUID, turns: Sequence[PreparedTurn]) -> _Recorded:
     found: _Recorded = defaultdict(list)
-    calls = [(turn.at, turn.usage) for turn in turns if turn.at is not None and turn.usage is not None]
+    calls = [(turn.at, turn.usage) for turn in turns if turn.at and turn.usage and not turn.request_id]
     if calls:
         first, last = min(at for at, _ in calls) - SAME_CALL, max(at for at, _ in calls) + SAME_CALL
         unnamed = AgentSession.objects.filter(
@@ -71,9 +71,12 @@ def _recorded(project_id: UUID, turns: Sequence[PreparedTurn]) -> _Recorded:
 
 
 def _same(turn: PreparedTurn, recorded: _Recorded) -> Turn | None:
-    """Return the recorded turn with the usage and the answer of a call that is nearest in time, or None."""
+    """Return the recorded turn with the usage and the answer of a call that is nearest in time, or None.
+
+    A call whose provider's id is in the log is recognized by it.
+    """
     at, usage = turn.at, turn.usage
-    if at is None or usage is None:
+    if at is None or usage is None or turn.request_id:
         return None
     near = [row for row in recorded.get(_counts(usage), ()) if abs(row.at - at) <= SAME_CALL]
     said = _said([message.value for message in turn.messages])
