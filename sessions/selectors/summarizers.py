@@ -28,7 +28,7 @@ def summarizer_missing(project: Project) -> str:
     """Return why no model summarizes for the project; "" if one does."""
     if summarizer_model(project) == OFF:
         return "the project has turned off the summarizer model"
-    return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "no API key is set"
+    return "" if settings.CONTEXTAPP_ANTHROPIC_API_KEY else "the server has no Anthropic API key"
 
 
 def summarizer_is_expected(project: Project) -> bool:

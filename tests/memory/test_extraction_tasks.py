@@ -498,7 +498,8 @@ class TestSettingsAndState:
         assert (shown["model"], shown["model_missing"]) == ("", None)
         named = api.patch("memory/settings/", {"model": MODEL}).json()
         assert (named["model"], named["model_missing"]) == (MODEL, "automatic updates are off")
-        assert api.patch("memory/settings/", {"upkeep": True}).json()["model_missing"] == "no API key is set"
+        enabled = api.patch("memory/settings/", {"upkeep": True}).json()
+        assert enabled["model_missing"] == "the server has no Anthropic API key"
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"
         assert api.get("memory/settings/").json()["model_missing"] is None
         for wrong in ("two words", "x" * 201, None, "nul\0"):
@@ -517,7 +518,7 @@ class TestSettingsAndState:
         assert refused.status_code == 422
         assert "Model names cannot contain spaces." in refused.content.decode()
         shown = owner_client.post(page, {"upkeep": "on", "model": MODEL}, follow=True).content.decode()
-        assert f"{MODEL} is unavailable: no API key is set." in shown
+        assert f"{MODEL} is unavailable: the server has no Anthropic API key." in shown
         project.refresh_from_db()
         assert project.memory_model == MODEL
         settings.CONTEXTAPP_ANTHROPIC_API_KEY = "key of the tests"

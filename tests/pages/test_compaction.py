@@ -119,8 +119,9 @@ def test_a_requested_compaction_records_why_no_model_was_called(member_client, p
     member_client.post(address("session_compact", session))
     [row] = session.compactions.all()
     assert "recap" in row.record["strategies"]
-    assert row.record["fallback"] == "no API key is set"
-    assert "No model wrote this recap: no API key is set." in one_line(page_of(member_client, session))
+    assert row.record["fallback"] == "the server has no Anthropic API key"
+    shown = one_line(page_of(member_client, session))
+    assert "No model wrote this recap: the server has no Anthropic API key." in shown
 
 
 def test_changes_to_the_head_and_tail_are_explained(viewer_client, session):

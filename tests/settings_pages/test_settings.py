@@ -285,7 +285,7 @@ def test_the_audit_log_describes_events_in_plain_english(project, owner_client):
     page = owner_client.get(address("settings_audit")).content.decode()
     assert "Changed project settings" in page
     assert "automatic memory updates: no → yes" in page
-    assert "custom memory fields: none → name ticket single yes" in page
+    assert "custom memory fields: none → name: ticket, single: yes" in page
 
 
 @pytest.mark.slow
@@ -323,6 +323,6 @@ def test_the_audit_log_shows_money_in_dollars(owner_client, project):
     page = owner_client.get(reverse("settings_audit", args=at)).content.decode()
     assert "Set the budget per month" in page
     assert "limit: $12.50" in page
-    assert "output $2.00" in page
-    assert "cache read $0.05" in page
+    assert "output: $2.00" in page
+    assert "cache read: $0.05" in page
     assert "microusd" not in page

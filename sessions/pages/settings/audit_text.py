@@ -117,13 +117,13 @@ def describe_details(event: AuditEvent) -> str:
     target_label = _TARGET_LABELS.get(event.action.partition(".")[0])
     if target_label and event.target and "{target}" not in sentence:
         details = {target_label: event.target, **details}
-    return "; ".join(_field_text(name, value, ": ") for name, value in details.items())
+    return "; ".join(_field_text(name, value) for name, value in details.items())
 
 
-def _field_text(name: str, value: Any, separator: str) -> str:
+def _field_text(name: str, value: Any) -> str:
     if name in _MONEY:
         value = _to_dollars(value)
-    return f"{_LABELS.get(name, name)}{separator}{_value_text(value)}"
+    return f"{_LABELS.get(name, name)}: {_value_text(value)}"
 
 
 def _to_dollars(value: Any) -> Any:
@@ -142,5 +142,5 @@ def _value_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_value_text, value)) or "none"
     if isinstance(value, Mapping) and value:
-        return " ".join(_field_text(name, nested, " ") for name, nested in value.items())
+        return ", ".join(_field_text(name, nested) for name, nested in value.items())
     return str(value) if value not in ("", None, {}) else "none"
