@@ -54,6 +54,19 @@ def _endpoints() -> Iterator[tuple[str, type[Endpoint]]]:
         yield str(pattern.pattern), pattern.callback.view_class  # type: ignore[union-attr]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(("path", "name"), [("turns", "TurnPush"), ("reconcile", "HistorySent")])
+def test_null_in_a_reported_call_means_that_the_field_is_missing(
+    api: Api, schema: Any, path: str, name: str
+) -> None:
+    described = schema["components"]["schemas"][name]["properties"]
+    nullable = {field: None for field, each in described.items() if each.get("nullable")}
+    assert nullable.keys() >= {"usage", "latency", "model", "request_id", "response_id"}
+    api.post("sessions/", {"id": "s1"})
+    body = {"messages": [{"role": "user", "content": "Hello."}], **nullable}
+    assert api.post(f"sessions/s1/{path}/", body).status_code in {200, 201}
+
+
 def test_every_endpoint_has_summary_description_tag_and_scope(schema: Any) -> None:
     for path, method, operation in operations(schema):
         assert operation["summary"], (path, method)

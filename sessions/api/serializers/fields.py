@@ -69,7 +69,7 @@ class CallId(PlainText):
     """An id that the provider gave to a call."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(allow_blank=True, max_length=200, **kwargs)
+        super().__init__(allow_blank=True, allow_null=True, max_length=200, **kwargs)
 
 
 class JsonObject(serializers.DictField):

@@ -17,7 +17,9 @@ class HistorySent(Strict):
         "With `previous_response_id`, those that follow that response.",
     )
     usage = serializers.DictField(
-        required=False, help_text="The `usage` object of the last response in the history, unchanged."
+        required=False,
+        allow_null=True,
+        help_text="The `usage` object of the last response in the history, unchanged.",
     )
     latency = LatencyReported(
         required=False, allow_null=True, help_text="How long that response took, as you measured it."
@@ -25,6 +27,7 @@ class HistorySent(Strict):
     model = PlainText(
         required=False,
         allow_blank=True,
+        allow_null=True,
         max_length=200,
         help_text="Model of that response. Defaults to the session's.",
     )

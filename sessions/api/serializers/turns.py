@@ -28,7 +28,9 @@ class TurnPush(Strict):
         min_length=1,
         help_text="Messages exactly as sent to or received from the provider, each in any supported format.",
     )
-    usage = serializers.DictField(required=False, help_text="The provider's `usage` object, unchanged.")
+    usage = serializers.DictField(
+        required=False, allow_null=True, help_text="The provider's `usage` object, unchanged."
+    )
     latency = LatencyReported(
         required=False, allow_null=True, help_text="How long the model call took, as you measured it."
     )
@@ -54,6 +56,7 @@ class TurnPush(Strict):
     model = PlainText(
         required=False,
         allow_blank=True,
+        allow_null=True,
         max_length=200,
         help_text="Model of this call. Defaults to the session's.",
     )
