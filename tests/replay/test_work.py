@@ -14,6 +14,7 @@ from compaction.replay.prompts import GrowingPrompt
 from compaction.replay.served import without_model
 from compaction.replay.setting import Limit
 from compaction.replay.simulate import replay
+from compaction.replay.transcript import Transcript
 from compaction.view import View
 from tests.replay.builders import COUNTER, transcript
 
@@ -23,21 +24,29 @@ POLICIES: Mapping[str, Policy] = {
 }
 
 
-def function_calls(reads: int, policy: Policy) -> int:
+def function_calls(session: Transcript, policy: Policy) -> int:
     """Count the function calls of a replay, including those of generators and built-ins."""
-    session = transcript(reads, format="anthropic")
     budget = Limit(ratio=1.0).budget(session)
     assert session.references  # are extracted once per session, not per replay
     profile = cProfile.Profile()
     result = profile.runcall(replay, session, policy, COUNTER, budget=budget)
-    assert result.valid == reads
+    assert result.valid == len(session.calls)
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_work_is_linear_in_the_calls(policy: str) -> None:
-    short, long = (function_calls(reads, POLICIES[policy]) for reads in (100, 300))
+    sessions = (transcript(reads, format="anthropic") for reads in (100, 300))
+    short, long = (function_calls(session, POLICIES[policy]) for session in sessions)
+    assert long < 3.5 * short
+
+
+@pytest.mark.slow
+def test_work_is_linear_if_all_messages_must_be_rendered() -> None:
+    """Messages of another dialect than the session's are not regular."""
+    sessions = (replace(transcript(reads), format="anthropic") for reads in (50, 150))
+    short, long = (function_calls(session, POLICIES["off"]) for session in sessions)
     assert long < 3.5 * short
 
 
