@@ -27,7 +27,7 @@ from sessions.services.claims import claim, release, renewed, still_own
 from sessions.services.dispatch import IMPORT_STEP, task_dispatch
 from sessions.services.imports.logs import log_remember
 from sessions.services.imports.prepare import context_window_of, too_deep
-from sessions.services.imports.reader import Reader, malformed
+from sessions.services.imports.reader import RawLog, Reader, malformed
 from sessions.services.imports.steps import MAX_DAMAGES, Importing, step_import, step_next
 from sessions.services.imports.uploads import steps_store, upload_delete, upload_read
 from sessions.store.text import storable
@@ -100,12 +100,10 @@ def _run_slice(job: ImportJob, seconds: float) -> bool:
 
 def _read(job: ImportJob) -> bool:
     """Read the log and divide it into steps. Returns False if the format is unknown, which ends the job."""
-    reader = Reader(redaction=redaction_of(job.project), format=job.requested_format or None)
-    file = LogFile(name=job.name, data=upload_read(job))
-    raw = reader.read_raw(file)
-    if raw is None:
-        _end(job, "unknown_format", _unknown(file))
+    found = _parse(job)
+    if found is None:
         return False
+    raw, digest = found
     sessions = [
         replace(each, context_window=each.context_window or context_window_of(each.model, each.turns))
         for each in raw.sessions
@@ -114,7 +112,7 @@ def _read(job: ImportJob) -> bool:
         locked = _lock(job)
         refused = steps_store(locked, sessions)
         damages = [*raw.damages, *(malformed(job.name, each, too_deep()) for each in refused)]
-        locked.format, locked.digest, locked.stalls = raw.importer, reader.digest(file), 0
+        locked.format, locked.digest, locked.stalls = raw.importer, digest, 0
         locked.sessions_total = len(sessions) - len(refused)
         locked.messages_total = sum(each.message_count for each in sessions)
         locked.messages_total -= sum(each.message_count for each in refused)
@@ -123,6 +121,20 @@ def _read(job: ImportJob) -> bool:
         locked.save()
     job.digest = locked.digest
     return True
+
+
+def _parse(job: ImportJob) -> tuple[RawLog, bytes] | None:
+    """Return the content of the log and its digest, or None after ending the job.
+
+    The bytes of the log are freed before its sessions are stored.
+    """
+    reader = Reader(redaction=redaction_of(job.project), format=job.requested_format or None)
+    file = LogFile(name=job.name, data=upload_read(job))
+    raw = reader.read_raw(file)
+    if raw is None:
+        _end(job, "unknown_format", _unknown(file))
+        return None
+    return raw, reader.digest(file)
 
 
 def _unknown(file: LogFile) -> str:

@@ -27,8 +27,8 @@ PART_BYTES = 1 << 20
 #: Messages of one step, which takes a worker a second or two.
 STEP_MESSAGES = 2_000
 
-#: Steps that are written in one statement.
-_BATCH = 50
+#: Steps, and about how many bytes of them, that are written in one statement.
+_BATCH, _BATCH_BYTES = 50, 4 << 20
 
 
 class Readable(Protocol):
@@ -72,7 +72,7 @@ def steps_store(job: ImportJob, sessions: Sequence[ImportedSession]) -> Sequence
         try:
             for row in _steps(job, ordinal, session):
                 rows.append(row)
-                if len(rows) >= _BATCH:
+                if len(rows) >= _BATCH or sum(len(each.data) for each in rows) >= _BATCH_BYTES:
                     ImportStep.objects.bulk_create(rows)
                     rows.clear()
         except RecursionError:
