@@ -4,6 +4,7 @@ import pytest
 from django.urls import reverse
 
 from sessions.models import AgentSession
+from sessions.selectors.lists import sessions
 from sessions.selectors.lists.filters import Cursor, SessionFilter
 from sessions.selectors.lists.sessions import sessions_list
 from tests.markup import one_line
@@ -48,6 +49,28 @@ def test_an_empty_project_offers_the_sample(member_client, project):
 
 def test_a_viewer_is_not_offered_the_sample(viewer_client, project):
     assert "Load sample data" not in viewer_client.get(reverse("sessions", args=[project.slug])).text
+
+
+def test_agents_and_models_of_the_newest_sessions_can_be_chosen(
+    member_client, project, monkeypatch, subtests
+):
+    monkeypatch.setattr(sessions, "MAX_FACETED", 2)
+    for number, agent in enumerate(("older", "writer", "newest")):
+        make_session(project, name=agent, agent=agent)
+        AgentSession.objects.filter(external_id=agent).update(
+            last_active_at=START + timedelta(days=number), model=f"model-of-{agent}"
+        )
+    address = reverse("sessions", args=[project.slug])
+    with subtests.test("the newest"):
+        page = one_line(member_client.get(address))
+        for name in ("newest", "writer"):
+            assert f"<option>{name}</option>" in page
+            assert f"<option>model-of-{name}</option>" in page
+        assert "<option>older</option>" not in page
+    with subtests.test("another one stays selected"):
+        page = one_line(member_client.get(address, {"agent": "older"}))
+        assert "<option selected>older</option>" in page
+        assert listed(member_client, project, agent="older") == ["older"]
 
 
 def test_a_row_distinguishes_sizes_from_totals(member_client, project):
@@ -134,13 +157,13 @@ def test_history_restore_gets_the_full_page(member_client, many):
 def test_the_number_of_queries_does_not_grow(member_client, project, django_assert_num_queries):
     make_session(project, name="first")
     address = reverse("sessions", args=[project.slug])
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(9):
         member_client.get(address)
     for number in range(8):
         make_session(project, name=f"more-{number}")
         make_session(project, name=f"child-{number}", parent=f"more-{number}")
     AgentSession.objects.update(compaction_count=1)  # their savings take three more
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(12):
         member_client.get(address)
 
 

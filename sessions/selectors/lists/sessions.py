@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef
@@ -25,11 +25,21 @@ from sessions.selectors.lists.filters import (
 )
 from sessions.selectors.lists.tree import Descendants, descendants_sum
 from sessions.selectors.savings import SessionSavings, session_savings
+from sessions.store.postgres import rows_fetch
 
 #: The list shows "1,000+" above this: an exact count would take too long.
 COUNT_LIMIT = 1_000
 #: Number of sessions from which tags are suggested.
 _MAX_TAGGED = 1_000
+#: Number of sessions whose agents and models can be chosen: a scan of all sessions would take too long.
+MAX_FACETED = 10_000
+
+_AGENTS_AND_MODELS: LiteralString = """
+SELECT DISTINCT agent, model FROM (
+    SELECT agent, model FROM agent_sessions_agentsession WHERE project_id = %(project)s
+     ORDER BY last_active_at DESC, id DESC LIMIT %(limit)s
+) newest
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +120,9 @@ def sessions_count(*, project: Project, filters: SessionFilter) -> int:
 
 
 def sessions_facets(*, project: Project) -> Facets:
-    """Return the agents and models of the project's sessions. One query."""
-    rows = AgentSession.objects.filter(project=project).order_by()
-    agents, models = set(), set()
-    for agent, model in rows.values_list("agent", "model").distinct():
-        agents.add(agent)
-        models.add(model)
+    """Return the agents and models of the project's newest sessions. One query."""
+    rows = rows_fetch(_AGENTS_AND_MODELS, {"project": project.pk, "limit": MAX_FACETED})
+    agents, models = {agent for agent, _ in rows}, {model for _, model in rows}
     return Facets(agents=sorted(agents - {""}), models=sorted(models - {""}))
 
 
