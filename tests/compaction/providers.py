@@ -133,6 +133,14 @@ _RESPONSES_FIELDS = {
     "function_call_output": {"type", "id", "call_id", "output", "status"},
     "custom_tool_call_output": {"type", "id", "call_id", "output"},
     "local_shell_call_output": {"type", "id", "call_id", "output", "status"},
+    "shell_call": {"type", "id", "call_id", "action", "status"},
+    "shell_call_output": {"type", "id", "call_id", "output", "max_output_length", "status"},
+    "apply_patch_call": {"type", "id", "call_id", "operation", "status"},
+    "apply_patch_call_output": {"type", "id", "call_id", "output", "status"},
+    "computer_call": {"type", "id", "call_id", "action", "pending_safety_checks", "status"},
+    "computer_call_output": {"type", "id", "call_id", "output", "acknowledged_safety_checks", "status"},
+    "mcp_approval_request": {"type", "id", "name", "arguments", "server_label"},
+    "mcp_approval_response": {"type", "id", "approval_request_id", "approve", "reason"},
     "web_search_call": {"type", "id", "status", "action"},
     "compaction": {"type", "id", "encrypted_content"},
 }
@@ -141,10 +149,14 @@ _ANSWERS = {
     "function_call": {"function_call_output"},
     "custom_tool_call": {"custom_tool_call_output"},
     "local_shell_call": {"local_shell_call_output", "function_call_output"},
+    "shell_call": {"shell_call_output"},
+    "apply_patch_call": {"apply_patch_call_output"},
+    "computer_call": {"computer_call_output"},
 }
 
 
 def _responses(items: list[dict[str, Any]]) -> Iterator[str]:
+    yield from _responses_ids(items)
     waiting: dict[str, str] = {}
     used: set[str] = set()
     is_answering = False
@@ -152,19 +164,20 @@ def _responses(items: list[dict[str, Any]]) -> Iterator[str]:
         kind = item.get("type", "message")
         yield from _responses_item(at, kind, item)
         is_output = kind.endswith("_output")
-        is_model = not is_output and (kind != "message" or item.get("role") == "assistant")
+        is_model = _is_of_model(item)
+        call_id = item["call_id"] if "call_id" in item else item.get("id")
         if is_output:
             is_answering = True
-            if kind not in _ANSWERS.get(waiting.pop(item["call_id"], ""), ()):
+            if kind not in _ANSWERS.get(waiting.pop(call_id, ""), ()):
                 yield f"{at}: a {kind} without its call"
         elif waiting and (is_answering or not is_model):
             yield f"{at}: {list(waiting)} not answered"
         if kind in _ANSWERS:
             is_answering = False
-            if item["call_id"] in used:
-                yield f"{at}: {item['call_id']!r} twice"
-            used.add(item["call_id"])
-            waiting[item["call_id"]] = kind
+            if call_id in used:
+                yield f"{at}: {call_id!r} twice"
+            used.add(call_id)
+            waiting[call_id] = kind
         if kind == "reasoning":
             following = [i for i in items[at + 1 :] if i.get("type", "message") != "reasoning"][:1]
             if not following or not _is_of_model(following[0]):
@@ -173,9 +186,19 @@ def _responses(items: list[dict[str, Any]]) -> Iterator[str]:
         yield f"end: {list(waiting)} not answered"
 
 
+def _responses_ids(items: list[dict[str, Any]]) -> Iterator[str]:
+    ids = [item["id"] for item in items if "id" in item and item.get("type", "message") in _PREFIXES]
+    yield from (f"id {id!r} twice" for id in {*ids} if ids.count(id) > 1)
+    requested = {item["id"] for item in items if item.get("type") == "mcp_approval_request"}
+    for at, item in enumerate(items):
+        if item.get("approval_request_id") not in {None, *requested}:
+            yield f"{at}: an approval without its request"
+
+
 def _is_of_model(item: dict[str, Any]) -> bool:
     kind = item.get("type", "message")
-    return item.get("role") == "assistant" or (kind != "message" and not kind.endswith("_output"))
+    is_of_client = kind == "message" or kind.endswith(("_output", "_response"))
+    return item.get("role") == "assistant" or not is_of_client
 
 
 def _responses_item(at: int, kind: str, item: dict[str, Any]) -> Iterator[str]:
@@ -185,16 +208,24 @@ def _responses_item(at: int, kind: str, item: dict[str, Any]) -> Iterator[str]:
     id = item.get("id", _PREFIXES.get(kind, ""))
     if not isinstance(id, str) or not id.startswith(_PREFIXES.get(kind, "")) or len(id) > 64:
         yield f"{at}: id {id!r}"
-    if "call_id" in _RESPONSES_FIELDS[kind] and not 0 < len(item.get("call_id") or "") <= 64:
-        yield f"{at}: call_id {item.get('call_id')!r}"
+    call_id = item["call_id"] if "call_id" in item else item.get("id")
+    if "call_id" in _RESPONSES_FIELDS[kind] and not 0 < len(call_id or "") <= 64:
+        yield f"{at}: call_id {call_id!r}"
     if kind == "message":
         yield from _responses_message(at, item)
     elif not _IS_VALID.get(kind, lambda _: True)(item):
         yield f"{at}: {item}"
-    elif kind.endswith("_output") and not isinstance(item["output"], str | list):
+    elif kind.endswith("_output") and not isinstance(item["output"], _OUTPUTS.get(kind, str | list)):
         yield f"{at}: output {item['output']!r}"
 
 
+#: The type of an output, if it is not a string or a list.
+_OUTPUTS: dict[str, type] = {
+    "local_shell_call_output": str,
+    "shell_call_output": list,
+    "apply_patch_call_output": str,
+    "computer_call_output": dict,
+}
 _IS_VALID: dict[str, Callable[[dict[str, Any]], object]] = {
     "reasoning": lambda item: isinstance(item["summary"], list) and item["encrypted_content"],
     "function_call": lambda item: item["name"] and isinstance(json.loads(item["arguments"]), dict),

@@ -83,12 +83,18 @@ class OpenAIResponses(Dialect):
         if message.role is Role.ASSISTANT:
             if reasoning.is_reasoning(message):
                 return (*waiting, _REASONING), _ANSWERED not in open_calls
-            calls = tuple(call.call_id for call in pairs.calls_of(message))
+            calls = tuple(_open_call(call.call_id, _kind(message)) for call in pairs.calls_of(message))
             return (*waiting, *calls), _ANSWERED not in open_calls and not set(calls) & set(waiting)
-        results = [result.call_id for result in pairs.results_of(message)]
+        results = pairs.results_of(message)
         if not results:
             return (), not open_calls
-        left = tuple(call for call in waiting if call not in results)
+        answered = {
+            _open_call(result.call_id, call)
+            for result in results
+            for call in kinds.CALLS
+            if kinds.answers(_kind(message), call)
+        }
+        left = tuple(call for call in waiting if call not in answered)
         is_sound = len(left) + 1 == len(waiting) and _REASONING not in open_calls
         return ((_ANSWERED, *left) if left else ()), is_sound
 
@@ -103,3 +109,12 @@ class OpenAIResponses(Dialect):
             text = rendering.instructions(loads_bytes(stored.system))
             fields |= {"system": dumps(text).encode()} if text else {}
         return fields if stored.tools is None else fields | {"tools": stored.tools}
+
+
+def _kind(message: Message) -> str:
+    return kinds.kind_of(message.source or {})
+
+
+def _open_call(call_id: str, kind: str) -> str:
+    """Return an open call, with its kind if it is not a function: outputs of other kinds do not answer it."""
+    return call_id if kind == kinds.FUNCTION_CALL else f"<{kind}>{call_id}"

@@ -1,4 +1,7 @@
-"""The content of items: no empty messages, JSON objects as arguments, valid ids and text parts (R6)."""
+"""The content of items: no empty messages, JSON objects as arguments, valid ids and text parts (R6).
+
+An output must be of the kind that its call requires (R1).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from compaction.dialects.openai_responses.kinds import (
     MESSAGE,
     OUTPUT_KINDS,
     OUTPUT_TEXT,
+    OUTPUTS,
     REASONING,
     ROLES,
+    answers,
     call_id_of,
     kind_of,
     text_kind,
@@ -26,10 +31,19 @@ from compaction.messages import JSON
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
-    """Yield the violations within each item."""
+    """Yield the violations within each item, and outputs of another kind than their call requires."""
+    calls: dict[JSON, str] = {}
     for position, item in enumerate(subject.items):
         for message in _faults(item):
             yield Violation(rule="R6", position=position, message=message)
+        if not isinstance(item, Mapping) or not is_id(call_id_of(item)):
+            continue
+        kind, call = kind_of(item), calls.get(call_id_of(item))
+        if kind in CALLS:
+            calls[call_id_of(item)] = kind
+        elif kind in OUTPUT_KINDS and call and not answers(kind, call):
+            text = f"`{kind}` cannot answer `{call}`, which requires `{OUTPUTS[call]}`"
+            yield Violation(rule="R1", position=position, message=text)
 
 
 def _faults(item: JSON) -> Iterator[str]:

@@ -64,6 +64,14 @@ def kind_of(item: Mapping[str, JSON]) -> str:
     return kind if isinstance(kind, str) else MESSAGE
 
 
+def answers(output: str, call: str) -> bool:
+    """Return whether the provider accepts an output of this kind for a call.
+
+    Clients answer calls of the local shell with outputs of functions too.
+    """
+    return output == OUTPUTS[call] or (call == "local_shell_call" and output == FUNCTION_OUTPUT)
+
+
 def text_kind(role: object) -> str:
     """Return the kind of the text parts in messages of this role."""
     return OUTPUT_TEXT if role == "assistant" else INPUT_TEXT

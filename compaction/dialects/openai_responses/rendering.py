@@ -30,6 +30,7 @@ from compaction.dialects.openai_responses.kinds import (
     OUTPUT_KINDS,
     OUTPUTS,
     ROLES,
+    answers,
     call_id_of,
     kind_of,
     text_kind,
@@ -219,14 +220,9 @@ def _call_id(item: Mapping[str, Any]) -> str:
 
 
 def _with_matching_kind(item: Item, kinds: Mapping[str, str]) -> Item:
-    """Return an output as the kind that its call requires, which differs for generated and odd ones.
-
-    Clients answer calls of the local shell with outputs of functions too.
-    """
+    """Return an output as the kind that its call requires, which differs for generated and odd ones."""
     kind, call = kind_of(item), kinds.get(_call_id(item), "")
-    if kind not in OUTPUT_KINDS or not call or kind == OUTPUTS[call]:
-        return item
-    if call == "local_shell_call" and kind == FUNCTION_OUTPUT:
+    if kind not in OUTPUT_KINDS or not call or answers(kind, call):
         return item
     output = item.get("output")
     text = output if isinstance(output, str) else joined_text(output)[0]
