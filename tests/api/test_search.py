@@ -221,20 +221,10 @@ class TestSession:
         assert (hit["role"], hit["tool"]) == ("tool", "grep")
 
 
-def test_a_session_that_cannot_be_indexed_does_not_hold_up_others(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_cannot_be_indexed_does_not_hold_up_others(api: Api) -> None:
     session_with(api, "bad", "alpha")
     session_with(api, "good", "alpha")
-    bad = AgentSession.objects.get(external_id="bad").pk
-    original = indexing.messages_to_index
-
-    def fail(*, session_id: Any, **options: Any) -> Any:
-        if session_id == bad:
-            raise RuntimeError("damaged")
-        return original(session_id=session_id, **options)
-
-    monkeypatch.setattr(indexing, "messages_to_index", fail)
+    AgentSession.objects.get(external_id="bad").messages.update(body=b"damaged")
     search_index_run()
     assert [hit["session"]["external_id"] for hit in found(api, "alpha")] == ["good"]
 
