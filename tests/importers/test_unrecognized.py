@@ -20,7 +20,7 @@ CHAT = orjson.dumps({"messages": [{"role": "user", "content": "List the files."}
     ("data", "reason"),
     [
         (b"\0\n \r\n", "contains only blanks"),
-        (gzip.compress(CHAT), "is compressed"),
+        (gzip.compress(CHAT, mtime=0), "is compressed"),
         (bz2.compress(CHAT), "is an archive or compressed"),
         (jsonl(user("Hi", "u1")).data.decode().encode("utf-16-le"), "neither UTF-8 nor UTF-16"),
         (bytes(range(256)) * 2, "is binary"),

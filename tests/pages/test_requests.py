@@ -17,8 +17,7 @@ from compaction.memory.origins import Author
 from sessions.models import AgentSession
 from sessions.services.memory.revisions import Writer, memory_patch
 from sessions.services.spending.rollups import rollups_fill
-from tests.pages.test_accessibility import active
-from tests.pages.transcripts import make_session, reading_turn
+from tests.pages.transcripts import active_session, make_session, reading_turn
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -85,7 +84,7 @@ def test_all_parts_of_a_page_that_failed_are_retried(listing, complaints, projec
 
 def test_a_page_whose_updates_fail_says_so_until_they_succeed(page_as, complaints, member, project):
     page = page_as(member)
-    page.goto(reverse("session", args=[project.slug, active(project).pk]))
+    page.goto(reverse("session", args=[project.slug, active_session(project).pk]))
     page.route("**/live/**", lambda route: route.abort())
 
     def update(event: str) -> None:
@@ -176,7 +175,7 @@ def test_all_fields_of_a_form_are_kept_when_the_login_expires(page_as, owner, pr
 
 def test_updates_of_a_page_do_not_leave_it_when_the_login_expires(page_as, member, project):
     page = page_as(member)
-    page.goto(reverse("session", args=[project.slug, active(project).pk]))
+    page.goto(reverse("session", args=[project.slug, active_session(project).pk]))
     page.get_by_text("Edit title, tags and notes").click()
     page.get_by_label("Notes").fill("Look at turn 1")
     page.context.clear_cookies(name="sessionid")
