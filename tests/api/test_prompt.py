@@ -304,7 +304,7 @@ class TestFitting:
             push(api, whole_turn(number), session="off")
         served = prompt(api, session="off")
         assert served["fits"] is False
-        assert str(served["tokens"]) in served["reason"]
+        assert f"{served['tokens']:,}" in served["reason"]
 
     def test_tools_that_leave_no_room_are_shed(self, api: Api) -> None:
         tools = [dict(TOOL, name=f"tool_{n}", description=output(n, 10)) for n in range(10)]
