@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +13,7 @@ from compaction.replay.result import Totals
 from compaction.replay.setting import Setting
 from compaction.replay.simulate import replay
 from compaction.replay.transcript import Transcript
+from importers.processes import process_pool
 from importers.reading import LogSource
 from replay.offline.logs import log_transcripts
 from replay.selectors.price_tables import transcript_prices
@@ -74,8 +73,7 @@ def compare_logs(
     if jobs <= 1 or len(sources) <= 1:
         yield from map(comparison.compare_log, sources)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(sources)), mp_context=context) as pool:
+    with process_pool(min(jobs, len(sources))) as pool:
         try:
             yield from pool.map(comparison.compare_log, sources)
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -16,6 +15,7 @@ from compaction.errors import FormatError
 from compaction.jsontext import depth_exceeds, flattened
 from importers.base import Damage, ImportedSession, ImportedTurn, LogFile
 from importers.jsonlines import forget
+from importers.processes import process_pool
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, log_items, recognize
 from importers.unrecognized import unrecognized_reason
@@ -188,9 +188,7 @@ def read_logs(sources: Sequence[LogSource], reader: Reader, *, jobs: int) -> Ite
     if jobs <= 1:
         yield from map(reader.read, sources)
         return
-    # A fork would copy this process's database connections and the state of its threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(reader,)) as pool:
+    with process_pool(jobs, _begin, reader) as pool:
         yield from _in_order(pool, sources, ahead=jobs * _READ_AHEAD)
 
 
