@@ -41,14 +41,25 @@ _EFFECT = re.compile(
 _REMOVED = re.compile(r"^(?:sudo\s+)?(?:git\s+)?rm\s+(?P<paths>.+)$")
 _MOVED = re.compile(r"^(?:git\s+)?mv\s+(?:-\S+\s+)*(?P<old>\S+)\s+(?P<new>\S+)$")
 _ENV = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
+#: A script in the arguments of a shell, as in `docker exec app bash -c "cd /app && pytest"`.
+_SCRIPT = re.compile(
+    r"^(?:[^'\"]*[\s/])?(?:ba|da|z)?sh -l?c (?:'(?P<single>[^']*)'|\"(?P<double>(?:[^\"\\]|\\.)*)\")",
+    re.DOTALL,
+)
 
 
 def segments(command: str) -> Iterator[str]:
-    """Yield the simple commands of a command line, without here-documents and leading assignments."""
+    """Yield the simple commands of a command line, without here-documents and leading assignments.
+
+    Those of a script in the arguments of a shell take its place.
+    """
     text = without_heredocs(command)
     spans = [(found.start(), found.end()) for found in separators(text)]
     for (_, start), (end, _) in pairwise([(0, 0), *spans, (len(text), len(text))]):
-        if bare := _ENV.sub("", text[start:end].strip()):
+        bare = _ENV.sub("", text[start:end].strip())
+        if script := _SCRIPT.match(bare):
+            yield from segments(script["single"] or script["double"] or "")
+        elif bare:
             yield " ".join(bare.split())
 
 

@@ -30,9 +30,9 @@ _TOKEN = re.compile(
 )
 #: The groups that are part of a word.
 _PIECES = frozenset({"single", "double", "escaped", "piece"})
-#: A quoted string, or what separates the simple commands of a line.
+#: A quoted string, a comment, or what separates the simple commands of a line.
 _SEPARATOR = re.compile(
-    r"'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\."
+    r"'[^']*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\\.|(?<![^ \t\r\n;&|()])#[^\n]*"
     r"|(?P<separator>&&|\|\||;+|\n|(?<![&>|\d])&(?![&>\d]))",
     re.DOTALL,
 )

@@ -194,16 +194,31 @@ def test_generated_texts_repeat_no_handle_from_an_output() -> None:
 @pytest.mark.parametrize(
     ("command", "state", "removed", "tests"),
     [
-        ("cd app && rm old.py; git commit -m done", ("rm old.py", "git commit -m done"), ("old.py",), None),
-        ('git commit -m "Fix the pool; rm old.py\n\npytest passes"', None, (), None),
-        ("cat > notes.md <<'EOF'\nrm old.py\nmv a.py b.py\npytest -q\nEOF", (), (), None),
-        ("cat > t.py <<'EOF'\nmv = 1\nEOF\nMODE=ci pytest -q t.py", (), (), "pytest -q t.py"),
-        ("echo 'pytest -q; go test' && ls", (), (), None),
+        ("cd app && rm old.py; git commit -m done", ["rm old.py", "git commit -m done"], ["old.py"], None),
+        (
+            "git commit -m 'Fix; rm a.py\npytest passes'",
+            ["git commit -m 'Fix; rm a.py pytest passes'"],
+            [],
+            None,
+        ),
+        ("cat > notes.md <<'EOF'\nrm old.py\nmv a.py b.py\npytest -q\nEOF", [], [], None),
+        ("cat > t.py <<'EOF'\nmv = 1\nEOF\nMODE=ci pytest -q t.py", [], [], "pytest -q t.py"),
+        ("echo 'pytest -q; go test' && ls", [], [], None),
+        ("# Don't keep it\nrm old.py\n# It isn't used\npytest", ["rm old.py"], ["old.py"], "pytest"),
+        ("docker exec app bash -c 'cd /app && rm old.py; pytest -q'", ["rm old.py"], ["old.py"], "pytest -q"),
+        ('bash -lc "cd app && pytest -q" 2>&1 | tail -5', [], [], "pytest -q"),
+        (
+            "git tag v1 -m \"Run bash -c 'pytest; rm old.py'\"",
+            ["git tag v1 -m \"Run bash -c 'pytest; rm old.py'\""],
+            [],
+            None,
+        ),
     ],
 )
-def test_quoted_text_and_here_documents_are_not_run(
-    command: str, state: tuple[str, ...] | None, removed: tuple[str, ...], tests: str | None
+def test_the_commands_that_a_command_line_runs(
+    command: str, state: list[str], removed: list[str], tests: str | None
 ) -> None:
-    assert removed_paths(command) == removed
+    """Quoted text, here-documents and comments are not run, but scripts of a shell are."""
+    assert list(state_changes(command)) == state
+    assert list(removed_paths(command)) == removed
     assert command_of(command) == tests
-    assert state_changes(command) == (state if state is not None else (" ".join(command.split()),))
