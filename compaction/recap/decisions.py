@@ -84,7 +84,7 @@ def _sentences(text: str) -> Iterator[str]:
     """
     is_ended = is_code = False
     for line in text.split("\n"):
-        if "```" in line and line.lstrip().startswith("```"):
+        if line.count("```") % 2 and line.lstrip().startswith("```"):
             is_code = not is_code
         if is_code:
             continue

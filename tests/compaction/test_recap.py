@@ -61,6 +61,12 @@ def test_decisions_in_other_languages_are_kept(decision: str) -> None:
     assert [item.text for item in recap_of(talk).decisions] == [f"t2: {decision}"]
 
 
+def test_code_on_one_line_does_not_hide_the_decisions_after_it() -> None:
+    talk = Transcript().user("Fix the pool.").calls("Read", "x = 1", path="pool.py")
+    talk.says("```pool --close``` closes it.\nI'll use a lock instead, because the pool is shared.")
+    assert recap_of(talk).decisions
+
+
 def test_questions_plans_and_fragments_are_not_decisions() -> None:
     talk = Transcript().user("Fix the pool.")
     talk.says(
