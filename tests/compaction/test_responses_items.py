@@ -1,4 +1,4 @@
-"""All kinds of OpenAI's items, with odd ids and outputs: the prompt is valid, and says all that they say."""
+"""All kinds of OpenAI's items, with odd ids and outputs: the prompt is valid, and has all their content."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
+from compaction.continuation import Continuation
 from compaction.rendering import render
 from compaction.validation import validate
 from tests.compaction.providers import faults
@@ -151,7 +152,7 @@ def ids(items: Sequence[JSON]) -> set[str]:
         {"type": "function_call_output", "call_id": "a", "output": "w2w"},
     ]
 )
-def test_every_prompt_is_valid_and_says_all_that_the_items_say(items: list[JSON]) -> None:
+def test_every_prompt_is_valid_and_has_all_the_content_of_the_items(items: list[JSON]) -> None:
     assert faults(served(items, NAME, NAME, Capabilities()), NAME) == []  # as stored, if possible
     parsed = dialects.parse_mixed(items, default=NAME)
     for format in dialects.DIALECTS:
@@ -161,6 +162,14 @@ def test_every_prompt_is_valid_and_says_all_that_the_items_say(items: list[JSON]
         screens = words([item for item in items if item.get("type") == "computer_call_output"])
         expected = words(items) - ids(items) - (screens if format != NAME else set())
         assert words([*shown.messages, {"system": shown.system}]) >= expected
+
+
+def test_an_output_of_another_kind_closes_its_call() -> None:
+    """An open call would delay compactions."""
+    call = {"type": "custom_tool_call", "call_id": "a", "name": "run", "input": "x"}
+    output = {"type": "function_call_output", "call_id": "a", "output": "y"}
+    state = Continuation().after(dialects.parse([call, output], format=NAME), NAME)
+    assert (state.open_calls, state.regular) == ((), False)
 
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))

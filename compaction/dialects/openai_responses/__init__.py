@@ -89,13 +89,13 @@ class OpenAIResponses(Dialect):
         if not results:
             return (), not open_calls
         answered = {
-            _open_call(result.call_id, call)
+            _open_call(result.call_id, call): kinds.can_answer(_kind(message), call)
             for result in results
             for call in kinds.CALLS
-            if kinds.answers(_kind(message), call)
         }
         left = tuple(call for call in waiting if call not in answered)
         is_sound = len(left) + 1 == len(waiting) and _REASONING not in open_calls
+        is_sound = is_sound and all(answered.get(call, True) for call in waiting)
         return ((_ANSWERED, *left) if left else ()), is_sound
 
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
@@ -116,5 +116,8 @@ def _kind(message: Message) -> str:
 
 
 def _open_call(call_id: str, kind: str) -> str:
-    """Return an open call, with its kind if it is not a function: outputs of other kinds do not answer it."""
+    """Return the name of an open call: its id, with its kind unless it is a function.
+
+    An output of another kind closes the call, but must be rendered.
+    """
     return call_id if kind == kinds.FUNCTION_CALL else f"<{kind}>{call_id}"

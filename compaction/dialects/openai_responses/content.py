@@ -19,8 +19,8 @@ from compaction.dialects.openai_responses.kinds import (
     OUTPUTS,
     REASONING,
     ROLES,
-    answers,
     call_id_of,
+    can_answer,
     kind_of,
     text_kind,
 )
@@ -41,7 +41,7 @@ def violations(subject: Subject) -> Iterator[Violation]:
         kind, call = kind_of(item), calls.get(call_id_of(item))
         if kind in CALLS:
             calls[call_id_of(item)] = kind
-        elif kind in OUTPUT_KINDS and call and not answers(kind, call):
+        elif kind in OUTPUT_KINDS and call and not can_answer(kind, call):
             text = f"`{kind}` cannot answer `{call}`, which requires `{OUTPUTS[call]}`"
             yield Violation(rule="R1", position=position, message=text)
 

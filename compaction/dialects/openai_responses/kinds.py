@@ -64,10 +64,10 @@ def kind_of(item: Mapping[str, JSON]) -> str:
     return kind if isinstance(kind, str) else MESSAGE
 
 
-def answers(output: str, call: str) -> bool:
-    """Return whether the provider accepts an output of this kind for a call.
+def can_answer(output: str, call: str) -> bool:
+    """Return whether the provider accepts an output of one kind for a call of another.
 
-    Clients answer calls of the local shell with outputs of functions too.
+    Clients also answer calls of the local shell with outputs of functions.
     """
     return output == OUTPUTS[call] or (call == "local_shell_call" and output == FUNCTION_OUTPUT)
 

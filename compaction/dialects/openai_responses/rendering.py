@@ -30,8 +30,8 @@ from compaction.dialects.openai_responses.kinds import (
     OUTPUT_KINDS,
     OUTPUTS,
     ROLES,
-    answers,
     call_id_of,
+    can_answer,
     kind_of,
     text_kind,
 )
@@ -222,7 +222,7 @@ def _call_id(item: Mapping[str, Any]) -> str:
 def _with_matching_kind(item: Item, kinds: Mapping[str, str]) -> Item:
     """Return an output as the kind that its call requires, which differs for generated and odd ones."""
     kind, call = kind_of(item), kinds.get(_call_id(item), "")
-    if kind not in OUTPUT_KINDS or not call or answers(kind, call):
+    if kind not in OUTPUT_KINDS or not call or can_answer(kind, call):
         return item
     output = item.get("output")
     text = output if isinstance(output, str) else joined_text(output)[0]
