@@ -29,7 +29,7 @@ _CLAUDE = {
 }
 #: OpenAI's own models. Other models with this API have a field for their reasoning.
 _OPENAI = re.compile(r"(?:^|/)(?:gpt-(?!oss)|chatgpt-|o\d)")
-#: Gemini's models from version 3 on require signatures, which includes those behind the names of the latest.
+#: Gemini's models from version 3 on, and the aliases of the latest models, require signatures.
 _GEMINI = re.compile(r"(?:^|/)gemini-(?:[3-9]|[12]\d|(?:pro|flash|flash-lite)-latest$)")
 _NAME = re.compile(r"claude-(opus|sonnet|haiku|fable|mythos)-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 

@@ -183,8 +183,8 @@ def changes_settings(message: Message) -> bool:
     These are Anthropic's system messages with `tool_addition`, or with `output_config` and no content, and
     items such as `additional_tools` of OpenAI's Responses API. No text can replace them.
     """
-    is_blank = not message.parts or any(isinstance(part, Opaque) for part in message.parts)
-    return message.role is Role.SYSTEM and is_blank
+    has_settings = not message.parts or any(isinstance(part, Opaque) for part in message.parts)
+    return message.role is Role.SYSTEM and has_settings
 
 
 def leading_system(messages: Sequence[Message], start: int = 0) -> int:

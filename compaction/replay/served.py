@@ -66,9 +66,10 @@ class Served:
         self.summary_failures = 0
 
     def prompt(self, call: RecordedCall) -> GrowingPrompt:
-        """Return the prompt of the next call: the same object as before, unless it did not only grow.
+        """Return the prompt of the next call.
 
-        Unedited messages are always the same objects.
+        It is the same object as before if messages were only appended to it. Unedited messages are always the
+        same objects.
         """
         if call.start != self._start:
             self._begin(call.start)

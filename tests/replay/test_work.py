@@ -1,4 +1,4 @@
-"""The work of a replay: a call of a long session takes no more of it than one of a short session."""
+"""The work of a replay is linear in the calls of a session."""
 
 from __future__ import annotations
 
