@@ -36,12 +36,12 @@ def unrecognized_reason(log: LogFile) -> str:
         return reason
     beginning = text_bytes(log.data).lstrip(b" \t\r\n\x00")[:_BEGINNING]
     if not beginning:
-        return "The file contains only blanks."
+        return "The file is empty, or contains only whitespace."
     if b"\x00" in beginning:
         return "The file is binary, or its encoding is neither UTF-8 nor UTF-16 with a byte order mark."
     if beginning.startswith((b"{", b"[")) and first_value(log) is None:
         try:
-            orjson.loads(text_bytes(log.data))
+            orjson.loads(text_bytes(log.data).decode("utf-8", "replace"))
         except orjson.JSONDecodeError as error:
             return f"The file is not valid JSON: {error}."
     return UNSUPPORTED

@@ -19,13 +19,14 @@ CHAT = orjson.dumps({"messages": [{"role": "user", "content": "List the files."}
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\0\n \r\n", "contains only blanks"),
+        (b"\0\n \r\n", "contains only whitespace"),
         (gzip.compress(CHAT, mtime=0), "is compressed"),
         (bz2.compress(CHAT), "is an archive or compressed"),
         (jsonl(user("Hi", "u1")).data.decode().encode("utf-16-le"), "neither UTF-8 nor UTF-16"),
         (bytes(range(256)) * 2, "is binary"),
         (b"\n" + CHAT[:-3], "not valid JSON: unexpected end of data: line 2 column 5"),
         (b'{"messages": }', "not valid JSON: "),
+        (CHAT.replace(b".", b"\xff")[:-3], "not valid JSON: unexpected end of data: line 1 column 5"),
         (b"[" * 100_000 + b"]" * 100_000, "not valid JSON: "),
         (b'{"name": "package", "version": "1.0.0"}', "not in a supported format"),
         (b'{"a": 1}\n{"a": 2}\n', "not in a supported format"),
