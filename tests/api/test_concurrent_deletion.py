@@ -77,12 +77,9 @@ def test_a_webhook_that_is_being_deleted_is_not_found(
 
 def test_a_project_that_is_being_deleted_is_not_found(admin_api: Api, project: Project) -> None:
     url = "https://93.184.215.14/"
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            Project.objects.filter(pk=project.pk).delete()
-            job = pool.submit(in_thread, partial(admin_api.post, "webhooks/", {"url": url}))
-            eventually(lambda: waiting() == 1)
-        assert job.result().status_code == 404
+    with blocking(partial(admin_api.post, "webhooks/", {"url": url})) as jobs:
+        Project.objects.filter(pk=project.pk).delete()
+    assert jobs[0].result().status_code == 404
 
 
 def test_workers_go_on(api: Api) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
@@ -17,8 +16,7 @@ from accounts.models import AuditEvent, Project
 from sessions.models import Webhook
 from sessions.services.webhooks.deliveries import PAUSES, deliveries_sweep, delivery_send
 from tests.api.client import Api, code
-from tests.background.world import eventually
-from tests.locking import in_thread, waiting
+from tests.locking import blocking
 from tests.webhooks.receiver import Receiver
 from tests.webhooks.test_webhooks import URL, due_now, webhook_create
 
@@ -143,10 +141,7 @@ def test_the_number_of_webhooks_is_limited_for_concurrent_requests(
     admin_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sessions.services.webhooks.subscriptions.MAX_WEBHOOKS", 1)
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            webhook_create(admin_api)
-            job = pool.submit(in_thread, lambda: admin_api.post("webhooks/", {"url": URL}))
-            eventually(lambda: waiting() or job.done())
-        assert code(job.result()) == "too_many_webhooks"
+    with blocking(partial(admin_api.post, "webhooks/", {"url": URL})) as jobs:
+        webhook_create(admin_api)
+    assert code(jobs[0].result()) == "too_many_webhooks"
     assert Webhook.objects.count() == 1
