@@ -79,9 +79,9 @@ def _same(turn: PreparedTurn, recorded: _Recorded) -> Turn | None:
     if at is None or usage is None or turn.request_id:
         return None
     near = [row for row in recorded.get(_counts(usage), ()) if abs(row.at - at) <= SAME_CALL]
-    said = _said([message.value for message in turn.messages])
-    same = (row for row in sorted(near, key=lambda row: abs(row.at - at)) if _said(_messages(row)) == said)
-    return next(same, None)
+    answer = _answer([message.value for message in turn.messages])
+    by_distance = sorted(near, key=lambda row: abs(row.at - at))
+    return next((row for row in by_distance if _answer(_messages(row)) == answer), None)
 
 
 def _counts(usage: object) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ def _messages(turn: Turn) -> list[Message]:
     return [row.value(turn.session.format) for row in messages_load(turn.session_id, spans)]
 
 
-def _said(messages: Sequence[Message]) -> tuple[str, list[str]]:
+def _answer(messages: Sequence[Message]) -> tuple[str, list[str]]:
     """Return the text of the answer at the end, without whitespace, and the functions that it calls.
 
     Logs join the texts of an answer in several ways.

@@ -76,10 +76,10 @@ def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = 
         for name, value in changes.items()
         if (before := getattr(locked, name)) != value
     }
-    for name, value in changes.items():
-        setattr(webhook, name, value)
     if not detail:
         return
+    for name, value in changes.items():
+        setattr(webhook, name, value)
     webhook.save(update_fields=list(detail))
     target = _host(webhook.url)
     audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=target, detail=detail)
