@@ -123,26 +123,26 @@ def test_a_session_that_was_imported_before_does_not_bill_recorded_calls(
     assert [turn.billed for turn in imported.turns.order_by("index")] == [True, False, False]
 
 
-@pytest.mark.parametrize("earlier", [0, 4])
+@pytest.mark.parametrize(("calls", "state"), [("rrrr", "unchanged"), ("rroo", "grown"), ("oooorrrr", "new")])
 def test_a_log_that_is_imported_in_steps(
-    agent: GeminiCli, monkeypatch: pytest.MonkeyPatch, earlier: int
+    agent: GeminiCli, monkeypatch: pytest.MonkeyPatch, calls: str, state: str
 ) -> None:
-    """The first step contains recorded calls, or only earlier ones."""
+    """Its calls are recorded (r), or others (o). The first of several steps contains two of them."""
     monkeypatch.setattr(views, "SMALL_BYTES", 0)
     monkeypatch.setattr(uploads, "STEP_MESSAGES", 3)
-    for number in range(4):
-        agent.work(number)
-    before, _ = billed()
-    tokens = {"input": 90, "output": 2}
-    for number in range(earlier):
-        call = agent.record("gemini", f"Hello {number}.", tokens=tokens, model="gemini-2.5-pro")
-        agent.log.insert(1 + number, call)
+    for number, kind in enumerate(calls):
+        if kind == "r":
+            agent.work(number)
+        else:
+            tokens = {"input": 90, "output": 2}
+            call = agent.record("gemini", f"Hello {number}.", tokens=tokens, model="gemini-2.5-pro")
+            agent.log.append(call)
     url, key = "/api/v1/imports/?name=session.jsonl", agent.headers["x-contextapp-key"]
     data, headers = jsonl(*agent.log).data, {"authorization": f"Bearer {key}"}
-    job = Client().generic("POST", url, data, "application/octet-stream", headers=headers)
-    assert run(job.json()["id"]).state == "done"
-    assert billed()[0] == before + earlier
-    assert AgentSession.objects.count() == (2 if earlier else 1)
+    job = run(Client().generic("POST", url, data, "application/octet-stream", headers=headers).json()["id"])
+    assert (job.state, [row.state for row in job.sessions.all()]) == ("done", [state])
+    assert billed()[0] == len(calls)
+    assert AgentSession.objects.count() == (2 if state == "new" else 1)
     assert AgentSession.objects.filter(external_id="s-1").exists()
 
 
