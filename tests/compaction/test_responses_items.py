@@ -78,9 +78,10 @@ def exchanges(draw: st.DrawFn, word: Words) -> list[JSON]:
     if kind == "local_shell_call" and draw(st.booleans()):
         del call["call_id"]
         id = call["id"]
+    if draw(st.booleans()) and draw(st.booleans()):
+        return [call]  # the user interrupted it
     # The output of a computer call is an image. No client sends it for another call.
-    others = [] if kind == "computer_call" else ["function_call_output", "custom_tool_call_output"]
-    name = draw(st.sampled_from([f"{kind}_output", *others]))
+    name = draw(st.sampled_from([f"{kind}_output", "function_call_output", "custom_tool_call_output"]))
     key = "id" if name == "local_shell_call_output" and draw(st.booleans()) else "call_id"
     return [call, {"type": name, key: id, "output": OUTPUTS[name](word())}]
 

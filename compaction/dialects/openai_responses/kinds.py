@@ -12,6 +12,7 @@ MESSAGE, REASONING, COMPACTION = "message", "reasoning", "compaction"
 ITEM_REFERENCE = "item_reference"
 CUSTOM_CALL, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 FUNCTION_CALL, FUNCTION_OUTPUT = "function_call", "function_call_output"
+COMPUTER_CALL, COMPUTER_OUTPUT = "computer_call", "computer_call_output"
 
 #: The kinds of calls that the client runs, and the kind of their output.
 OUTPUTS: Mapping[str, str] = {
@@ -20,7 +21,7 @@ OUTPUTS: Mapping[str, str] = {
     "local_shell_call": "local_shell_call_output",
     "shell_call": "shell_call_output",
     "apply_patch_call": "apply_patch_call_output",
-    "computer_call": "computer_call_output",
+    COMPUTER_CALL: COMPUTER_OUTPUT,
 }
 CALLS = frozenset(OUTPUTS)
 OUTPUT_KINDS = frozenset(OUTPUTS.values())
@@ -45,7 +46,7 @@ ITEMS = CALLS | OUTPUT_KINDS | HOSTED | SETTINGS | CLIENT | {REASONING}
 ROLES = frozenset({"system", "developer", "user", "assistant"})
 
 #: Calls of the client whose `id` the provider requires in addition to the `call_id`.
-ID_REQUIRED = frozenset({"computer_call", "local_shell_call"})
+ID_REQUIRED = frozenset({COMPUTER_CALL, "local_shell_call"})
 
 #: Prefixes that the ids of items must have. These ids are optional in requests.
 ID_PREFIXES: Mapping[str, str] = {MESSAGE: "msg", REASONING: "rs", FUNCTION_CALL: "fc", CUSTOM_CALL: "ctc"}

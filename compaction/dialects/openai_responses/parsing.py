@@ -23,6 +23,7 @@ from compaction.dialects.openai_responses.kinds import (
     CALLS,
     CLIENT,
     COMPACTION,
+    COMPUTER_OUTPUT,
     CUSTOM_CALL,
     FUNCTION_CALL,
     ID_PREFIXES,
@@ -142,7 +143,7 @@ def _call(item: Mapping[str, Any], kind: str) -> ToolCall:
 def _result(item: Mapping[str, Any], kind: str) -> ToolResult:
     output, call_id = item.get("output"), call_id_of(item)
     text, media = joined_text(output)
-    if kind == "computer_call_output":
+    if kind == COMPUTER_OUTPUT:
         text, media = "", IMAGE_TOKENS
     elif kind == "shell_call_output" and isinstance(output, list):
         runs = [run for run in output if isinstance(run, Mapping)]

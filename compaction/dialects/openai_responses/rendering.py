@@ -17,6 +17,8 @@ from compaction.dialects.blocks import (
 from compaction.dialects.media import media_part, result_blocks
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
+    COMPUTER_CALL,
+    COMPUTER_OUTPUT,
     CUSTOM_CALL,
     CUSTOM_OUTPUT,
     FUNCTION_CALL,
@@ -166,7 +168,7 @@ def _output(part: ToolResult, native: bool) -> Item:
 def _output_value(part: ToolResult, source: Mapping[str, Any] | None) -> JSON:
     """Return the content of an output whose text may have been edited."""
     kind = kind_of(source) if source is not None else FUNCTION_OUTPUT
-    if source is not None and kind == "computer_call_output":
+    if source is not None and kind == COMPUTER_OUTPUT:
         return source.get("output") or {"type": "computer_screenshot"}
     text = error_text(part)
     if kind == "shell_call_output":
@@ -195,8 +197,29 @@ def conversation(messages: Sequence[Message]) -> list[Item]:
     items = [item for message in messages for item in message_json(message)]
     kinds = {_call_id(item): kind_of(item) for item in items if kind_of(item) in CALLS}
     requested = {item.get("id") for item in items if kind_of(item) == "mcp_approval_request"}
-    kept = (item for item in items if _is_requested(item, requested))
-    return list(_with_distinct_ids(_with_matching_kind(item, kinds) for item in kept))
+    kept = [item for item in items if _is_requested(item, requested)]
+    return list(
+        _with_distinct_ids(_with_matching_kind(item, kinds) for item in _without_blind_calls(kept, kinds))
+    )
+
+
+def _without_blind_calls(items: Sequence[Item], kinds: Mapping[str, str]) -> Iterator[Item]:
+    """Yield the items, with a call of the computer as text if its output is no screenshot, which is required.
+
+    The text ends with the output: a message after other open calls would leave them without theirs.
+    """
+    texts = {
+        _call_id(item): _text_of_output(item)
+        for item in items
+        if kinds.get(_call_id(item)) == COMPUTER_CALL and kind_of(item) in OUTPUT_KINDS - {COMPUTER_OUTPUT}
+    }
+    for item in items:
+        text = texts.get(_call_id(item))
+        if text is None or kind_of(item) not in CALLS | OUTPUT_KINDS:
+            yield item
+        elif kind_of(item) in CALLS:
+            call = f"[{COMPUTER_CALL} {dumps(item.get('action'))}]"
+            yield {"type": MESSAGE, "role": "assistant", "content": f"{call}\n\n{text}"}
 
 
 def _with_distinct_ids(items: Iterable[Item]) -> Iterator[Item]:
@@ -224,8 +247,7 @@ def _with_matching_kind(item: Item, kinds: Mapping[str, str]) -> Item:
     kind, call = kind_of(item), kinds.get(_call_id(item), "")
     if kind not in OUTPUT_KINDS or not call or can_answer(kind, call):
         return item
-    output = item.get("output")
-    text = output if isinstance(output, str) else joined_text(output)[0]
+    output, text = item.get("output"), _text_of_output(item)
     made: Item = {"type": OUTPUTS[call], "call_id": _call_id(item)}
     match call:
         case "local_shell_call":
@@ -234,9 +256,12 @@ def _with_matching_kind(item: Item, kinds: Mapping[str, str]) -> Item:
             return made | {"output": shell_output(text)}
         case "apply_patch_call":
             return made | {"status": "failed", "output": text}
-        case "computer_call":
-            return item
     return made | {"output": output if isinstance(output, list) else text}
+
+
+def _text_of_output(item: Item) -> str:
+    output = item.get("output")
+    return output if isinstance(output, str) else joined_text(output)[0]
 
 
 def shell_output(text: str) -> list[JSON]:
