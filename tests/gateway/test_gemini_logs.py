@@ -123,6 +123,7 @@ def test_a_session_that_was_imported_before_does_not_bill_recorded_calls(
     assert [turn.billed for turn in imported.turns.order_by("index")] == [True, False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("calls", "state"), [("rrrr", "unchanged"), ("rroo", "grown"), ("oooorrrr", "new")])
 def test_a_log_that_is_imported_in_steps(
     agent: GeminiCli, monkeypatch: pytest.MonkeyPatch, calls: str, state: str
