@@ -5,8 +5,9 @@
 Builds sessions of the given sizes from this project's files: an agent reads, edits and searches them, runs
 commands and thinks. Prints the CPU milliseconds of a plan of the hard trigger, in total and by step (median
 of the runs): in a process that has seen none of the session, in one that has seen its identifiers but not its
-texts, and in one that has planned a compaction of it before. Then prints the CPU time of adding one message
-at position 100 and at position 10,000.
+texts, and in one that has planned a compaction of it before. Then prints the CPU time of the later plans of a
+growing session, each with the recap of the one before, and that of adding one message at position 100 and at
+position 10,000.
 
     python -m bench.plan --first [--tokens 200000 30000]
 
@@ -28,6 +29,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
+from bench.load import Load
 from compaction import dialects, text_cache
 from compaction.adapters.tiktoken_counter import TiktokenCounter
 from compaction.continuation import Continuation
@@ -36,6 +38,8 @@ from compaction.identifiers import texts as text_names
 from compaction.messages import JSON, Message, Role
 from compaction.planning.pipeline import PlanRequest, plan
 from compaction.policy import Budget, get_policy
+from compaction.replay.served import Served
+from compaction.replay.transcript import RecordedCall, Transcript
 from compaction.sizes.tokens import name_sizes
 from compaction.strategies import STRATEGIES
 from compaction.triggers import TriggerState, evaluate
@@ -48,6 +52,9 @@ POLICY = get_policy("balanced")
 
 #: Tokens of a message, on average.
 _MESSAGE_TOKENS = 333
+
+#: Tokens of the budget of a session that grows.
+_BUDGET = 30_000
 
 
 def main() -> None:
@@ -64,6 +71,7 @@ def main() -> None:
             print(f"{tokens:>10,} {first:>10,.1f} {second:>10,.1f}")
         return
     figures = [_figures(messages, arguments.runs) for messages in sessions]
+    figures.append({f"budget {_BUDGET:,}, later": _later_ms()})
     early, late = (_message_ms(sessions[0], position) for position in (100, 10_000))
     figures.append({"a message at 100": early, "a message at 10,000": late, "ratio": late / early})
     for group in figures:
@@ -84,6 +92,24 @@ def _figures(messages: tuple[Message, ...], runs: int) -> dict[str, float]:
         "texts known": _median_ms(lambda: _plan(messages, tokens), runs),
         **_steps(messages, tokens, runs),
     }
+
+
+def _later_ms() -> float:
+    """Return the median CPU milliseconds of the plans of a session of 200 turns, without the first one."""
+    load = Load(seed=1)
+    items = [item for _ in range(200) for item in load.messages()]
+    messages = dialects.parse(items, format=FORMAT, counter=COUNTER)
+    messages = tuple(replace(message, turn=message.position // 2) for message in messages)
+    transcript = Transcript(name="growing", format=FORMAT, messages=messages, calls=())
+    served, found = Served(transcript, POLICY, COUNTER, budget=_BUDGET), list[float]()
+    for message in messages[1:]:
+        if message.role is Role.ASSISTANT:
+            planned, at = len(served.records), message.position
+            started = time.process_time()
+            served.prompt(RecordedCall(turn=message.turn, start=0, answer=at))
+            if len(served.records) > planned:
+                found.append(1_000 * (time.process_time() - started))
+    return median(found[1:])
 
 
 def _arguments() -> argparse.Namespace:
