@@ -6,19 +6,15 @@ the first request, because it takes some seconds and 160 MB, and ends with the g
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_context
 
 from gateway.calls import Call
 from gateway.recording.recorder import NotRecorded, StoreUnavailable
-
-_PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+from sessions.services.processes import process_pool
 
 #: The process gives way to the streams.
 _NICE = 5
@@ -43,9 +39,7 @@ class RecordingProcess:
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                1, mp_context=get_context("spawn"), initializer=_prepare, initargs=(os.getpid(),)
-            )
+            self._pool = process_pool(1, _prepare)
         return self._pool
 
     def record(self, call: Call) -> None:
@@ -67,14 +61,10 @@ class RecordingProcess:
             self._pool.shutdown(cancel_futures=True)
 
 
-def _prepare(parent: int) -> None:
-    """Set up Django in the process, and let it end with its parent, even if that is killed."""
+def _prepare() -> None:
+    """Set up Django in the process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the gateway ends the process after the last call
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        sys.exit(1)
     os.nice(_NICE)
     import django
 

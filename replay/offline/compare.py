@@ -13,10 +13,10 @@ from compaction.replay.result import Totals
 from compaction.replay.setting import Setting
 from compaction.replay.simulate import replay
 from compaction.replay.transcript import Transcript
-from importers.processes import process_pool
 from importers.reading import LogSource
 from replay.offline.logs import log_transcripts
 from replay.selectors.price_tables import transcript_prices
+from sessions.services.processes import process_pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

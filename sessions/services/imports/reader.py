@@ -15,12 +15,12 @@ from compaction.errors import FormatError
 from compaction.jsontext import depth_exceeds, flattened
 from importers.base import Damage, ImportedSession, ImportedTurn, LogFile
 from importers.jsonlines import forget
-from importers.processes import process_pool
 from importers.reading import LogSource, UnreadableLogError
 from importers.registry import IMPORTERS, log_items, recognize
 from importers.unrecognized import unrecognized_reason
 from redaction import Redaction, redact
 from sessions.services.imports.prepare import PreparedSession, session_prepare, too_deep
+from sessions.services.processes import process_pool
 
 #: Part of every digest. Increase it when an importer reads more from a log than before, so that imported
 #: logs are read again.

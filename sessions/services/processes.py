@@ -1,4 +1,4 @@
-"""Processes that read logs. They end with the process that started them, even if it is killed."""
+"""Pools of processes that end with the process that started them, even if it is killed."""
 
 from __future__ import annotations
 
