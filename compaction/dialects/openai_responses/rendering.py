@@ -211,7 +211,9 @@ def _without_blind_calls(items: Sequence[Item], kinds: Mapping[str, str]) -> Ite
     texts = {
         _call_id(item): _text_of_output(item)
         for item in items
-        if kinds.get(_call_id(item)) == COMPUTER_CALL and kind_of(item) in OUTPUT_KINDS - {COMPUTER_OUTPUT}
+        if kind_of(item) in OUTPUT_KINDS
+        and kinds.get(_call_id(item)) == COMPUTER_CALL
+        and not can_answer(kind_of(item), COMPUTER_CALL)
     }
     for item in items:
         text = texts.get(_call_id(item))
