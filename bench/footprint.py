@@ -108,7 +108,7 @@ def idle(instance: Instance, rounds: int, seconds: float) -> list[Row]:
     time.sleep(_START_SECONDS)
     for _ in range(rounds):
         commands = processes(instance.pid)
-        background = [pid for pid, command in commands.items() if part_of(command) in {"worker", "scheduler"}]
+        background = [pid for pid, command in commands.items() if part_of(command) == "worker"]
         before = cpu_seconds(background)
         time.sleep(seconds)
         cpu.ours.append((cpu_seconds(background) - before) / seconds * 100)

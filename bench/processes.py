@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-#: The parts of an instance, by a text in the command line; the first that matches.
+#: The parts of an instance, by a text in the command line; the first that matches. The scheduler is a process
+#: of the worker.
 PARTS = {
     "web": "http_server web",
     "gateway": "http_server gateway",
     "worker": "contextapp.worker",
-    "scheduler": "contextapp.scheduler",
     "valkey": "valkey-server",
     "postgres": "postgres",
 }

@@ -74,7 +74,7 @@ def run(home: Path, host: str, port: int) -> None:
         raise StartError("CONTEXTAPP_GATEWAY_PORT must differ from CONTEXTAPP_PORT and be at most 65535.")
     servers.check_port(host, port)
     servers.check_port(host, gateway_port, variable="CONTEXTAPP_GATEWAY_PORT")
-    web, worker, scheduler = servers.web(host, port), servers.worker(), servers.scheduler(home)
+    web, worker = servers.web(host, port), servers.worker(home)
     os.chdir(env.ROOT)
     os.environ["CONTEXTAPP_HOME"] = str(home)
     with Supervisor() as supervisor:
@@ -82,7 +82,7 @@ def run(home: Path, host: str, port: int) -> None:
         prepare_data()
         # One after the other: if they started together, the first page would be available later.
         supervisor.start(web)
-        supervisor.start(servers.gateway(host, gateway_port), worker, scheduler)
+        supervisor.start(servers.gateway(host, gateway_port), worker)
         print_welcome(home, host, port, gateway_port)
         supervisor.watch()
 

@@ -85,8 +85,12 @@ app.conf.beat_scheduler = QuietScheduler
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m contextapp.scheduler")
     parser.add_argument("--schedule", required=True, help="file in which the last runs are stored")
-    options = parser.parse_args()
-    app.Beat(schedule=options.schedule, loglevel="WARNING", quiet=True).run()
+    run(parser.parse_args().schedule)
+
+
+def run(schedule: str) -> None:
+    """Send the periodic tasks until a signal arrives. The file `schedule` keeps when each was last sent."""
+    app.Beat(schedule=schedule, loglevel="WARNING", quiet=True).run()
 
 
 if __name__ == "__main__":

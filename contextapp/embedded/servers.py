@@ -1,4 +1,4 @@
-"""The web server, the gateway, the worker and the scheduler: their commands and numbers of processes."""
+"""The web server, the gateway, and the worker with the scheduler: their commands and numbers of processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from contextapp.embedded.programs import Program
 
 HTTP_SERVER = (sys.executable, "-m", "contextapp.http_server")
 WORKER = (sys.executable, "-m", "contextapp.worker")
-SCHEDULER = (sys.executable, "-m", "contextapp.scheduler")
 
 #: For glibc. By default, large blocks such as uploads are kept for the process after it has freed the first
 #: one, and so is memory of each thread. These settings return it to the system. Requests with a long history
@@ -51,27 +50,19 @@ def gateway(host: str, port: int) -> Program:
     )
 
 
-def worker() -> Program:
+def worker(home: Path) -> Program:
+    """Return the worker, which also runs the scheduler."""
     processes = env.worker_processes()
     return Program(
         name="The worker",
-        command=(*WORKER, f"--processes={processes}"),
+        # The lock of the data folder already prevents a second scheduler.
+        command=(*WORKER, f"--processes={processes}", f"--schedule={home / 'beat-schedule'}"),
         # Celery warns root about unsafe serializers. The tasks use JSON, which is safe.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker", **RETURN_MEMORY},
         is_ready=lambda: True,
         stop_seconds=20,
         # Agents wait for the web server, not for the worker.
         nice=env.integer("CONTEXTAPP_WORKER_NICE", 10, maximum=19),
-    )
-
-
-def scheduler(home: Path) -> Program:
-    """Return Celery beat as a separate program, so that it is restarted if it alone fails."""
-    # The lock of the data folder already prevents a second scheduler.
-    return Program(
-        name="The scheduler",
-        command=(*SCHEDULER, f"--schedule={home / 'beat-schedule'}"),
-        is_ready=lambda: True,
     )
 
 

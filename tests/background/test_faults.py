@@ -51,7 +51,7 @@ def test_a_worker_killed_during_the_model_call(world: World) -> None:
     eventually(lambda: world.provider.requests)
     family = world.processes("contextapp.worker")
     os.kill(family[0], signal.SIGKILL)
-    eventually(lambda: not alive(family))  # including the processes that it started
+    eventually(lambda: not alive(family))  # including the processes that it forked
     go_on.set()
     [done] = world.settled(session)
     assert done["state"] == "done"
@@ -134,11 +134,18 @@ def test_a_broker_killed_and_started_empty(world: World) -> None:
     assert "Valkey ended (exit code -9). Restarting it" in world.instance.printed
 
 
+@stops_the_broker
 def test_a_killed_scheduler_is_started_again(world: World) -> None:
-    [first] = world.processes("contextapp.scheduler")
-    os.kill(first, signal.SIGKILL)
-    eventually(lambda: world.processes("contextapp.scheduler") not in ([], [first]))
-    assert "The scheduler ended (exit code -9). Restarting it" in world.instance.printed
+    parent, *forked = world.processes("contextapp.worker")  # the scheduler is one of them
+    for process in forked:
+        os.kill(process, signal.SIGKILL)
+    eventually(lambda: "The scheduler ended (exit code -9). Restarting it" in world.instance.printed)
+    eventually(lambda: len(world.processes("contextapp.worker")) == 1 + len(forked))
+    assert world.processes("contextapp.worker")[0] == parent
+    session, _ = world.fire()
+    world.kill("valkey-server")  # loses the task, which the scheduler then sends again
+    [done] = world.settled(session)
+    assert done["state"] == "done"
 
 
 def test_a_database_restarted_under_load(world: World) -> None:

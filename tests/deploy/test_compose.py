@@ -81,7 +81,7 @@ def test_one_image_has_all_roles(services: dict[str, Any]) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("role", "program"),
-    [("web", web("", 0)), ("gateway", gateway("", 0)), ("worker", worker())],
+    [("web", web("", 0)), ("gateway", gateway("", 0)), ("worker", worker(Path()))],
     ids=("web", "gateway", "worker"),
 )
 def test_a_container_returns_memory_and_stops_like_a_local_instance(

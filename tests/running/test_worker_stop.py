@@ -26,7 +26,7 @@ def seconds(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def stopped(servers: None, tmp_path: Path, seconds: int) -> Iterator[Child]:
     """Start a worker, and stop it while it runs a task."""
-    worker = programs.worker()
+    worker = programs.worker(tmp_path)
     environment = {
         **worker.environment,
         "DJANGO_SETTINGS_MODULE": "tests.running.long_task_settings",
