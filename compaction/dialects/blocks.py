@@ -116,25 +116,6 @@ def text_of(block: Mapping[str, Any]) -> str | None:
     return None
 
 
-def united(messages: Sequence[Message], format: str) -> list[Message]:
-    """Return the messages with the items of each response in one message.
-
-    `format` is the dialect in which a response consists of several items.
-    """
-    out: list[Message] = []
-    for message in messages:
-        last = out[-1] if out else message
-        if (
-            last is not message
-            and last.role is message.role is Role.ASSISTANT
-            and last.format == message.format == format
-        ):
-            out[-1] = replace(last, parts=(*last.parts, *message.parts), patched=True)
-        else:
-            out.append(message)
-    return out
-
-
 def as_user(message: Message) -> Message:
     """Return a system message as a message of the user that says so."""
     parts = tuple(

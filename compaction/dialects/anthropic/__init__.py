@@ -21,8 +21,8 @@ from compaction.dialects.anthropic import (
     thinking,
 )
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import tool_definitions, united
-from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
+from compaction.dialects.blocks import tool_definitions
+from compaction.dialects.openai_responses.parsing import united
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
@@ -56,7 +56,7 @@ class Anthropic(Dialect):
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
-        sound = self._repair(united(messages, RESPONSES), capabilities)
+        sound = self._repair(united(messages), capabilities)
         lead = leading_system(sound)
         system_field = rendering.system_field(sound[:lead], system) or None
         definitions = tool_definitions(tools, rendering.tool_json)

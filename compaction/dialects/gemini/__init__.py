@@ -12,9 +12,9 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import as_user, united
+from compaction.dialects.blocks import as_user
 from compaction.dialects.gemini import content, kinds, parsing, recognition, rendering, signatures
-from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
+from compaction.dialects.openai_responses.parsing import united
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
@@ -47,7 +47,7 @@ class Gemini(Dialect):
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
-        whole = _united(united(messages, RESPONSES))
+        whole = _with_whole_responses(united(messages))
         lead = leading_system(whole)
         spoken = [as_user(message) if message.role is Role.SYSTEM else message for message in whole[lead:]]
         sound = pair_repair.repair(spoken, pairing=self.pairing, open_end=capabilities.prefill)
@@ -91,7 +91,7 @@ class Gemini(Dialect):
         return fields
 
 
-def _united(messages: Sequence[Message]) -> list[Message]:
+def _with_whole_responses(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with consecutive contents of one role as one, if several have calls or responses.
 
     Some SDKs keep each part of a streamed response as a content. The numbers of the calls include all.

@@ -10,9 +10,9 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import tool_definitions, united
+from compaction.dialects.blocks import tool_definitions
 from compaction.dialects.openai import content, parsing, recognition, rendering
-from compaction.dialects.openai_responses.kinds import NAME as RESPONSES
+from compaction.dialects.openai_responses.parsing import united
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
 from compaction.invariants.pairs import Pairing
@@ -44,7 +44,7 @@ class OpenAI(Dialect):
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
-        whole = united(messages, RESPONSES)
+        whole = united(messages)
         sound = pair_repair.repair(whole, pairing=self.pairing, open_end=capabilities.prefill)
         items = rendering.system_message(system) + rendering.conversation(sound)
         if not capabilities.reasoning_field:

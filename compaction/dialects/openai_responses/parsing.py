@@ -6,7 +6,8 @@ reasoning, a tool call, a tool result, or an item that the core does not interpr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compaction.dialects.base import Reading
@@ -30,6 +31,7 @@ from compaction.dialects.openai_responses.kinds import (
     MAX_ID,
     MEDIA,
     MESSAGE,
+    NAME,
     OUTPUT_KINDS,
     REASONING,
     SETTINGS,
@@ -38,7 +40,7 @@ from compaction.dialects.openai_responses.kinds import (
     text_kind,
 )
 from compaction.jsontext import dumps, is_object
-from compaction.messages import JSON, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 from compaction.sizes.tokens import IMAGE_TOKENS
 
 _ROLES = {
@@ -161,3 +163,15 @@ def _opaque(item: Mapping[str, Any], kind: str) -> Opaque:
         return opaque(item)
     length = len(as_text(item.get("encrypted_content")))
     return Opaque(kind=kind, media_tokens=max(1, length // _ENCRYPTED_CHARACTERS_PER_TOKEN), source=item)
+
+
+def united(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with the items of each response in one message, for other dialects."""
+    out: list[Message] = []
+    for message in messages:
+        last = out[-1] if out else None
+        if last and last.role is message.role is Role.ASSISTANT and last.format == message.format == NAME:
+            out[-1] = replace(last, parts=(*last.parts, *message.parts), patched=True)
+        else:
+            out.append(message)
+    return out
