@@ -10,7 +10,7 @@ from typing import Any
 
 from compaction.dialects.declarations import separated
 from compaction.jsontext import dumps
-from compaction.messages import JSON, Message, Opaque, Role, Text, ToolResult
+from compaction.messages import JSON, Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.provider_summary import COMPACTION
 from compaction.sizes.tokens import IMAGE_TOKENS
 
@@ -131,6 +131,13 @@ def tool_definitions(tools: JSON, convert: Callable[[Mapping[str, Any]], JSON]) 
     """Return the tool definitions of a request, without those that `convert` returns None for."""
     converted = (convert(tool) for tool in separated(tools))
     return [definition for definition in converted if definition is not None]
+
+
+def server_tool_text(part: ToolCall | ToolResult) -> str:
+    """Return a call of a tool that another provider runs, or its result, as text."""
+    if isinstance(part, ToolCall):
+        return f"[{part.name} {part.arguments}]"
+    return f"[result] {part.text}"
 
 
 def error_text(result: ToolResult) -> str:

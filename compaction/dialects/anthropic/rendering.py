@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compaction.dialects.anthropic.parsing import NAME, is_request_field, is_safe_id
-from compaction.dialects.blocks import digested_id, note_of, system_text, text_of
+from compaction.dialects.blocks import digested_id, note_of, server_tool_text, system_text, text_of
 from compaction.dialects.media import anthropic_media, result_blocks
 from compaction.jsontext import loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -41,7 +41,7 @@ def _block(part: Part, native: bool) -> dict[str, JSON] | None:
         case Text(text=text):
             return {**(source or {}), "type": "text", "text": text} if text.strip() else None
         case ToolCall(server=True) | ToolResult(server=True) if not native:
-            return {"type": "text", "text": _as_words(part)}
+            return {"type": "text", "text": server_tool_text(part)}
         case ToolCall():
             return {
                 **(source or {"type": "tool_use"}),
@@ -75,13 +75,6 @@ def _result_block(part: ToolResult, source: Mapping[str, Any] | None) -> dict[st
     if part.is_error is not None:
         block["is_error"] = part.is_error
     return block
-
-
-def _as_words(part: ToolCall | ToolResult) -> str:
-    """Return another dialect's server tool call or result as text."""
-    if isinstance(part, ToolCall):
-        return f"[{part.name} {part.arguments}]"
-    return f"[result] {part.text}"
 
 
 def conversation(messages: Sequence[Message]) -> list[dict[str, JSON]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compaction.dialects.blocks import as_text, note_of
+from compaction.dialects.blocks import as_text, note_of, server_tool_text
 from compaction.dialects.declarations import FUNCTIONS, functions_of, is_gemini_tool
 from compaction.dialects.gemini.kinds import (
     CALL,
@@ -61,10 +61,8 @@ def _part(part: Part, native: bool, called: Mapping[str, Called]) -> Item | None
     match part:
         case Text(text=text):
             return {**(source or {}), "text": text} if text else None
-        case ToolCall(server=True, name=name, arguments=arguments):
-            return {"text": f"[{name} {arguments}]"}
-        case ToolResult(server=True, text=text):
-            return {"text": f"[result] {text}"}
+        case ToolCall(server=True) | ToolResult(server=True):
+            return {"text": server_tool_text(part)}
         case ToolCall():
             return _call(part, source)
         case ToolResult():

@@ -10,6 +10,7 @@ from compaction.dialects.blocks import (
     digested_id,
     error_text,
     note_of,
+    server_tool_text,
     system_text,
 )
 from compaction.dialects.media import chat_media, result_blocks
@@ -87,10 +88,8 @@ def _content(part: Part, native: bool) -> dict[str, JSON] | None:
             block = part.source if isinstance(part.source, Mapping) else {}
             media = dict(block) if native else chat_media(block)
             return media or {"type": "text", "text": note_of(part.source, kind)}
-        case ToolCall(server=True, name=name, arguments=arguments):
-            return {"type": "text", "text": f"[{name} {arguments}]"}
-        case ToolResult(server=True, text=text):
-            return {"type": "text", "text": f"[result] {text}"}
+        case ToolCall(server=True) | ToolResult(server=True):
+            return {"type": "text", "text": server_tool_text(part)}
     return None
 
 

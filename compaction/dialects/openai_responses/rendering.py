@@ -11,6 +11,7 @@ from compaction.dialects.blocks import (
     error_text,
     joined_text,
     note_of,
+    server_tool_text,
     system_text,
     text_of,
 )
@@ -107,10 +108,8 @@ def _content(part: Part, native: bool, role: str) -> Item | None:
             if made is None or (role == "assistant" and made.get("type") != kind):
                 return {"type": kind, "text": note_of(part.source, name)}
             return made
-        case ToolCall(server=True, name=name, arguments=arguments):
-            return {"type": kind, "text": f"[{name} {arguments}]"}
-        case ToolResult(server=True, text=text):
-            return {"type": kind, "text": f"[result] {text}"}
+        case ToolCall(server=True) | ToolResult(server=True):
+            return {"type": kind, "text": server_tool_text(part)}
     return None
 
 
