@@ -1,4 +1,4 @@
-"""Gemini's function declarations: one tool of its API declares many functions."""
+"""Definitions of tools: schemas of arguments, and Gemini's tools, each of which declares many functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from compaction.messages import JSON
 
 #: The fields of a tool that lists functions, as the API and as the Python SDK spells it.
 FUNCTIONS = ("functionDeclarations", "function_declarations")
+
+#: The schema of a tool without arguments, and that of OpenAI's custom tools, whose input is a text.
+NO_ARGUMENTS: JSON = {"type": "object", "properties": {}}
+TEXT_INPUT: JSON = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 
 #: Fields that tool definitions of other providers have. Gemini's tools have none of them.
 _OF_OTHERS = frozenset({"type", "name", "function", "custom", "input_schema"})
@@ -50,7 +54,7 @@ def schema_of(function: Mapping[str, Any]) -> JSON:
         if isinstance(schema := function.get(field), Mapping):
             return schema
     given = function.get("parameters")
-    return _json_schema(given) if isinstance(given, Mapping) else {"type": "object", "properties": {}}
+    return _json_schema(given) if isinstance(given, Mapping) else NO_ARGUMENTS
 
 
 def _json_schema(schema: JSON) -> JSON:

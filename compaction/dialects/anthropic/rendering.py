@@ -7,6 +7,7 @@ from typing import Any
 
 from compaction.dialects.anthropic.parsing import NAME, is_request_field, is_safe_id
 from compaction.dialects.blocks import digested_id, note_of, server_tool_text, system_text, text_of
+from compaction.dialects.declarations import NO_ARGUMENTS, TEXT_INPUT
 from compaction.dialects.media import anthropic_media, result_blocks
 from compaction.jsontext import loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
@@ -111,28 +112,19 @@ def system_field(messages: Sequence[Message], given: JSON) -> JSON:
 
 def tool_json(tool: Mapping[str, Any]) -> dict[str, JSON]:
     """Render a tool definition; one in this dialect is returned unchanged."""
-    function = tool.get("function")
     if tool.get("type") == "custom" and "input_schema" not in tool:
-        return _custom_tool(tool)
-    if tool.get("type") == "function" and isinstance(tool.get("name"), str):
-        function = tool
+        custom = tool.get("custom")
+        return _definition(custom if isinstance(custom, Mapping) else tool, TEXT_INPUT)
+    is_function = tool.get("type") == "function" and isinstance(tool.get("name"), str)
+    function = tool if is_function else tool.get("function")
     if not isinstance(function, Mapping):
         return dict(tool)
-    definition: dict[str, JSON] = {"name": function.get("name")}
-    if function.get("description"):
-        definition["description"] = function["description"]
-    return {**definition, "input_schema": function.get("parameters") or {"type": "object", "properties": {}}}
+    return _definition(function, function.get("parameters") or NO_ARGUMENTS)
 
 
-def _custom_tool(tool: Mapping[str, Any]) -> dict[str, JSON]:
-    """Return OpenAI's tool with text as its input as a tool with one argument."""
-    nested = tool.get("custom")
-    custom = nested if isinstance(nested, Mapping) else tool
-    schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    definition: dict[str, JSON] = {"name": custom.get("name")}
-    if custom.get("description"):
-        definition["description"] = custom["description"]
-    return {**definition, "input_schema": schema}
+def _definition(tool: Mapping[str, Any], schema: JSON) -> dict[str, JSON]:
+    about = {"description": tool["description"]} if tool.get("description") else {}
+    return {"name": tool.get("name"), **about, "input_schema": schema}
 
 
 def _safe_id(call_id: str) -> str:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.dialects.blocks import as_text, note_of, server_tool_text
-from compaction.dialects.declarations import FUNCTIONS, functions_of, is_gemini_tool
+from compaction.dialects.declarations import (
+    FUNCTIONS,
+    NO_ARGUMENTS,
+    TEXT_INPUT,
+    functions_of,
+    is_gemini_tool,
+)
 from compaction.dialects.gemini.kinds import (
     CALL,
     MODEL,
@@ -190,7 +196,7 @@ def _declaration(tool: Mapping[str, Any]) -> Item | None:
     nested = tool.get("function", tool.get("custom"))
     definition = nested if isinstance(nested, Mapping) else tool
     if tool.get("type") == "custom" and "input_schema" not in tool:
-        schema: JSON = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        schema = TEXT_INPUT
     elif definition.keys() & {"parametersJsonSchema", "parameters_json_schema"}:
         return dict(definition)
     elif tool.get("type") in (None, "function", "custom"):
@@ -200,5 +206,5 @@ def _declaration(tool: Mapping[str, Any]) -> Item | None:
     name = definition.get("name")
     if not isinstance(name, str):
         return None
-    schema = schema or {"type": "object", "properties": {}}
-    return declaration(name=function_name(name), description=definition.get("description"), schema=schema)
+    description = definition.get("description")
+    return declaration(name=function_name(name), description=description, schema=schema or NO_ARGUMENTS)
