@@ -26,6 +26,7 @@ from compaction.dialects.gemini.kinds import (
 )
 from compaction.dialects.gemini.parsing import ERROR, response_text, text_field
 from compaction.dialects.media import gemini_media, result_blocks
+from compaction.invariants.pairs import calls_of
 from compaction.jsontext import dumps, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -134,7 +135,7 @@ def conversation(messages: Sequence[Message]) -> list[Item]:
             continue
         [item] = items
         answers, is_model = message.role is Role.TOOL, message.role is Role.ASSISTANT
-        has_calls = any(not call.server for call in message.tool_calls)
+        has_calls = bool(calls_of(message))
         first = calls_at if has_calls and is_model else len(out) - 1 if answers and follows_results else None
         if first is not None:
             item = {**out[first], "parts": [part for each in (*out[first:], item) for part in each["parts"]]}

@@ -15,6 +15,7 @@ from compaction.dialects.blocks import (
 )
 from compaction.dialects.media import chat_media, result_blocks
 from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
+from compaction.invariants.pairs import calls_of
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -33,15 +34,8 @@ def message_json(message: Message, native_ids: frozenset[str] = frozenset()) -> 
     kept = {k: v for k, v in (message.source or {}).items() if native and k in KNOWN_FIELDS}
     if message.role is Role.ASSISTANT:
         return _assistant(message, kept, native, native_ids)
-    results = [
-        _result_json(part, kept, native, native_ids) for part in message.parts if isinstance(part, ToolResult)
-    ]
-    media = [
-        block
-        for part in message.parts
-        if isinstance(part, ToolResult) and not native
-        for block in _media(part)
-    ]
+    results = [_result_json(part, kept, native, native_ids) for part in message.tool_results]
+    media = [] if native else [block for part in message.tool_results for block in _media(part)]
     content = [block for part in message.parts if (block := _content(part, native)) is not None]
     if not media and not content:
         return results
@@ -55,7 +49,7 @@ def message_json(message: Message, native_ids: frozenset[str] = frozenset()) -> 
 def _assistant(
     message: Message, kept: dict[str, JSON], native: bool, native_ids: frozenset[str]
 ) -> list[dict[str, JSON]]:
-    calls = [_call_json(part, native, native_ids) for part in message.tool_calls if not part.server]
+    calls = [_call_json(part, native, native_ids) for part in calls_of(message)]
     content = [block for part in message.parts if (block := _content(part, native)) is not None]
     if not calls and not content:
         return []
@@ -108,7 +102,7 @@ def _result_json(
 ) -> dict[str, JSON]:
     if native and not part.patched:
         return {**kept, "role": "tool", "tool_call_id": part.call_id}
-    extra = {k: v for k, v in kept.items() if native and k not in ("content", "name")}
+    extra = {k: v for k, v in kept.items() if k not in ("content", "name")}
     call_id = part.call_id if native else _id(part.call_id, native_ids)
     return {**extra, "role": "tool", "tool_call_id": call_id, "content": error_text(part)}
 

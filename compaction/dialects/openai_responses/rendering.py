@@ -39,6 +39,7 @@ from compaction.dialects.openai_responses.kinds import (
     text_kind,
 )
 from compaction.dialects.openai_responses.parsing import has_valid_id
+from compaction.invariants.pairs import results_of
 from compaction.jsontext import dumps, is_object, loads_object
 from compaction.messages import JSON, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
@@ -50,9 +51,7 @@ def message_json(message: Message) -> list[Item]:
     native = message.format == NAME
     if native and not message.patched and message.source is not None:
         return [dict(message.source)]
-    items = [
-        _output(part, native) for part in message.parts if isinstance(part, ToolResult) and not part.server
-    ]
+    items = [_output(part, native) for part in results_of(message)]
     content: list[Item] = []
     role = _role(message, native)
     for part in message.parts:
