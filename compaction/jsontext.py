@@ -19,19 +19,16 @@ MAX_DEPTH = 100
 
 
 def dumps(value: JSON) -> str:
-    """Return compact JSON text. The standard library serializes what orjson rejects."""
-    try:
-        return orjson.dumps(value).decode()
-    except (TypeError, UnicodeEncodeError):
-        return json.dumps(value, separators=(",", ":"), default=str)
+    """Return compact JSON text."""
+    return dumps_bytes(value).decode()
 
 
 def dumps_bytes(value: JSON) -> bytes:
-    """Return JSON bytes. The standard library serializes integers over 64 bits, which orjson rejects."""
+    """Return compact JSON bytes. The standard library serializes what orjson rejects."""
     try:
         return orjson.dumps(value)
-    except (orjson.JSONEncodeError, TypeError):
-        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=_plain).encode()
+    except TypeError:  # an integer over 64 bits, a lone surrogate, or deep nesting
+        return json.dumps(value, separators=(",", ":"), default=_plain).encode()
 
 
 def _plain(value: UUID | datetime) -> str:
