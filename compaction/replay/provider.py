@@ -13,8 +13,7 @@ from dataclasses import replace
 from compaction.capabilities import Capabilities
 from compaction.edits import Edit, Op
 from compaction.messages import ToolResult
-from compaction.planning.pipeline import Plan
-from compaction.planning.record import Change, PlanState, record_of
+from compaction.planning.pipeline import Plan, plan_of_edits
 from compaction.planning.request import PlanRequest
 from compaction.provider_engine import CLEAR_TOOLS, NAME, provider_params
 from compaction.recap import extract
@@ -24,7 +23,11 @@ _PLACEHOLDER = "[Old tool result content cleared]"
 
 
 def provider_plan(request: PlanRequest, *, format: str) -> Plan | None:
-    """Return what the provider would do to the prompt of a request, or None if it would change nothing."""
+    """Return what the provider would do to the prompt of a request, or None if it would change nothing.
+
+    The provider keeps thinking valid.
+    """
+    request = replace(request, capabilities=Capabilities())
     cleared = _cleared(request, format)
     if cleared is not None:
         return cleared
@@ -40,7 +43,7 @@ def _cleared(request: PlanRequest, format: str) -> Plan | None:
         request.policy,
         format=format,
         budget=request.budget.input_tokens,
-        capabilities=replace(Capabilities(), bound_thinking=True),
+        capabilities=Capabilities(bound_thinking=True),
     )
     if params is None or not isinstance(params.context_management, dict):
         return None
@@ -50,7 +53,7 @@ def _cleared(request: PlanRequest, format: str) -> Plan | None:
     edits = _clearings(request, keep=edit["keep"]["value"])
     if sum(each.tokens_before - each.tokens_after for each in edits) < edit["clear_at_least"]["value"]:
         return None
-    return _plan(request, edits)
+    return plan_of_edits(request, edits, recap=request.previous)
 
 
 def _clearings(request: PlanRequest, *, keep: int) -> tuple[Edit, ...]:
@@ -110,10 +113,4 @@ def _summarized(request: PlanRequest) -> Plan | None:
         tokens_before=sum(entry.message.tokens for entry in removed),
         tokens_after=MESSAGE_OVERHEAD + request.counter.count(text),
     )
-    return replace(_plan(request, (edit,)), recap=recap)
-
-
-def _plan(request: PlanRequest, edits: tuple[Edit, ...]) -> Plan:
-    after = request.view.with_edits(edits)
-    change = Change(after=after, edits=edits, state=PlanState.DONE, trigger=NAME, goal=after.tokens)
-    return Plan(edits=edits, view=after, record=record_of(request, change), recap=request.previous)
+    return plan_of_edits(request, (edit,), recap=recap)
