@@ -110,13 +110,12 @@ def plan(request: PlanRequest) -> Plan:
         reason=_reason_over_budget(total.view, request),
         duration_ms=(time.perf_counter() - started) * 1000,
     )
-    evicts = any(edit.op is Op.EVICT for edit in total.edits)
     record = record_of(request, change)
     return Plan(
         edits=total.edits,
         view=total.view,
         record=record,
-        recap=(total.recap if evicts else None) or request.previous,
+        recap=(total.recap if _evicts(total) else None) or request.previous,
         evicted=total.evicted if record.has_recap else None,
     )
 

@@ -109,10 +109,10 @@ class Served:
         self._until = call.answer
 
     def _compact(self, trigger: str) -> None:
-        made = self._plan(trigger, None)
+        made = plan(self._request(trigger))
         summary = self._summary(made)
         if summary is not None:
-            made = self._plan(trigger, summary)
+            made = plan(self._request(trigger, summary))
         self._apply(made)
 
     def _compact_to_boundary(self) -> bool:
@@ -123,7 +123,7 @@ class Served:
         boundary = self._boundary
         if boundary is None or self._summarizer is not None or self._capabilities.bound_thinking:
             return False
-        made = plan(boundary_request(replace(self._request(hard.TRIGGER.name, None), view=boundary)))
+        made = plan(boundary_request(replace(self._request(hard.TRIGGER.name), view=boundary)))
         current = self._prompt.view
         following = current.entries[len(boundary.entries) :]
         tokens, room = current.tokens - boundary.tokens, self._budget.input_tokens
@@ -151,7 +151,7 @@ class Served:
     def _compact_by_provider(self) -> None:
         if self._prompt.tokens < first_threshold(self._policy, self._budget.input_tokens):
             return
-        made = provider_plan(self._request(NAME, None), format=self._transcript.format)
+        made = provider_plan(self._request(NAME), format=self._transcript.format)
         if made is not None:
             self._apply(made)
 
@@ -162,10 +162,7 @@ class Served:
         self._recap, self._boundary = made.recap, None
         self._compacted_tokens, self._calls = made.view.tokens, 0
 
-    def _plan(self, trigger: str, summary: Summary | None) -> Plan:
-        return plan(self._request(trigger, summary))
-
-    def _request(self, trigger: str, summary: Summary | None) -> PlanRequest:
+    def _request(self, trigger: str, summary: Summary | None = None) -> PlanRequest:
         view = self._prompt.view
         return PlanRequest(
             view=view,
