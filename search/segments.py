@@ -123,10 +123,8 @@ def segment_build(
     """
     tally = _Tally()
     for header, blocks in after:
-        tally.add_blocks(blocks, offset=len(tally.header))
-        tally.header = _joined(tally.header, header)
-    tally.add_documents(documents, offset=len(tally.header))
-    tally.header = _joined(tally.header, header_of(documents))
+        tally.add_segment(header, blocks)
+    tally.add_documents(documents)
     return tally.encode()
 
 
@@ -143,20 +141,21 @@ class _Tally:
     """The postings of messages: the places of each term, and its counts where a message repeats it."""
 
     def __init__(self) -> None:
-        self.header = header_of(())
+        self._header = header_of(())
         self._places: defaultdict[str, bytearray] = defaultdict(bytearray)
         self._repeated: defaultdict[str, dict[int, int]] = defaultdict(dict)
 
-    def add_documents(self, documents: Sequence[Document], *, offset: int) -> None:
+    def add_documents(self, documents: Sequence[Document]) -> None:
         places, repeated = self._places, self._repeated
-        for place, document in enumerate(documents, offset):
+        for place, document in enumerate(documents, len(self._header)):
             for term, count in document.counts.items():
                 places[term].append(place)
                 if count > 1:
                     repeated[term][place] = count
+        self._header = _joined(self._header, header_of(documents))
 
-    def add_blocks(self, blocks: Iterable[bytes], *, offset: int) -> None:
-        """Add the blocks of a segment whose first message has the place `offset`."""
+    def add_segment(self, header: Header, blocks: Iterable[bytes]) -> None:
+        offset = len(self._header)
         moved = bytes((place + offset) % MOST_MESSAGES for place in range(MOST_MESSAGES))
         for packed in blocks:
             block, at = _Block.read(packed), 0
@@ -168,11 +167,12 @@ class _Tally:
                     counts = zip(found, block.data[middle:end], strict=True)
                     self._repeated[term].update((place, count) for place, count in counts if count > 1)
                 at = end
+        self._header = _joined(self._header, header)
 
     def encode(self) -> Segment:
         names = sorted(self._places)  # also the order of their bytes
         if not names:
-            return Segment(header=self.header, blocks=(), terms=(), strong=frozenset())
+            return Segment(header=self._header, blocks=(), terms=(), strong=frozenset())
         terms = "\n".join(names).encode().split(b"\n")
         pieces: list[bytes | bytearray] = []
         lengths, strong = array("H"), []
@@ -187,11 +187,11 @@ class _Tally:
                 if self._is_strong(repeated):
                     strong.append(term)
         blocks = list(_blocks(terms, lengths, pieces))
-        return Segment(header=self.header, blocks=blocks, terms=terms, strong=frozenset(strong))
+        return Segment(header=self._header, blocks=blocks, terms=terms, strong=frozenset(strong))
 
     def _is_strong(self, repeated: Mapping[int, int]) -> bool:
         # A term that occurs once is never a strong match.
-        lengths = self.header.lengths
+        lengths = self._header.lengths
         return any(count >= _STRONG_COUNTS[lengths[place]] for place, count in repeated.items())
 
 
