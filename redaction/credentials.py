@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from itertools import tee, zip_longest
+from itertools import chain, pairwise
 
 from redaction.shape import is_example, is_mixed, is_typed_secret, looks_like_password, looks_random
 from redaction.spans import Rule, Span, compiled
@@ -103,20 +103,14 @@ _VALUE_REACH = 510
 def _assigned(text: str) -> Iterator[tuple[re.Match[str], int]]:
     """Yield the assignments whose value may contain a digit (all secrets do), and the start of the next."""
     digit = 0
-    for match, following in zip_longest(*_twice(_all_assigned(text))):
+    for match, following in pairwise(chain(_all_assigned(text), (None,))):
+        assert match is not None
         end = match.end()
         if digit < end:
             found = _DIGIT.search(text, end)
             digit = found.start() if found else len(text) + _VALUE_REACH
         if digit - end < _VALUE_REACH:
             yield match, following.start() if following else len(text)
-
-
-def _twice(matches: Iterator[re.Match[str]]) -> tuple[Iterator[re.Match[str]], Iterator[re.Match[str]]]:
-    """Return two iterators, of which the second is one ahead."""
-    first, second = tee(matches)
-    next(second, None)
-    return first, second
 
 
 def _all_assigned(text: str) -> Iterator[re.Match[str]]:

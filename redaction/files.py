@@ -124,7 +124,6 @@ SETTINGS = (
         kind="connection-password",
         pattern=r"(?i)(?:[;&?]\s*|\b(?:host|hostaddr|user|dbname|port|server|uid|user id)=[^\s;=]+[ ;]\s*)(?:password|pwd|passwd|sharedaccesskey|accountkey)\s*=\s*[\"']?([^\s;\"'&]{5,200})",
         anchor=r"(?i)(?:[;&? ]|u0026)\s*(?:password|pwd|passwd|sharedaccesskey|accountkey)\s*=",
-        accepts=is_typed_secret,
     ),
     Setting(
         kind="connection-password",
