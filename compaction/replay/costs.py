@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compaction.messages import Usage
 from compaction.replay.prices import Prices
-from compaction.replay.result import Result
+from compaction.replay.result import Result, Totals
 from compaction.replay.transcript import HOUR, Transcript
 
 #: Minimum share of calls with reported usage to calculate the actual cost.
@@ -67,6 +67,21 @@ def cost(
         )
         total += price.of(usage, one_hour_cache=billing.one_hour)
     return round(billing.factor * total)
+
+
+def priced(
+    result: Result, prices: Sequence[Prices] | None, billing: Billing, *, summaries: int = 0
+) -> Totals:
+    """Return the sums of one session, without costs if there are no prices.
+
+    `summaries` is the cost of the calls of a summarizer model in micro-dollars.
+    """
+    if prices is None:
+        return Totals.of(result, cost=None, cost_uncached=None)
+    cached, uncached = (
+        cost(result, prices, billing=billing, cached=cached) + summaries for cached in (True, False)
+    )
+    return Totals.of(result, cost=cached, cost_uncached=uncached)
 
 
 def actual_cost(transcript: Transcript, prices: Sequence[Prices]) -> int | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from compaction.adapters.tiktoken_counter import counter
-from compaction.replay.costs import Billing, actual_cost, cost
+from compaction.replay.costs import Billing, actual_cost, priced
 from compaction.replay.prices import Prices
 from compaction.replay.result import Totals
 from compaction.replay.setting import Setting
@@ -59,11 +58,7 @@ class Comparison:
         self, transcript: Transcript, setting: Setting, prices: Sequence[Prices] | None, billing: Billing
     ) -> Totals:
         budget = setting.limit.budget(transcript)
-        result = replay(transcript, setting.policy, counter(), budget=budget)
-        if prices is None:
-            return Totals.of(result, cost=None, cost_uncached=None)
-        priced = partial(cost, result, prices, billing=billing)
-        return Totals.of(result, cost=priced(), cost_uncached=priced(cached=False))
+        return priced(replay(transcript, setting.policy, counter(), budget=budget), prices, billing)
 
 
 def compare_logs(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from uuid import UUID
 
-from compaction.replay.costs import Billing, cost
+from compaction.replay.costs import Billing, priced
 from compaction.replay.pareto import front
 from compaction.replay.prices import Prices
 from compaction.replay.result import References, Result, Totals, totals
@@ -123,9 +123,7 @@ def result_rows(
     summaries: dict[int, int] = {}
     results = results.select_related("target") if prices else results.defer("body")
     for row in results.iterator(chunk_size=500):
-        total = totals_of(row.figures)
-        if prices is not None:
-            total = _repriced(total, row, prices)
+        total = _repriced(row, prices) if prices is not None else totals_of(row.figures)
         sums.setdefault(row.setting, []).append(total)
         summaries[row.setting] = summaries.get(row.setting, 0) + row.summary_microusd
     rows = [
@@ -148,20 +146,11 @@ def totals_of(figures: dict[str, object]) -> Totals:
     return Totals(**sums, references=References(**references))  # type: ignore[arg-type]
 
 
-def _repriced(total: Totals, row: ReplayResult, prices: Prices) -> Totals:
+def _repriced(row: ReplayResult, prices: Prices) -> Totals:
     result, target = Result.from_json(row.body), row.target
     share = target.written_share if target.written_share is not None else 1.0
-    priced = partial(
-        cost,
-        result,
-        (prices,) * result.calls,
-        billing=Billing(written_share=share, one_hour=bool(target.one_hour_cache)),
-    )
-    return replace(
-        total,
-        cost=priced() + row.summary_microusd,
-        cost_uncached=priced(cached=False) + row.summary_microusd,
-    )
+    billing = Billing(written_share=share, one_hour=bool(target.one_hour_cache))
+    return priced(result, (prices,) * result.calls, billing, summaries=row.summary_microusd)
 
 
 def _with_fronts(rows: Sequence[ResultRow]) -> list[ResultRow]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -22,10 +21,9 @@ from django.utils import timezone
 
 from compaction.adapters.tiktoken_counter import counter
 from compaction.recap import Summarizer
-from compaction.replay.costs import Billing, actual_cost, cost
-from compaction.replay.prices import Prices
+from compaction.replay.costs import Billing, actual_cost, priced
 from compaction.replay.reference_count import Search
-from compaction.replay.result import Result, Totals
+from compaction.replay.result import Result
 from compaction.replay.setting import Setting
 from compaction.replay.simulate import replay
 from compaction.replay.transcript import Transcript
@@ -167,8 +165,16 @@ def _results(claimed: ClaimedRun, target: ReplayTarget, transcript: Transcript, 
         claimed.renew()
         summarizer = project_summarizer(claimed) if claimed.run.with_model else None
         result = _replayed(transcript, setting, summarizer, search)
-        priced = _Priced.of(result, billing, prices, claimed)
-        _store(claimed.run, target, number, priced, budget=setting.limit.provider_tokens(transcript))
+        summaries = round(summaries_cost(claimed.run, result.summaries)) if claimed.run.with_model else 0
+        stored = ReplayResult(
+            target=target,
+            setting=number,
+            figures=asdict(priced(result, prices, billing, summaries=summaries)),
+            body=result.to_json(),
+            summary_microusd=summaries,
+            budget_tokens=setting.limit.provider_tokens(transcript),
+        )
+        _store(claimed.run, stored)
     target.written_share, target.one_hour_cache = billing.written_share, billing.one_hour
     target.actual_microusd = actual_cost(transcript, prices) if prices else None
     target.finished_at = timezone.now()
@@ -183,44 +189,16 @@ def _replayed(
     return replay(transcript, setting.policy, counter(), budget=budget, summarizer=summarizer, search=search)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Priced:
-    """A result with its sums and the cost of the model's summaries in micro-dollars."""
-
-    result: Result
-    totals: Totals
-    summaries: int
-
-    @classmethod
-    def of(
-        cls, result: Result, billing: Billing, prices: Sequence[Prices] | None, claimed: ClaimedRun
-    ) -> _Priced:
-        summaries = round(summaries_cost(claimed.run, result.summaries)) if claimed.run.with_model else 0
-        cached_cost, uncached_cost = (
-            (cost(result, prices, billing=billing, cached=cached) + summaries if prices else None)
-            for cached in (True, False)
-        )
-        totals = Totals.of(result, cost=cached_cost, cost_uncached=uncached_cost)
-        return cls(result=result, totals=totals, summaries=summaries)
-
-
 @transaction.atomic
-def _store(run: ReplayRun, target: ReplayTarget, number: int, priced: _Priced, *, budget: int) -> None:
+def _store(run: ReplayRun, result: ReplayResult) -> None:
     try:
         with transaction.atomic():
-            ReplayResult.objects.create(
-                target=target,
-                setting=number,
-                figures=asdict(priced.totals),
-                body=priced.result.to_json(),
-                summary_microusd=priced.summaries,
-                budget_tokens=budget,
-            )
+            result.save(force_insert=True)
     except IntegrityError as error:
         if constraint_name(error) != "replay_result_once":
             raise
         return  # another worker, whose lease had expired, stored it first
-    _set_stalls(target, 0)
+    _set_stalls(result.target, 0)
     ReplayRun.objects.filter(pk=run.pk).update(done=F("done") + 1)
 
 

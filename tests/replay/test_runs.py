@@ -137,6 +137,18 @@ def test_another_price_table_bills_writes_as_the_session_did(
 
 
 @pytest.mark.slow
+def test_a_session_without_calls_costs_nothing(
+    project: Project, session: AgentSession, make: Callable[..., ReplayRun]
+) -> None:
+    asked = turn(0, [message("user", "Find out what calls what.", "asked")])
+    waiting = make_session(project, [asked], name="waits for the first answer")
+    alone, both = finish(make(sessions=[session])), finish(make(sessions=[session, waiting]))
+    for one, other in zip(result_rows(alone), result_rows(both), strict=True):
+        assert (other.total.sessions, other.total.calls) == (2, one.total.calls)
+        assert other.total.cost == one.total.cost > 0
+
+
+@pytest.mark.slow
 def test_a_slice_is_short_and_the_next_continues(
     make: Callable[..., ReplayRun], monkeypatch: pytest.MonkeyPatch, dispatched: list[tuple[str, str]]
 ) -> None:
