@@ -116,10 +116,10 @@ def prompt_changes(before: Outline, after: Outline) -> PromptChanges:
         *_evicted(sides.before, removed, changes),
         *(_kept(entry) for key, entry in new.items() if key in old),
         *sides.after.spans,
+        *map(_evicted_run, sides.removed),
+        *sides.added,
     ]
     pieces += [_kept_run(sides.shared)] if sides.shared is not None else []
-    pieces += [_evicted_run(sides.removed)] if sides.removed is not None else []
-    pieces += [sides.added] if sides.added is not None else []
     return PromptChanges(_joined(sorted(pieces, key=lambda piece: (piece.first, _last(piece)))))
 
 

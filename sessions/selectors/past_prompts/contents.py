@@ -32,12 +32,11 @@ def entry_contents(
     *, session: AgentSession, outline: Outline, entries: Sequence[Entry]
 ) -> list[EntryContent]:
     """Return the contents of entries. Two queries."""
-    edits = {id(entry): outline.edits_of(entry) for entry in entries}
-    changed = [edit.id for entry in entries if not entry.is_generated for edit in edits[id(entry)]]
-    texts = edit_texts(changed)
-    positions = [entry.first for entry in entries if not entry.is_generated]
-    rows = {row.position: row for row in _rows(session, positions)}
-    return [_content(session, entry, rows.get(entry.first), edits[id(entry)], texts) for entry in entries]
+    pushed = [entry for entry in entries if not entry.is_generated]
+    texts = edit_texts([edit.id for entry in pushed for edit in outline.edits_of(entry)])
+    messages = session.messages.filter(position__in=[entry.first for entry in pushed])
+    rows = {row.position: row for row in messages.select_related("blob")}
+    return [_content(session, outline, entry, rows, texts) for entry in entries]
 
 
 def originals(*, session: AgentSession, first: int, last: int, limit: int) -> list[Message]:
@@ -46,24 +45,19 @@ def originals(*, session: AgentSession, first: int, last: int, limit: int) -> li
     return list(rows.order_by("position")[:limit])
 
 
-def _rows(session: AgentSession, positions: Sequence[int]) -> Sequence[Message]:
-    if not positions:
-        return ()
-    return list(session.messages.filter(position__in=positions).select_related("blob"))
-
-
 def _content(
     session: AgentSession,
+    outline: Outline,
     entry: Entry,
-    row: Message | None,
-    edits: Sequence[RecordedEdit],
+    rows: Mapping[int, Message],
     texts: Mapping[int, str],
 ) -> EntryContent:
-    made = entry.is_generated or row is None
+    row = rows.get(entry.first) if not entry.is_generated else None
+    edits = outline.edits_of(entry)
     return EntryContent(
         entry=entry,
-        row=None if made else row,
-        original=None if made or row is None else message_value(row, session.format),
+        row=row,
+        original=message_value(row, session.format) if row is not None else None,
         edits=edits,
         texts={edit.id: texts.get(edit.id, edit.value.text) for edit in edits},
     )

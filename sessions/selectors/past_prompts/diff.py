@@ -64,10 +64,8 @@ def _changes(sides: Sides) -> list[Change]:
     removed = {(e.first, e.last): e for key, e in old.items() if key not in new}
     added = {(e.first, e.last): e for key, e in new.items() if key not in old}
     changes = [_change(removed.get(span), added.get(span)) for span in {*removed, *added}]
-    changes += [_run_change(run, "removed") for run in sides.before.spans]
-    changes += [_run_change(run, "new") for run in sides.after.spans]
-    changes += [_run_change(sides.removed, "removed")] if sides.removed is not None else []
-    changes += [_run_change(sides.added, "new")] if sides.added is not None else []
+    changes += [_run_change(run, "removed") for run in (*sides.before.spans, *sides.removed)]
+    changes += [_run_change(run, "new") for run in (*sides.after.spans, *sides.added)]
     return [
         _joined(list(alike))
         for _, alike in groupby(

@@ -37,14 +37,14 @@ class Side:
 class Sides:
     """Both prompts, and the messages that follow.
 
-    Both show the messages of `shared`. After these, only one shows `removed` or `added`.
+    Both show the messages of `shared`. After these, only one shows those of `removed` or `added`.
     """
 
     before: Side
     after: Side
     shared: Run | None = None
-    removed: Run | None = None
-    added: Run | None = None
+    removed: Sequence[Run] = ()
+    added: Sequence[Run] = ()
 
 
 def sides_of(before: Outline, after: Outline) -> Sides:
@@ -58,26 +58,17 @@ def sides_of(before: Outline, after: Outline) -> Sides:
     shorter, longer = sorted((before.run, after.run), key=lambda run: run.end)
     shared = _part(shorter, start, shorter.end)
     rest = _rest(longer, shared, start, max(start, shorter.end))
-    is_added = longer is after.run
-    return Sides(
-        before=old,
-        after=new,
-        shared=shared,
-        removed=None if is_added else rest,
-        added=rest if is_added else None,
-    )
+    removed, added = ((), rest) if longer is after.run else (rest, ())
+    return Sides(before=old, after=new, shared=shared, removed=removed, added=added)
 
 
-def _rest(run: Run, shared: Run | None, start: int, first: int) -> Run | None:
+def _rest(run: Run, shared: Run | None, start: int, first: int) -> Sequence[Run]:
     """Return the part of a run from position `first`, from the sums of the `shared` part if possible."""
     if shared is None or run.first != start or first >= run.end:
-        return _part(run, first, run.end)
-    return replace(
-        run,
-        first=first,
-        tokens=run.tokens - shared.tokens,
-        system_tokens=run.system_tokens - shared.system_tokens,
-    )
+        part = _part(run, first, run.end)
+        return [part] if part is not None else ()
+    tokens, system_tokens = run.tokens - shared.tokens, run.system_tokens - shared.system_tokens
+    return [replace(run, first=first, tokens=tokens, system_tokens=system_tokens)]
 
 
 def _side(outline: Outline, other: Outline, start: int) -> Side:
