@@ -40,9 +40,7 @@ class Credentials:
         return bool(self.replaced) or self.is_in_query
 
 
-def credentials_of(
-    headers: Sequence[tuple[bytes, bytes]], *, url_key: str, query: bytes = b""
-) -> Credentials:
+def credentials_of(headers: Sequence[tuple[bytes, bytes]], *, url_key: str, query: bytes) -> Credentials:
     """Return the credentials of a request; `key` is "" if it has no contextapp key."""
     own, replaced, is_subscription = url_key, [], False
     kept, is_in_query = list[bytes](), False

@@ -68,7 +68,7 @@ def _trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def request_headers(headers: Headers, *, without: Iterable[bytes] = ()) -> list[tuple[bytes, bytes]]:
+def request_headers(headers: Headers, *, without: Iterable[bytes]) -> list[tuple[bytes, bytes]]:
     """Return the request headers for the provider, in order."""
     own = {b"host", b"content-length"} | _BROWSER_STATE
     dropped = _HOP_BY_HOP | own | set(without) | _named_by_connection(headers)

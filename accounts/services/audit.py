@@ -11,7 +11,7 @@ from accounts.models import AuditEvent, Project
 def audit_record(
     *,
     action: str,
-    project: Project | None = None,
+    project: Project | None,
     actor: Actor = SYSTEM,
     target: str = "",
     detail: dict[str, Any] | None = None,

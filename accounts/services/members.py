@@ -18,9 +18,7 @@ class MemberError(ValueError):
 
 
 @transaction.atomic
-def member_add(
-    *, project: Project, username: str, role: str, email: str = ""
-) -> tuple[Membership, str | None]:
+def member_add(*, project: Project, username: str, role: str, email: str) -> tuple[Membership, str | None]:
     """Return the membership, and the password if the user was created for it, which is shown only once.
 
     For the operator's command. Owners invite by link (`invitations`), because an existing account may belong

@@ -131,17 +131,16 @@ def prompt_json(
     messages: PromptMessages,
     *,
     turn: int,
-    format: str | None = None,
+    format: str,
     manifest: bool = False,
     params: ProviderParams | None = None,
     joined: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the prompt after `turn`. `format` defaults to the session's.
+    """Return the prompt after `turn`, as a request in the dialect `format`.
 
     `params` are those of the provider's engine, if the provider compacts the session. `joined` is the result
     of `joined_fields`, if known.
     """
-    format = format or get_dialect(state.format).name
     fields = joined or request_fields(messages, state.request_parts(format))
     shown = fields["messages"]  # a list only if they had to be rendered
     is_empty, fits = shown == [], state.provider_tokens <= state.budget

@@ -84,9 +84,7 @@ class OwnCompaction:
     break_even_turns: float | None = None
 
 
-def downsample(
-    points: Sequence[PromptSize], limit: int = POINTS_LIMIT, keep: Collection[int] = ()
-) -> Sequence[PromptSize]:
+def downsample(points: Sequence[PromptSize], limit: int, keep: Collection[int] = ()) -> Sequence[PromptSize]:
     """Reduce points, which must be in order, to about `limit`.
 
     Keeps the minimum and maximum of each interval for every kind of size, so that no peak is lost, as well as

@@ -90,7 +90,7 @@ def _is_diffable(values: Mapping[str, Any], pair: tuple[str, str]) -> bool:
     return all(isinstance(text := values.get(name), str) and text.count("\n") < _DIFF_LINES for name in pair)
 
 
-def diff_of(old: str, new: str, language: str | None = None) -> list[DiffLine]:
+def diff_of(old: str, new: str, language: str | None) -> list[DiffLine]:
     """Return the changed lines of a text with three unchanged lines around them."""
     kinds = {"+": "added", "-": "removed", " ": "same"}
     compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="")

@@ -8,9 +8,7 @@ from uuid import UUID
 from sessions.models import ImportJob, ImportJobSession
 
 
-def import_jobs_newest(
-    *, project_id: UUID, before: UUID | None = None, limit: int = 50
-) -> Sequence[ImportJob]:
+def import_jobs_newest(*, project_id: UUID, before: UUID | None = None, limit: int) -> Sequence[ImportJob]:
     """Return the newest jobs of the project, those before `before` if it is given."""
     jobs = ImportJob.objects.filter(project_id=project_id)
     if before is not None:
@@ -19,7 +17,7 @@ def import_jobs_newest(
 
 
 def import_job_sessions(
-    job: ImportJob, *, after: int | None = None, limit: int = 100
+    job: ImportJob, *, after: int | None = None, limit: int
 ) -> Sequence[ImportJobSession]:
     """Return the sessions of a job in the order of the log, from after the ordinal `after`."""
     rows = job.sessions.exclude(state=ImportJobSession.State.SKIPPED)

@@ -56,7 +56,7 @@ def budgets_spent(*, project_id: UUID, now: datetime | None = None) -> list[Budg
     return [budget_spent(row, now=now) for row in ordered]
 
 
-def budget_spent(budget: CostBudget, *, now: datetime | None = None) -> BudgetSpending:
+def budget_spent(budget: CostBudget, *, now: datetime | None) -> BudgetSpending:
     """Return the spending of a budget in its current period. One query, or two for a member."""
     zone = ZoneInfo(budget.time_zone)
     span = period_of(budget.period, (now or datetime.now(UTC)).astimezone(zone).date(), zone)

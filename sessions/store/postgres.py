@@ -55,14 +55,14 @@ def row_fetch(statement: Prepared, parameters: Mapping[str, Any]) -> Any:
 
 
 def rows_fetch(
-    statement: LiteralString, parameters: Any = None, *, row_factory: RowFactory[Any] = tuple_row
+    statement: LiteralString, parameters: Any, *, row_factory: RowFactory[Any] = tuple_row
 ) -> list[Any]:
     """Return the rows of a prepared query."""
     with connection.wrap_database_errors:  # reading a value may fail, too
         return execute(statement, parameters, row_factory=row_factory).fetchall()
 
 
-def rows_fetch_by_index(statement: LiteralString, parameters: Any = None) -> list[Any]:
+def rows_fetch_by_index(statement: LiteralString, parameters: Any) -> list[Any]:
     """Return the rows of a prepared query that uses indexes wherever it can.
 
     Postgres scans a small table as a whole, even if it has long columns, which are stored separately. Reading

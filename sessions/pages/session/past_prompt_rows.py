@@ -113,7 +113,7 @@ def opening_window(
 
 
 def gap_window(
-    session: AgentSession, outline: Outline, *, after: int, until: int, new_from: int, changed: bool = False
+    session: AgentSession, outline: Outline, *, after: int, until: int, new_from: int, changed: bool
 ) -> Window:
     """Return the next rows of a gap, after position `after` and before `until`."""
     end, unseen = until, None

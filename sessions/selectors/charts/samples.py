@@ -34,7 +34,7 @@ def chart_sample(
     first: int | None = None,
     end: int | None = None,
     compactions: Mapping[int, int],
-    keep: Collection[int] = (),
+    keep: Collection[int],
     limit: int = POINTS_LIMIT,
 ) -> ChartSample:
     """Return about `limit` points of turns `first` to `end`: all peaks, marked turns, and those in `keep`.

@@ -116,7 +116,7 @@ class CompactionDetail:
     next: int | None
 
 
-def compactions_newest(*, session: AgentSession, before: int | None = None) -> CompactionList:
+def compactions_newest(*, session: AgentSession, before: int | None) -> CompactionList:
     """Return a page of compactions, newest first, or those `before` a number. One query."""
     rows = session.compactions.order_by("-number")
     if before is not None:

@@ -49,9 +49,7 @@ _COLUMNS = (
 )
 
 
-def sessions_page(
-    *, project_id: UUID, filters: SessionFilter, limit: int, after: Cursor | None = None
-) -> list[Any]:
+def sessions_page(*, project_id: UUID, filters: SessionFilter, limit: int, after: Cursor | None) -> list[Any]:
     """Return one page of sessions, most recently active first, as named tuples.
 
     `after` is the last row of the previous page.

@@ -58,7 +58,7 @@ class InvalidTerm(ValueError):
     """A term is invalid; the message contains an example of a valid one."""
 
 
-def term_read(key: str, value: str, filters: SessionFilter, zone: tzinfo = UTC) -> SessionFilter | None:
+def term_read(key: str, value: str, filters: SessionFilter, zone: tzinfo) -> SessionFilter | None:
     """Add the condition of one term, such as `agent:reader`. Return None if the key is unknown.
 
     Days are those of the time zone. Raises `InvalidTerm`.

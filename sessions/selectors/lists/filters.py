@@ -66,11 +66,11 @@ class SessionFilter:
         return self != SessionFilter()
 
 
-def first_moment(day: date, zone: tzinfo = UTC) -> datetime:
+def first_moment(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time.min, zone)
 
 
-def last_moment(day: date, zone: tzinfo = UTC) -> datetime:
+def last_moment(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time.max, zone)
 
 

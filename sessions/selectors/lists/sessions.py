@@ -104,7 +104,7 @@ def sessions_list(
     )
 
 
-def sessions_search(*, project: Project, text: str, limit: int = 8) -> Sequence[AgentSession]:
+def sessions_search(*, project: Project, text: str, limit: int) -> Sequence[AgentSession]:
     """Return sessions that contain all words of `text`, including sub-agents. One query.
 
     The last word may be the beginning of a word in their messages, unless a space follows it.

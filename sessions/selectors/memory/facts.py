@@ -31,9 +31,9 @@ def facts_of(*, project_id: UUID) -> QuerySet[SharedFact]:
 def facts_page(
     *,
     project_id: UUID,
-    state: str | None = None,
-    agent: str | None = None,
-    after: UUID | None = None,
+    state: str | None,
+    agent: str | None,
+    after: UUID | None,
     limit: int,
 ) -> list[SharedFact]:
     """Return a page of a project's facts, newest first. `after` is the last fact of the previous page."""
@@ -47,7 +47,7 @@ def facts_page(
     return list(rows.order_by("-pk")[:limit])
 
 
-def facts_review(*, project_id: UUID, state: str, after: UUID | None = None, limit: int) -> list[SharedFact]:
+def facts_review(*, project_id: UUID, state: str, after: UUID | None, limit: int) -> list[SharedFact]:
     """Return a page of facts in one state, those found in most sessions first.
 
     `after` is the last fact of the previous page. If it was deleted, returns the first page.

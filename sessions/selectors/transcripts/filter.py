@@ -50,9 +50,9 @@ def messages_page(
     *,
     session: AgentSession,
     filters: MessageFilter,
-    before: int | None = None,
-    after: int | None = None,
-    around: int | None = None,
+    before: int | None,
+    after: int | None,
+    around: int | None,
 ) -> MessagesPage:
     """Return the newest matching messages, or those before, after or around a position. Five queries."""
     at, most_older, most_newer = before, SHOWN, 0

@@ -127,7 +127,7 @@ class StoredMessage:
         )
 
 
-def visible_spans(edits: Iterable[Edit], *, start: int = 0, end: int = END) -> Sequence[Span]:
+def visible_spans(edits: Iterable[Edit], *, start: int = 0, end: int) -> Sequence[Span]:
     """Return the spans from `start` to `end` that no eviction covers."""
     spans = []
     for first, last in sorted((edit.position, edit.end) for edit in edits if edit.op is Op.EVICT):

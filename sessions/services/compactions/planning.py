@@ -126,7 +126,7 @@ def _previous_recap(sources: PlanSources, edits: Sequence[EditValue]) -> RecapVa
 
 
 def session_plan(
-    loaded: Loaded, *, trigger: str | None, policy: Policy | None = None, summary: Summary | None = None
+    loaded: Loaded, *, trigger: str | None, policy: Policy | None, summary: Summary | None = None
 ) -> Plan:
     """Plan a compaction of the session's current state, with a model's summary if one is ready.
 

@@ -85,7 +85,7 @@ def samples_sweep() -> int:
 
 
 @transaction.atomic
-def sample_remove(*, project: Project, actor: Actor = SYSTEM) -> bool:
+def sample_remove(*, project: Project, actor: Actor) -> bool:
     """Delete the sample sessions and their derived data. Returns whether there were any."""
     load = SampleLoad.objects.select_for_update().filter(pk=project.pk).first()
     if load is None:

@@ -131,9 +131,7 @@ def _policy(project_id: UUID, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def session_policy_change(
-    *, session: AgentSession, policy: Mapping[str, Any], actor: Actor = SYSTEM
-) -> AgentSession:
+def session_policy_change(*, session: AgentSession, policy: Mapping[str, Any], actor: Actor) -> AgentSession:
     """Replace the policy of a session, read as on creation, and record an audit event.
 
     It applies from the next compaction on: edits and the current prompt remain, and a compaction in progress

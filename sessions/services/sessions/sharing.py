@@ -58,7 +58,7 @@ def link_create(
 
 
 @transaction.atomic
-def link_revoke(*, link: SharedLink, actor: Actor = SYSTEM) -> None:
+def link_revoke(*, link: SharedLink, actor: Actor) -> None:
     """Delete a link. It stops working at once."""
     session_audit(link.session, "session.unshared", actor)
     link.delete()

@@ -94,7 +94,7 @@ def _for_scope(budget: CostBudget) -> str:
 
 
 @transaction.atomic
-def budget_delete(*, budget: CostBudget, actor: Actor = SYSTEM) -> None:
+def budget_delete(*, budget: CostBudget, actor: Actor) -> None:
     """Delete a budget with its alerts."""
     detail = {"limit_microusd": budget.limit_microusd}
     target = _target(budget)

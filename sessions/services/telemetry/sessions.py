@@ -19,7 +19,7 @@ _MAX_TAGS = 20
 
 
 def session_locked(
-    destination: Destination, origin: Origin, *, model: str = "", found: AgentSession | None = None
+    destination: Destination, origin: Origin, *, model: str, found: AgentSession | None
 ) -> AgentSession:
     """Return the main session of a report, locked and labeled: `found`, or else the one that it names.
 
@@ -41,7 +41,7 @@ def session_locked(
     return session
 
 
-def line_locked(root: AgentSession, origin: Origin, *, model: str = "") -> AgentSession:
+def line_locked(root: AgentSession, origin: Origin, *, model: str) -> AgentSession:
     """Return the session of a sub-agent or side request of `root`, locked, or `root` itself."""
     if not origin.line:
         return root

@@ -63,7 +63,7 @@ def webhook_create(
 
 
 @transaction.atomic
-def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor = SYSTEM) -> None:
+def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor) -> None:
     """Change `url`, `events`, `format` or `is_active`. The audit log keeps the previous values.
 
     Raises `ForbiddenAddress`, and `Webhook.DoesNotExist` if it has been deleted in the meantime.
@@ -108,7 +108,7 @@ def webhook_test(*, webhook: Webhook, actor: Actor = SYSTEM) -> WebhookDelivery:
 
 
 @transaction.atomic
-def webhook_redeliver(*, delivery: WebhookDelivery, actor: Actor = SYSTEM) -> None:
+def webhook_redeliver(*, delivery: WebhookDelivery, actor: Actor) -> None:
     """Send a delivery again that was sent or has failed. Raises `WebhookDisabled`, `DeliveryPending`."""
     locked = _lock_enabled(delivery.webhook)
     if not delivery_reopen(delivery=delivery):
