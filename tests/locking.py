@@ -27,6 +27,23 @@ def blocking(*works: Callable[[], Any]) -> Iterator[list[Future[Any]]]:
         eventually(lambda: waiting() + sum(job.done() for job in jobs) >= len(jobs))
 
 
+@contextmanager
+def waiting_for(
+    table: str, work: Callable[[], Result], *, mode: str = "ACCESS EXCLUSIVE"
+) -> Iterator[Future[Result]]:
+    """Run the block in a transaction while `work` waits for a table, which the transaction has locked.
+
+    Returns the future of `work`, which is ready after the block. With the mode `SHARE`, `work` waits where it
+    writes to the table. The test needs `django_db(transaction=True)`.
+    """
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {table} IN {mode} MODE")
+        job = pool.submit(in_thread, work)
+        eventually(lambda: waiting() == 1)
+        yield job
+
+
 def in_thread(work: Callable[[], Result]) -> Result:
     """Run `work`, and close the connection of this thread."""
     try:

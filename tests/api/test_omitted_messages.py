@@ -17,21 +17,20 @@ from importers.base import ImportedMessage, ImportedSession, ImportedTurn, LogFi
 from importers.formats.contextapp import ContextappImporter
 from replay.offline.logs import log_transcript
 from replay.selectors.transcripts import session_transcript
-from sessions.models import AgentSession, Compaction, Webhook, WebhookDelivery, WebhookEvent
+from sessions.models import AgentSession, Compaction, Message, Webhook, WebhookDelivery, WebhookEvent
 from sessions.selectors.past_prompts.outline import outline_at
 from sessions.selectors.past_prompts.rendering import past_prompt_json
 from sessions.selectors.token_budgets import policy_of
 from sessions.selectors.transcripts.export import session_jsonl
-from sessions.services.compactions import background
 from sessions.services.compactions.background import compaction_run
 from sessions.services.compactions.lifecycle import compaction_open
 from sessions.services.compactions.planning import view_load
-from sessions.services.compactions.summaries import SummaryAttempt
 from sessions.services.imports.store import session_import
 from sessions.services.search.indexing import search_index_run
 from sessions.store.bodies import json_bytes
 from tests.api.client import Api
 from tests.api.talk import answer, assert_valid, call, output, push, request, result
+from tests.locking import waiting_for
 from tests.markup import one_line
 
 pytestmark = pytest.mark.django_db
@@ -173,22 +172,16 @@ def test_a_history_without_new_messages_changes_the_prompt_after_the_last_turn_o
 
 
 @pytest.mark.slow
-def test_a_compaction_in_progress_is_applied_after_an_omission(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_a_compaction_in_progress_is_applied_after_an_omission(api: Api) -> None:
     agent = Agent(api, "s2", budget={"input_tokens": 8_000})
     work(agent, 12, seed=4)
     row = agent.row
     queued = compaction_open(
         session=row, trigger="user", state=Compaction.State.PENDING, policy=policy_of(row.policy)
     )
-
-    def omit_meanwhile(**_: Any) -> SummaryAttempt:
+    with waiting_for(Message._meta.db_table, lambda: compaction_run(compaction_id=queued.pk)):
         work(agent, 3, seed=4)
-        return SummaryAttempt()
-
-    monkeypatch.setattr(background, "summary_attempt", omit_meanwhile)
-    compaction_run(compaction_id=queued.pk)
     queued.refresh_from_db()
     assert (queued.state, agent.row.omitted_count > row.omitted_count) == (Compaction.State.DONE, True)
     agent.ask([request("And now?")], [], answer())

@@ -10,11 +10,15 @@ import pytest
 from accounts.models import Project
 from search.segments import block_items
 from sessions.models import AgentSession, SearchBlock, SearchSegment
-from sessions.services import backlog
-from sessions.services.search import indexing
-from sessions.services.search.indexing import search_index_run
+from sessions.services.search.indexing import (
+    search_index_rebuild,
+    search_index_run,
+    search_index_truncate,
+    session_index,
+)
 from tests.api.client import Api, code
 from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
+from tests.locking import waiting_for
 from tests.pages.transcripts import make_session, message, turn
 
 
@@ -53,31 +57,22 @@ class TestProject:
         assert len(found(api, "beta", limit=50)) == 12
         assert SearchSegment.objects.count() < 6
 
-    def test_messages_that_arrive_during_a_pass_wait_for_the_next(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.mark.slow
+    @pytest.mark.django_db(transaction=True)
+    def test_messages_that_arrive_during_a_pass_wait_for_the_next(self, api: Api) -> None:
         session_with(api, "s1", "alpha")
-        store = indexing.segment_store
-
-        def store_after_push(*args: Any, **options: Any) -> bool:
-            if AgentSession.objects.get().turn_count < 5:
-                push(api, [request("alpha")])
-            return store(*args, **options)
-
-        monkeypatch.setattr(indexing, "segment_store", store_after_push)
-        search_index_run()
+        with waiting_for(SearchSegment._meta.db_table, search_index_run):
+            push(api, [request("alpha")])
         assert len(found(api, "alpha")) == 1
         search_index_run()
         assert len(found(api, "alpha")) == 2
 
-    def test_a_pass_processes_more_sessions_than_it_claims_at_a_time(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(backlog, "_SESSIONS", 2)
-        for name in ("s1", "s2", "s3", "s4", "s5"):
-            session_with(api, name, "alpha")
+    @pytest.mark.slow
+    def test_a_pass_processes_more_sessions_than_it_claims_at_a_time(self, api: Api) -> None:
+        for number in range(25):
+            session_with(api, f"s{number}", "alpha")
         search_index_run()
-        assert len(found(api, "alpha")) == 5
+        assert len(found(api, "alpha", limit=50)) == 25
 
     @pytest.mark.slow
     def test_conditions_select_messages_and_sessions(self, api: Api) -> None:
@@ -181,7 +176,7 @@ class TestImports:
         session = make_session(project, [turn(n, [message("user", f"alpha {n}", f"u{n}")]) for n in range(5)])
         search_index_run(everywhere=True)
         before = found(api, "alpha 3")
-        assert indexing.search_index_rebuild(session_id=session.pk) == 5
+        assert search_index_rebuild(session_id=session.pk) == 5
         assert found(api, "alpha 3") == before
 
 
@@ -229,25 +224,19 @@ def test_a_session_that_cannot_be_indexed_does_not_hold_up_others(api: Api) -> N
     assert [hit["session"]["external_id"] for hit in found(api, "alpha")] == ["good"]
 
 
-def test_messages_that_are_replaced_meanwhile_are_not_indexed(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_messages_that_are_replaced_meanwhile_are_not_indexed(api: Api) -> None:
     session_with(api, "s1", "alpha")
     search_index_run()
     push(api, [request("beta"), answer("Noted.")])
     id = AgentSession.objects.get(external_id="s1").pk
-    original = indexing.messages_to_index
-
-    def replaced(**options: Any) -> Any:
-        batch = original(**options)
-        monkeypatch.undo()
-        indexing.search_index_truncate(session_id=id, position=0)
-        return batch
-
-    monkeypatch.setattr(indexing, "messages_to_index", replaced)
-    assert indexing.session_index(session_id=id) == 0
+    # The segments are read after the messages.
+    with waiting_for(SearchSegment._meta.db_table, lambda: session_index(session_id=id)) as indexed:
+        search_index_truncate(session_id=id, position=0)
+    assert indexed.result() == 0
     assert not SearchSegment.objects.exists()
-    assert indexing.session_index(session_id=id) == 4
+    assert session_index(session_id=id) == 4
 
 
 def test_messages_without_words_are_indexed_once(api: Api) -> None:

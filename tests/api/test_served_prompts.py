@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from sessions.api import prompt as prompt_api
-from sessions.models import AgentSession
-from sessions.selectors.prompts.state import PromptState
-from sessions.selectors.prompts.stored import messages_now
-from sessions.store.prompt_bytes import PromptMessages
+from sessions.models import AgentSession, ServedPrompt
 from tests.api.client import Api
 from tests.api.talk import push, request, whole_turn
+from tests.locking import waiting_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("session")]
 
@@ -67,47 +64,34 @@ def test_a_compaction_before_the_fetch_is_shown_immediately(api: Api) -> None:
     assert past(api, 7) == served
 
 
-@pytest.mark.parametrize("is_served_before", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_served_before", [False, True])
 def test_a_compaction_during_a_fetch_does_not_change_the_past_prompt(
-    api: Api, monkeypatch: pytest.MonkeyPatch, is_served_before: bool
+    api: Api, is_served_before: bool
 ) -> None:
-    fill(api)
+    fill(api, 7)
     if is_served_before:
         api.get(PROMPT)
-    waiting = [compact]
-
-    def read(state: PromptState) -> PromptMessages | None:
-        messages = messages_now(state)
-        while waiting:
-            waiting.pop()(api)
-        return messages
-
-    monkeypatch.setattr(prompt_api, "messages_now", read)
-    response = api.get(PROMPT)
+    push(api, whole_turn(7))
+    # The fetch has read the prompt, and records that it is served.
+    with waiting_for(ServedPrompt._meta.db_table, lambda: api.get(PROMPT), mode="SHARE") as fetch:
+        compact(api)
     push(api, [request()])
-    assert past(api, 7) == response.json()
+    assert past(api, 7) == fetch.result().json()
     assert api.get(PROMPT).json()["compactions"] == 1
 
 
-def test_a_slow_fetch_does_not_change_the_past_prompt_of_a_later_turn(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_slow_fetch_does_not_change_the_past_prompt_of_a_later_turn(api: Api) -> None:
     fill(api)
-    served: list[Any] = []
-
-    def read(state: PromptState) -> PromptMessages | None:
-        messages = messages_now(state)
-        if not served:
-            served.append(None)
-            push(api, whole_turn(8))
-            served.append(api.get(PROMPT).json())
-        return messages
-
-    monkeypatch.setattr(prompt_api, "messages_now", read)
-    api.get(PROMPT)
+    with waiting_for(ServedPrompt._meta.db_table, lambda: api.get(PROMPT), mode="SHARE"):
+        push(api, whole_turn(8))
+        served = api.get(PROMPT).json()
     compact(api)
     push(api, [request()])
-    assert past(api, 8) == served[1]
+    assert past(api, 8) == served
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import Project
 from sessions.models import AgentSession
-from sessions.pages.search import views
+from sessions.pages.search.views import FIRST_HITS
 from sessions.services.search.indexing import session_index
 from tests.pages.transcripts import make_session, message, turn
 from tests.plugins.reused import reused
@@ -45,16 +45,17 @@ def test_hits_are_grouped_by_session_with_marked_snippets(
     assert f"{reverse('session', args=[project.slug, session.pk])}?turn=0&amp;find=pool#message-0" in text
 
 
-def test_a_search_in_a_session_shows_all_matches_on_request(
-    member_client: Client, project: Project, session: AgentSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(views, "FIRST_HITS", 1)
-    query = f"?q=pool&session={session.pk}"
+def test_a_search_in_a_session_shows_all_matches_on_request(member_client: Client, project: Project) -> None:
+    matching = FIRST_HITS + 5
+    turns = [turn(n, [message("user", f"The pool grows to {n}.", f"u{n}")]) for n in range(matching)]
+    long = make_session(project, turns)
+    session_index(session_id=long.pk)
+    query = f"?q=pool&session={long.pk}"
     first = page_text(member_client, project, query)
-    assert first.count("<mark>pool</mark>") == 1
+    assert first.count("<mark>pool</mark>") == FIRST_HITS
     assert "Show more matches" in first
     everything = page_text(member_client, project, f"{query}&all=1")
-    assert everything.count("<mark>pool</mark>") == 2
+    assert everything.count("<mark>pool</mark>") == matching
     assert "Show more matches" not in everything
 
 

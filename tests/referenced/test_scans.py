@@ -12,7 +12,7 @@ from accounts.models import Project
 from compaction.policy import Policy
 from compaction.referenced import ReferenceTracker
 from importers.base import ImportedTurn
-from sessions.models import AgentSession, Edit, ReferenceScan
+from sessions.models import AgentSession, Edit, Message, ReferenceScan
 from sessions.selectors.compactions.reference_rates import (
     edits_of_project,
     edits_of_session,
@@ -26,6 +26,7 @@ from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.revert import compaction_revert
 from sessions.store import bodies
 from tests.api.statements import statements
+from tests.locking import waiting_for
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.plugins.reused import reused
 
@@ -120,13 +121,10 @@ def test_pages_show_references(project: Project, compacted: AgentSession, viewer
 
 
 @pytest.mark.slow
-def test_partial_scans_find_the_same(
-    project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reference_scans, "MESSAGES", 1)
-    grown(project, answer(20, "Going on."), answer(21, f"As {NAME} does."))
-    found = [scan(compacted) for _ in range(6)]
-    assert sum(found) == 1
+def test_long_sessions_are_scanned_in_parts(project: Project, compacted: AgentSession) -> None:
+    more = [answer(20 + number, "Going on.") for number in range(reference_scans.MESSAGES)]
+    grown(project, *more, answer(20 + len(more), f"As {NAME} does."))
+    assert [scan(compacted) for _ in range(4)] == [0, 0, 1, 0]
 
 
 def test_a_revert_removes_the_mark(project: Project, compacted: AgentSession) -> None:
@@ -160,17 +158,11 @@ def test_concurrent_scans_run_once(compacted: AgentSession) -> None:
     assert ReferenceScan.objects.get(pk=compacted.pk).state is None
 
 
-def test_a_compaction_during_a_scan_is_scanned_next(
-    compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = reference_scans._Scan.run
-
-    def interrupted(self: reference_scans._Scan) -> int:
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_compaction_during_a_scan_is_scanned_next(compacted: AgentSession) -> None:
+    with waiting_for(Message._meta.db_table, lambda: scan(compacted)):
         reference_scans.reference_scan_schedule(compacted.pk)
-        return run(self)
-
-    monkeypatch.setattr(reference_scans._Scan, "run", interrupted)
-    scan(compacted)
     row = ReferenceScan.objects.get(pk=compacted.pk)
     assert row.lease_until is None
     assert row.compaction == 1
@@ -195,21 +187,13 @@ def test_a_pass_scans_several_sessions(project: Project, compacted: AgentSession
     ]
 
 
-def test_a_scan_that_was_overtaken_stores_nothing(
-    project: Project, compacted: AgentSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_scan_that_was_overtaken_stores_nothing(project: Project, compacted: AgentSession) -> None:
     """The compaction is reverted during a slow scan, and another worker removes what it hid."""
-    run = reference_scans._Scan.run
-
-    def overtaken(self: reference_scans._Scan) -> int:
-        monkeypatch.setattr(reference_scans._Scan, "run", run)
-        found = run(self)
+    with waiting_for(Message._meta.db_table, lambda: scan(compacted)):
         compaction_revert(session=compacted, number=1)
         scan(compacted)
-        return found
-
-    monkeypatch.setattr(reference_scans._Scan, "run", overtaken)
-    scan(compacted)
     assert NAME not in tracker_of(compacted).names
     grown(project, answer(20, f"As {NAME} does."))
     assert scan(compacted) == 0

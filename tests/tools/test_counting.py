@@ -10,13 +10,13 @@ from django.urls import reverse
 
 from compaction.messages import Usage
 from importers.base import ClientCompaction
-from sessions.models import ToolFile, ToolOutputs, ToolRollup
+from sessions.models import ToolFile, ToolOutputs, ToolRollup, Turn
 from sessions.selectors.tools.usage import is_counting, session_tools
 from sessions.services.ingestion import json_tokens
 from sessions.services.reconcile.branches import session_fork
-from sessions.services.tools import counting
 from sessions.services.tools.counting import session_tools_count, session_tools_reset, tools_count
 from sessions.store import bodies
+from tests.locking import waiting_for
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 
 pytestmark = pytest.mark.django_db
@@ -152,18 +152,14 @@ def test_a_fork_counts_only_its_own_messages(project):
     assert not is_counting(session=child)
 
 
-def test_messages_that_are_replaced_meanwhile_are_not_counted(project, monkeypatch):
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_messages_that_are_replaced_meanwhile_are_not_counted(project):
     made = make_session(project, working_turns())
-    original = counting.messages_load
-
-    def replaced(*args):
-        rows = original(*args)
-        monkeypatch.undo()
+    # The turns are read after the messages.
+    with waiting_for(Turn._meta.db_table, lambda: session_tools_count(session_id=made.pk)) as counted:
         session_tools_reset(session_id=made.pk)
-        return rows
-
-    monkeypatch.setattr(counting, "messages_load", replaced)
-    assert session_tools_count(session_id=made.pk) == 0
+    assert counted.result() == 0
     assert not ToolRollup.objects.exists()
     assert session_tools_count(session_id=made.pk) == made.message_count
     assert by_name(made)["Read"].outputs == 2
