@@ -18,9 +18,30 @@ import orjson
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from importers.jsonlines import first_objects, first_value, read_records, values
 from importers.turns import Answer, TurnBuilder
-from importers.values import id_of, mapping_of, request_of, text_of, time_of, title_of, tokens_of, usage_of
+from importers.values import (
+    id_of,
+    mapping_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+    usage_in_parts,
+)
 
-_LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+#: A message of another agent, as some versions log it, and the usage of a response with its id.
+_COMMUNICATION, _USAGE = "inter_agent_communication", "token_usage_record"
+_LINES = (
+    "session_meta",
+    "turn_context",
+    "response_item",
+    "event_msg",
+    "compacted",
+    _COMMUNICATION,
+    _USAGE,
+)
+#: Beginning of the mark of an assistant message that the client only logs; no prompt contains it.
+_DELIVERY = "codex:code-mode-delivery:"
 #: Fields of items that are only in logs.
 _LOGGED_ONLY = frozenset(
     {"timestamp", "record_type", "end_turn", "internal_chat_message_metadata_passthrough"}
@@ -102,7 +123,9 @@ class _Rollout:
         if kind in _LINES:
             if not isinstance(record["payload"], Mapping):
                 raise TypeError("`payload` is not an object")
-            self._take_line(line, kind, record["payload"], at)
+            metadata = mapping_of(record.get("metadata"))
+            if not str(metadata.get("delivered_assistant_message")).startswith(_DELIVERY):
+                self._take_line(line, kind, record["payload"], at)
         elif kind in _ITEMS:
             self._take_item(line, record, at)
         elif "id" in record and "instructions" in record:
@@ -145,6 +168,10 @@ class _Rollout:
             self._take_compaction(line, payload, at)
         elif kind == "response_item" and payload.get("type") in _ITEMS:
             self._take_item(line, payload, at)
+        elif kind == _COMMUNICATION:
+            self._take_item(line, _agent_message(payload), at)
+        elif kind == _USAGE:
+            self._take_response_usage(payload)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             self._take_usage(mapping_of(payload.get("info")))
 
@@ -184,24 +211,32 @@ class _Rollout:
         self._unreported = self._answer
         return self._answer
 
+    def _take_response_usage(self, record: Mapping[str, Any]) -> None:
+        """Read the usage of the last response and its id, which newer versions log before `token_count`."""
+        if self._unreported and (response_id := id_of(record.get("response_id"))):
+            self._report(self._unreported, mapping_of(record.get("usage")), response_id)
+
     def _take_usage(self, info: Mapping[str, Any]) -> None:
         """Read the usage of the last response. The client writes it again when the rate limits change."""
         total = info.get("total_token_usage")
         self._window = tokens_of(info, "model_context_window") or self._window
         if self._unreported and total != self._total:
-            answer = self._unreported
+            # Forks copy lines, so without a response id, the content and the running total identify it.
+            bodies = [message.body for message in self._unreported.messages()]
+            digest = hashlib.sha256(orjson.dumps([bodies, total])).hexdigest()
             usage = mapping_of(info.get("last_token_usage"))
-            answer.usage = usage_of(
-                prompt=tokens_of(usage, "input_tokens"),
-                cached=tokens_of(usage, "cached_input_tokens"),
-                output=tokens_of(usage, "output_tokens"),
-            )
-            # Forks copy lines, which have no response id, so the content and the running total identify a
-            # response.
-            identity = orjson.dumps([[message.body for message in answer.messages()], total])
-            answer.response_id = f"codex-{hashlib.sha256(identity).hexdigest()[:24]}"
-            self._unreported = self._answer = None
+            self._report(self._unreported, usage, f"codex-{digest[:24]}")
         self._total = total
+
+    def _report(self, answer: Answer, usage: Mapping[str, Any], response_id: str) -> None:
+        answer.response_id = response_id
+        answer.usage = usage_in_parts(
+            prompt=tokens_of(usage, "input_tokens"),
+            read=tokens_of(usage, "cached_input_tokens"),
+            write=tokens_of(usage, "cache_write_input_tokens"),
+            output=tokens_of(usage, "output_tokens"),
+        )
+        self._unreported = self._answer = None
 
     def _take_compaction(self, line: int, payload: Mapping[str, Any], at: datetime | None) -> None:
         """Read a compaction: the client continued with the summary and some earlier user messages."""
@@ -215,6 +250,20 @@ class _Rollout:
 
     def _add_summary(self, line: int, body: Mapping[str, Any], at: datetime | None) -> None:
         self._turns.add(ImportedMessage(body=body, source_id=f"line-{line}", at=at, is_summary=True))
+
+
+def _agent_message(communication: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the item with which the client sends a message of another agent to the model."""
+    author, recipient = str(communication["author"]), str(communication["recipient"])
+    content = [{"type": "input_text", "text": str(communication.get("content") or "")}]
+    if encrypted := communication.get("encrypted_content"):
+        kind = "NEW_TASK" if communication.get("trigger_turn") else "MESSAGE"
+        text = f"Message Type: {kind}\nTask name: {recipient}\nSender: {author}\nPayload:\n"
+        content = [
+            {"type": "input_text", "text": text},
+            {"type": "encrypted_content", "encrypted_content": str(encrypted)},
+        ]
+    return {"type": _AGENT_MESSAGE, "author": author, "recipient": recipient, "content": content}
 
 
 def _body(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,6 +151,43 @@ def test_codex_rollout() -> None:
     assert validate(bodies(session), "openai-responses") == ()
 
 
+def test_codex_logs_the_usage_of_a_response_with_its_id() -> None:
+    usage = {"input_tokens": 900, "cached_input_tokens": 600, "cache_write_input_tokens": 200}
+    usage |= {"output_tokens": 20, "reasoning_output_tokens": 5, "total_tokens": 920}
+    record = {"thread_id": "cx-4", "turn_id": "t1", "response_id": "resp_1", "usage": usage}
+    info = {"last_token_usage": usage, "total_token_usage": usage}
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-4"}},
+        *({"type": "response_item", "payload": item} for item in codex_items()[:4]),
+        {"type": "token_usage_record", "payload": record},
+        {"type": "event_msg", "payload": {"type": "token_count", "info": info}},
+        {"type": "response_item", "payload": codex_items()[4]},
+    )
+    (session,), damages = read(log, "codex")
+    assert (bodies(session), damages) == (codex_items(), [])
+    call = session.turns[0]
+    assert call.response_id == "resp_1"
+    assert call.usage == Usage(
+        uncached_tokens=100, cache_read_tokens=600, cache_write_tokens=200, output_tokens=20
+    )
+
+
+def test_codex_ignores_messages_that_the_model_does_not_see() -> None:
+    """A client shows them to the user, and logs them for its safety checks."""
+    mark = "codex:code-mode-delivery:v1:complete"
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-5"}},
+        {
+            "type": "response_item",
+            "payload": codex_items()[2],
+            "metadata": {"delivered_assistant_message": mark, "user_input_order": 7},
+        },
+        {"type": "response_item", "payload": codex_items()[0], "metadata": {"client_authored": True}},
+    )
+    (session,), _ = read(log, "codex")
+    assert bodies(session) == codex_items()[:1]
+
+
 def test_codex_searches_for_tools_and_images_are_part_of_the_conversation() -> None:
     searched = {
         "type": "tool_search_call",
@@ -205,6 +242,27 @@ def test_codex_messages_of_other_agents_are_input() -> None:
     (session,), damages = read(log, "codex")
     assert (bodies(session), damages) == ([task, answer], [])
     assert [message.is_meta for message in session.turns[0].messages] == [True, False]
+    assert validate(bodies(session), "openai-responses") == ()
+
+
+@pytest.mark.parametrize("encrypted", [None, "opaque"])
+def test_codex_messages_of_other_agents_may_be_separate_lines(encrypted: str | None) -> None:
+    sent = {"author": "/root", "recipient": "/root/find", "other_recipients": [], "trigger_turn": True}
+    log = jsonl(
+        {"type": "session_meta", "payload": {"id": "cx-6"}},
+        {
+            "type": "inter_agent_communication",
+            "payload": {**sent, "content": "" if encrypted else "Find it.", "encrypted_content": encrypted},
+        },
+        {"type": "response_item", "payload": codex_items()[2]},
+    )
+    (session,), damages = read(log, "codex")
+    task, answer = bodies(session)
+    assert (answer, damages) == (codex_items()[2], [])
+    assert (task["type"], task["author"], task["recipient"]) == ("agent_message", "/root", "/root/find")
+    texts = [part.get("encrypted_content") or part["text"] for part in task["content"]]
+    header = "Message Type: NEW_TASK\nTask name: /root/find\nSender: /root\nPayload:\n"
+    assert texts == ([header, "opaque"] if encrypted else ["Find it."])
     assert validate(bodies(session), "openai-responses") == ()
 
 
