@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -20,10 +21,11 @@ from sessions.services.imports.logs import log_import
 from sessions.services.imports.reader import Reader
 from tests.api.test_import_jobs import run
 from tests.gateway.double import Provider
-from tests.gateway.gemini_talk import USAGE
+from tests.gateway.gemini_talk import USAGE, said
 from tests.gateway.running import Running
 from tests.gateway.test_gemini import Agent
 from tests.importers.logs import jsonl
+from tests.locking import blocking
 
 JSON = dict[str, Any]
 
@@ -167,6 +169,31 @@ def test_a_call_with_another_answer_is_another_call(agent: GeminiCli, project: P
     assert (AgentSession.objects.count(), billed()[0]) == (2, 2)
 
 
+def test_a_recorded_call_is_one_call_of_the_log(agent: GeminiCli, project: Project) -> None:
+    """The second call, which is equal, did not pass through the gateway."""
+    agent.say({"text": "Done."})
+    import_log(project, [*agent.log, agent.log[-1] | {"id": str(uuid4())}])
+    assert (AgentSession.objects.count(), billed()[0]) == (1, 2)
+
+
+def test_the_log_of_a_rewound_conversation_names_the_session_with_its_beginning(
+    agent: GeminiCli, project: Project
+) -> None:
+    for number in range(3):
+        agent.work(number)
+    agent.history[3:] = [said("Only the tests.")]  # it continues in a fork, which copies the first call
+    for number in range(3, 8):
+        agent.work(number)
+    fork = AgentSession.objects.get(parent__isnull=False)
+    first = AgentSession.objects.get(parent=None)
+    assert fork.turn_count > first.turn_count
+    again = agent.log[2] | {"id": str(uuid4())}  # an equal call that did not pass through the gateway
+    import_log(project, [*agent.log, again])
+    first.refresh_from_db()
+    assert first.external_id == "s-1"
+    assert billed()[0] == 9
+
+
 def test_the_log_of_a_sub_agent_names_its_parent(
     gateway: Running, provider: Provider, api_key: str, project: Project
 ) -> None:
@@ -179,3 +206,23 @@ def test_the_log_of_a_sub_agent_names_its_parent(
     sessions = {session.external_id: session for session in AgentSession.objects.select_related("parent")}
     assert sessions.keys() == {"s-1", "s-2"}
     assert (sessions["s-2"].parent, sessions["s-1"].parent) == (sessions["s-1"], None)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_log_is_imported_while_another_session_gets_its_name(agent: GeminiCli, project: Project) -> None:
+    agent.work(0)
+    before = billed()
+    with blocking(partial(import_log, project, agent.log)) as jobs:
+        started = agent.log[0]["startTime"]
+        AgentSession.objects.create(
+            project=project,
+            external_id="s-1",
+            started_at=started,
+            last_active_at=started,
+            origin="gemini-cli",
+        )
+    [job] = jobs
+    job.result()
+    assert AgentSession.objects.filter(external_id="s-1").count() == 1
+    assert billed() == before

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.models import Project
@@ -54,8 +56,9 @@ def _name(project: Project, recorded: UUID, facts: ImportedSession, parent: Agen
         return
     unnamed.external_id = facts.external_id
     parent_set(unnamed, parent, name=facts.parent_external_id)
-    unnamed.save(update_fields=["external_id", "parent", "metadata"])
-    family_link(session_id=unnamed.pk)
+    with suppress(IntegrityError), transaction.atomic():  # another session is just getting the name
+        unnamed.save(update_fields=["external_id", "parent", "metadata"])
+        family_link(session_id=unnamed.pk)
 
 
 def _recorded_name(project: Project, facts: ImportedSession) -> str | None:

@@ -60,7 +60,6 @@ def _recorded(project_id: UUID, turns: Sequence[PreparedTurn]) -> _Recorded:
         rows = Turn.objects.filter(
             session__in=unnamed,
             source=TurnSource.GATEWAY,
-            billed=True,
             response_id__isnull=False,
             at__range=(first, last),
             uncached_tokens__in={usage.uncached_tokens for _, usage in calls},
