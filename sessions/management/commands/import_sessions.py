@@ -17,7 +17,7 @@ from rich.progress import (
     DownloadColumn,
     Progress,
     TextColumn,
-    TimeElapsedColumn,
+    TimeRemainingColumn,
     TransferSpeedColumn,
 )
 
@@ -85,9 +85,16 @@ class _Run:
         self._reader = Reader(redaction=redaction, known=frozenset(self._known), format=format)
 
     def read_all(self, sources: list[LogSource], *, jobs: int, quiet: bool) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TextColumn("eta"),
+            TimeRemainingColumn(),
+        )
         console = Console(stderr=True, quiet=quiet)
-        with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
+        with Progress(*columns, console=console) as progress:
             task = progress.add_task("importing", total=sum(source.size for source in sources))
             logs = read_logs(sources, self._reader, jobs=jobs)
             for source, log in zip(sources, logs, strict=True):
