@@ -209,6 +209,26 @@ def test_the_agents_sdk_continues_a_conversation_with_a_model_of_chat_completion
     assert _is_alone(served_url, api_key, name)
 
 
+def test_the_usage_of_the_agents_sdk_is_not_reported_for_agents_that_it_runs_as_tools(
+    frameworks: Frameworks, served_url: str, api_key: str, provider: Provider
+) -> None:
+    fields = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
+    answers = [
+        openai_talk.function_call("c0", "ask_reader", input="Who lives there?"),
+        openai_talk.function_call("c1", "read_page", number=1),
+        openai_talk.said(ANSWER),
+        openai_talk.said(ANSWER),
+    ]
+    provider.script = [openai_talk.responses_whole(answer, **fields) for answer in answers]
+    name = uuid4().hex
+    given = {"url": served_url, "key": api_key, "session": name, "provider": provider.url}
+    assert frameworks.run_agent("openai_agents_nested", **given) == ANSWER
+    sessions = {found["external_id"] == name: found for found in ContextApp(served_url, api_key).sessions()}
+    assert sessions[True]["billed_tokens"]["output"] == 40
+    assert sessions[False]["parent"] is not None
+    assert sessions[False]["billed_tokens"]["output"] == 0
+
+
 @pytest.mark.parametrize("framework", CLAUDE_FRAMEWORKS)
 def test_claude_receives_its_thinking_until_a_compaction_changes_the_prompt_before_it(
     framework: str, frameworks: Frameworks, served_url: str, api_key: str, provider: Provider

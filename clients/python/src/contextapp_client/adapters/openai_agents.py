@@ -51,7 +51,7 @@ class ContextAppSession(SessionABC):
         self._session = session
         self._items: list[Any] | None = None
         self._branch = ""  # the id of the session that contains the history, if it is known
-        self._report: dict[str, Any] = {}
+        self._last = _LastResponse()
 
     def run_arguments(self, run_config: RunConfig | None = None) -> dict[str, Any]:
         """Return the arguments `session`, `run_config` and `hooks` of `Runner.run`.
@@ -60,7 +60,7 @@ class ContextAppSession(SessionABC):
         """
         given = run_config or RunConfig()
         config = replace(given, call_model_input_filter=self._filter(given.call_model_input_filter))
-        return {"session": self, "run_config": config, "hooks": _Usage(self._report)}
+        return {"session": self, "run_config": config, "hooks": self._last}
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         items = await self._history()
@@ -68,7 +68,7 @@ class ContextAppSession(SessionABC):
 
     async def add_items(self, items: list[Any]) -> None:
         self._items = [*await self._history(), *items]
-        await self._store(self._items, reconciled=self._stored_in, **self._report)
+        await self._store(self._items, reconciled=self._stored_in)
 
     async def pop_item(self) -> Any | None:
         history = await self._history()
@@ -79,7 +79,7 @@ class ContextAppSession(SessionABC):
         self._session = await run(self._session.transport, _branches.restart(self._session))
         self._items = []
         self._branch = ""
-        self._report.clear()
+        self._last.clear()
 
     async def _history(self) -> list[Any]:
         if self._items is None:
@@ -87,7 +87,7 @@ class ContextAppSession(SessionABC):
         return self._items
 
     async def _store(self, items: list[Any], **fields: Any) -> list[Any]:
-        steps = compact(self._session, items, _CODEC, **fields)
+        steps = compact(self._session, items, _CODEC, **self._last.report(items), **fields)
         return await run(self._session.transport, steps)
 
     def _stored(self) -> Steps[list[Any]]:
@@ -116,20 +116,24 @@ class ContextAppSession(SessionABC):
 
     async def _compacted(self, data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        fields = self._report | {"system": given.instructions}
-        shown = await self._store(given.input, **fields)
+        shown = await self._store(given.input, system=given.instructions)
         return ModelInputData(input=shown, instructions=given.instructions)
 
 
-class _Usage(RunHooks):
-    """Keep the model and usage of the last response for the next request to contextapp."""
+class _LastResponse(RunHooks):
+    """Keep the model and usage of a run's last response for the next request to contextapp."""
 
-    def __init__(self, report: dict[str, Any]) -> None:
-        self._report = report
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self._report: dict[str, Any] = {}
+        self._calls: set[str] = set()
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
         usage = response.usage
-        self._report |= {
+        self._calls = {item.call_id for item in response.output if getattr(item, "call_id", None)}
+        self._report = {
             "model": agent.model if isinstance(agent.model, str) else None,
             "usage": {
                 "input_tokens": usage.input_tokens,
@@ -137,3 +141,12 @@ class _Usage(RunHooks):
                 "input_tokens_details": {"cached_tokens": usage.input_tokens_details.cached_tokens},
             },
         }
+
+    def report(self, items: Sequence[Any]) -> dict[str, Any]:
+        """Return the model and usage of the response, or nothing if its calls are not among the items.
+
+        They are not in the history of an agent that one of these calls started (`Agent.as_tool`). Its run has
+        the filter of this run, but no hooks.
+        """
+        known = {item.get("call_id") for item in items}
+        return self._report if not self._calls or self._calls & known else {}
