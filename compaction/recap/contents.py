@@ -17,6 +17,7 @@ from compaction.recap.handles import handles_of
 from compaction.recap.name_tally import NameTally
 from compaction.recap.open_items import OpenItems
 from compaction.recap.statements import statements
+from compaction.recap.todo_list import TodoList
 from compaction.recap.values import Item, Recap
 from compaction.shell.chains import program_run
 from compaction.sizes.tokens import TokenCounter
@@ -38,6 +39,7 @@ class Contents:
     commands: Commands = field(default_factory=Commands)
     decisions: dict[str, Item] = field(default_factory=dict)  #: of earlier recaps
     open_items: OpenItems = field(default_factory=OpenItems)
+    todo_list: TodoList = field(default_factory=TodoList)
     statements: dict[str, Item] = field(default_factory=dict)  #: of a conversation without tools
     names: NameTally = field(default_factory=NameTally)
     paths: Paths = field(default_factory=Paths)
@@ -53,6 +55,7 @@ class Contents:
         self.commands.fold(previous)
         self.statements.update((item.text, item) for item in previous.facts)
         self.open_items.fold(previous)
+        self.todo_list.fold(previous)
         has_commands = any(item.text.startswith("`") for item in previous.facts)
         self._used_tools = has_commands or previous.handles_left_out > 0 or bool(handles_of(previous))
         self.names.fold(
@@ -116,6 +119,8 @@ class Contents:
 
     def _observe_call(self, call: ToolCall, message: Message) -> None:
         action = action_of(call)
+        if self.todo_list.observe(call, message):
+            action = action._replace(label="")
         if action.path and (path := self.paths.first_path(action.path)) != action.path:
             action = action._replace(path=path)
         self._calls[call.call_id] = action
@@ -135,6 +140,7 @@ class Contents:
 
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
+        self.todo_list.observe_result(result, message)
         self._mention_in_order(result.text, message, action.path)
         if action.command and action.kind in (Kind.WRITE, Kind.EDIT):
             action = action._replace(command=program_run(action.command), shows_file=False)

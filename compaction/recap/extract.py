@@ -55,6 +55,7 @@ def extract(
     previous: Recap | None = None,
     visible: Collection[str] = frozenset(),
     handles: Sequence[Handled] = (),
+    later: Sequence[Message] = (),
 ) -> Recap:
     """Return the recap of the `evicted` messages, in chronological order, and of those that `previous`
     covers.
@@ -63,10 +64,11 @@ def extract(
     evicted.
 
     `visible` are identifiers that the rest of the prompt still shows; the recap does not repeat them.
-    `handles` are those of the evicted descriptors. The text takes at most `cap_tokens`, unless the cap is too
+    `handles` are those of the evicted descriptors, `later` the messages that follow the evicted ones in the
+    prompt. The text takes at most `cap_tokens`, unless the cap is too
     small for the headings.
     """
-    extraction = _Extraction(evicted, previous, cap_tokens, counter)
+    extraction = _Extraction(evicted, previous, cap_tokens, counter, later)
     turns = [message.turn for message in evicted]
     recap = Recap(
         first_turn=previous.first_turn if previous else min(turns, default=0),
@@ -100,7 +102,12 @@ class _Extraction:
     """The parts of a recap of `cap_tokens`, from the contents of the evicted messages and of `previous`."""
 
     def __init__(
-        self, evicted: Sequence[Message], previous: Recap | None, cap_tokens: int, counter: TokenCounter
+        self,
+        evicted: Sequence[Message],
+        previous: Recap | None,
+        cap_tokens: int,
+        counter: TokenCounter,
+        later: Sequence[Message] = (),
     ) -> None:
         self._previous, self._cap, self._counter = previous, cap_tokens, counter
         self._end = evicted[-1].position + 1 if evicted else 0
@@ -109,6 +116,7 @@ class _Extraction:
             contents.fold(previous)
         for message in evicted[-_MOST_MESSAGES:]:
             contents.observe(message)
+        contents.todo_list.observe_shown(later)
         contents.names.count()
 
     def decisions(self) -> tuple[Item, ...]:
@@ -130,7 +138,7 @@ class _Extraction:
                 yield replace(item, status=None)
 
     def open_items(self) -> tuple[Item, ...]:
-        """Return all requests, with the longest clipped so that all fit.
+        """Return all requests, with the longest clipped so that all fit, and the steps of the to-do list.
 
         If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
         included, because the next request may refer to it ("Yes, do that"), except in a conversation without
@@ -154,7 +162,8 @@ class _Extraction:
             )
             for item in items
         ]
-        return self._newest(clipped, cap * 3 // 2 + (answer_cap if answered else 0))
+        steps = self._contents.todo_list.items()
+        return self._newest([*clipped, *steps], cap * 3 // 2 + (answer_cap if answered else 0))
 
     def _newest(self, items: Iterable[Item], room: int) -> tuple[Item, ...]:
         """Return as many of the newest items as fit, in chronological order. Open items have a bonus."""

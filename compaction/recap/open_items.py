@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from compaction.messages import Message
 from compaction.prefixes import common_length
+from compaction.recap.todo_list import is_step
 from compaction.recap.values import Item, Recap, Status
 from compaction.user_requests import is_client_command, is_interruption, is_summary, own_words
 
@@ -32,7 +33,7 @@ class OpenItems:
 
         An answer completes requests, but not what a model or a person listed as open.
         """
-        self.items.update((item.text, item) for item in previous.open_items)
+        self.items.update((item.text, item) for item in previous.open_items if not is_step(item))
         self._keys.update((_REQUEST.sub("", key, count=1), key) for key in self.items)
         is_open = (item.text for item in previous.open_items if item.status is Status.OPEN)
         self._open = dict.fromkeys(filter(_REQUEST.match, is_open))

@@ -84,6 +84,7 @@ def _extracted(evicted: Evicted, span: Span, view: View, context: Context) -> Re
         cap_tokens=evicted.cap_tokens,
         visible=message_references(*shown) | context.fixed_names,
         handles=evicted.handles,
+        later=[entry.message for entry in view.entries if entry.first > evicted.last],
     )
 
 

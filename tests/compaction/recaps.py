@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from compaction.messages import Message, Part, Role, Text, ToolCall, ToolResult
+from compaction.messages import JSON, Message, Part, Role, Text, ToolCall, ToolResult
 from compaction.recap import Recap, extract
 from compaction.sizes.tokens import CharacterCounter, message_tokens
 
@@ -28,7 +28,7 @@ class Transcript:
     def says(self, text: str) -> Transcript:
         return self._add(Role.ASSISTANT, Text(text=text))
 
-    def calls(self, name: str, result: str, *, is_error: bool | None = None, **arguments: str) -> Transcript:
+    def calls(self, name: str, result: str, *, is_error: bool | None = None, **arguments: JSON) -> Transcript:
         call_id = f"c{len(self.messages)}"
         self._add(Role.ASSISTANT, ToolCall(call_id=call_id, name=name, arguments=json.dumps(arguments)))
         return self._add(Role.TOOL, ToolResult(call_id=call_id, text=result, is_error=is_error))

@@ -1,0 +1,121 @@
+"""The to-do list of an agent: the steps that are not done, each an open item of a recap.
+
+Most agents write the whole list with each call (`TodoWrite`, `update_plan`, `write_todos`). Claude Code's
+`TaskCreate` and `TaskUpdate` change one step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compaction.jsontext import loads_object_fast
+from compaction.messages import Message, ToolCall, ToolResult
+from compaction.recap.values import Item, Recap, Status
+from compaction.shortening import shortened
+
+_TOOL = re.compile(r"(?<![a-z])(?:todo|plan|task)|T[Oo][Dd][Oo]|Plan|Task")
+_CREATE, _UPDATE = "TaskCreate", "TaskUpdate"
+_CREATED = re.compile(r"Task #(\S+) created(?: successfully)?: (.+)")
+_DONE = frozenset(
+    {"cancelled", "canceled", "complete", "completed", "deleted", "done", "finished", "skipped"}
+)
+#: Fields of a step that do not name it.
+_OTHER_FIELDS = frozenset({"id", "status", "priority"})
+#: The beginning of the text of a step, with the number of its task in Claude Code.
+_STEP = re.compile(r"to do(?: #(\S+))?: ")
+_LONGEST = 120
+_MOST_STEPS = 12
+
+
+@dataclass(slots=True)
+class TodoList:
+    """The steps that are not done, in their order, by number or text."""
+
+    steps: dict[str, Item] = field(default_factory=dict)
+    _pending: set[str] = field(default_factory=set)  #: the ids of calls of `TaskCreate` without a result
+
+    def fold(self, previous: Recap) -> None:
+        """Add the steps of an earlier recap."""
+        for item in previous.open_items:
+            if found := _STEP.match(item.text):
+                self.steps[found[1] or item.text] = item
+
+    def observe(self, call: ToolCall, message: Message) -> bool:
+        """Add a call. Returns whether it changes the list."""
+        if not _TOOL.search(call.name):
+            return False
+        arguments = loads_object_fast(call.arguments)
+        if call.name == _CREATE:
+            self._pending.add(call.call_id)
+        elif call.name == _UPDATE:
+            self._update(arguments, message)
+        elif steps := _steps(arguments):
+            self._replace(steps, message)
+        else:
+            return False
+        return True
+
+    def observe_result(self, result: ToolResult, message: Message) -> None:
+        """Add the step that a call of `TaskCreate` created."""
+        if result.call_id not in self._pending:
+            return
+        self._pending.remove(result.call_id)
+        if found := _CREATED.match(result.text):
+            self.steps[found[1]] = _item(f"to do #{found[1]}: {found[2]}", "pending", message)
+
+    def observe_shown(self, messages: Sequence[Message]) -> None:
+        """Add later messages of the prompt. A whole list in them is not listed again."""
+        for message in messages:
+            for call in message.tool_calls:
+                if self.observe(call, message) and call.name not in (_CREATE, _UPDATE):
+                    self.steps.clear()
+
+    def items(self) -> list[Item]:
+        """Return the first steps that are not done."""
+        return list(self.steps.values())[:_MOST_STEPS]
+
+    def _update(self, arguments: Mapping[str, Any], message: Message) -> None:
+        number, status = str(arguments.get("taskId")), arguments.get("status")
+        step = self.steps.get(number)
+        if step is None or not isinstance(status, str):
+            return
+        if status in _DONE:
+            del self.steps[number]
+        else:
+            self.steps[number] = _item(step.text, status, message)
+
+    def _replace(self, steps: Sequence[Mapping[str, Any]], message: Message) -> None:
+        self.steps.clear()
+        for step in steps:
+            values = (value for key, value in step.items() if key not in _OTHER_FIELDS)
+            text = next((value for value in values if isinstance(value, str) and value.strip()), "")
+            if text and step["status"] not in _DONE:
+                item = _item(f"to do: {text}", step["status"], message)
+                self.steps[item.text] = item
+
+
+def is_step(item: Item) -> bool:
+    """Return whether an open item is a step of a to-do list."""
+    return _STEP.match(item.text) is not None
+
+
+def _steps(arguments: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the argument that is a list of objects with a status."""
+    return next((value for value in arguments.values() if isinstance(value, list) and _is_list(value)), ())
+
+
+def _is_list(values: Sequence[Any]) -> bool:
+    return bool(values) and all(isinstance(v, dict) and isinstance(v.get("status"), str) for v in values)
+
+
+def _item(text: str, status: str, message: Message) -> Item:
+    note = f"{status} t{message.turn}"
+    return Item(
+        text=shortened(" ".join(text.split()), _LONGEST),
+        notes=(shortened(note, _LONGEST),),
+        status=Status.OPEN,
+        sources=(message.position,),
+    )

@@ -1,0 +1,107 @@
+"""A recap lists the steps of the agent's to-do list that are not done."""
+
+from __future__ import annotations
+
+import pytest
+
+from compaction.messages import JSON
+from compaction.recap import Status, extract
+from tests.compaction.recaps import COUNTER, Transcript, recap_of
+
+STATUSES = ("completed", "in_progress", "pending")
+TEXTS = ("Read the pool", "Evict idle connections", "Run the tests")
+#: The calls with which agents write their list.
+CALLS: list[tuple[str, dict[str, JSON]]] = [
+    (
+        "TodoWrite",
+        {
+            "todos": [
+                {"content": text, "status": status, "activeForm": "…"}
+                for text, status in zip(TEXTS, STATUSES, strict=True)
+            ]
+        },
+    ),
+    (
+        "update_plan",
+        {
+            "explanation": "Next step.",
+            "plan": [{"step": text, "status": status} for text, status in zip(TEXTS, STATUSES, strict=True)],
+        },
+    ),
+    (
+        "manage_todo_list",
+        {
+            "operation": "write",
+            "todoList": [
+                {"id": number, "title": text, "description": "…", "status": status}
+                for number, (text, status) in enumerate(zip(TEXTS, STATUSES, strict=True))
+            ],
+        },
+    ),
+]
+OPEN = ["to do: Evict idle connections: in_progress t2", "to do: Run the tests: pending t2"]
+
+
+def started() -> Transcript:
+    return Transcript().user("Make the pool evict idle connections").calls("Read", "…", file_path="pool.py")
+
+
+def tasks() -> Transcript:
+    """Return a session in which Claude Code has done one of two tasks and works on the other."""
+    transcript = started()
+    for number, text in enumerate(TEXTS[:2], 1):
+        created = f"Task #{number} created successfully: {text}"
+        transcript.calls("TaskCreate", created, subject=text, description="…")
+    transcript.calls("TaskUpdate", "Updated task #1 status", taskId="1", status="completed")
+    return transcript.calls("TaskUpdate", "Updated task #2 status", taskId="2", status="in_progress")
+
+
+def steps_of(transcript: Transcript, **options) -> list[str]:
+    items = [item for item in recap_of(transcript, **options).open_items if item.text.startswith("to do")]
+    assert all(item.status is Status.OPEN for item in items)
+    return [item.render().removeprefix("- [open] ") for item in items]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_a_recap_lists_the_steps_of_the_newest_list(tool: str, arguments: dict[str, JSON]) -> None:
+    transcript = started().calls(tool, "Saved.", **arguments)
+    assert steps_of(transcript) == OPEN
+    assert recap_of(transcript).facts == ()
+    done = [{"content": text, "status": "completed"} for text in TEXTS]
+    assert steps_of(transcript.calls("TodoWrite", "Saved.", todos=done)) == []
+
+
+def test_the_list_is_kept_until_a_later_recap_replaces_it() -> None:
+    transcript = started().calls("TodoWrite", "Saved.", **CALLS[0][1])
+    first = recap_of(transcript)
+    later = transcript.user("Thanks, go on.").says("Now I run the tests.").messages[5:]
+    second = extract(later, counter=COUNTER, cap_tokens=1_000, previous=first)
+    assert [item.text for item in second.open_items if item.text.startswith("to do")] == [
+        "to do: Evict idle connections",
+        "to do: Run the tests",
+    ]
+
+
+def test_tasks_are_listed_by_number_instead_of_as_commands() -> None:
+    assert steps_of(tasks()) == ["to do #2: Evict idle connections: in_progress t5"]
+    assert recap_of(tasks()).facts == ()
+    first = recap_of(tasks())
+    later = (
+        tasks().calls("TaskUpdate", "Updated task #2 status", taskId="2", status="completed").messages[11:]
+    )
+    second = extract(later, counter=COUNTER, cap_tokens=1_000, previous=first)
+    assert not any(item.text.startswith("to do") for item in second.open_items)
+
+
+def test_the_list_is_that_of_the_messages_that_the_prompt_still_shows() -> None:
+    finished = tasks().calls("TaskUpdate", "Updated task #2 status", taskId="2", status="completed")
+    assert steps_of(tasks(), later=finished.messages[11:]) == []
+    written = started().calls("TodoWrite", "Saved.", **CALLS[0][1])
+    assert steps_of(written, later=written.messages[3:]) == []
+
+
+def test_other_calls_with_a_status_are_listed_as_calls() -> None:
+    orders = [{"id": "W1", "status": "pending", "note": "x"}]
+    transcript = started().calls("update_orders", "Saved.", customer="c7", orders=orders)
+    assert steps_of(transcript) == []
+    assert [item.text for item in recap_of(transcript).facts] == ["`update_orders c7`"]
