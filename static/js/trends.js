@@ -12,10 +12,12 @@ const COLORS = [0, 1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`).co
 
 const measured = (value, unit) => (unit === "tokens" ? `${exact(value)} tokens` : dollars(value));
 
-function shortDollars(microusd) {
+// With the decimals of the step between ticks: $0.025, $0.50, $40, $1.25k.
+function dollarTick(microusd, step) {
   const size = microusd / 1e6;
-  const hasCents = size >= 0.01 && size < 1_000 && !Number.isInteger(size);
-  return `$${hasCents ? size.toFixed(2) : short(size)}`;
+  if (!size || step % 1e6 === 0) return `$${short(size)}`;
+  const decimals = [2, 3, 4, 5].find((count) => Number.isInteger((step * 10 ** count) / 1e6)) ?? 6;
+  return `$${size.toFixed(decimals)}`;
 }
 
 function tipPlugin(data, fills, hidden) {
@@ -106,14 +108,14 @@ function narrowPlugin(data) {
 
 function options(data, width, fills, [text, line], hidden) {
   const layers = data.series.length;
-  const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }, at) => sum + (hidden.has(at) ? 0 : values[index]), 0)), 1);
+  const most = Math.max(...data.buckets.map((_, index) => data.series.reduce((sum, { values }, at) => sum + (hidden.has(at) ? 0 : values[index]), 0))) || 10_000;
   return {
     width,
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
     scales: bucketScales(data, most),
-    axes: bucketAxes(data, text, line, ...(data.unit === "tokens" ? ["Tokens", short] : ["US dollars", shortDollars])),
+    axes: bucketAxes(data, text, line, ...(data.unit === "tokens" ? ["Tokens", short] : ["US dollars", dollarTick])),
     series: [{}, ...Array.from({ length: layers }, (_, index) => ({
       fill: fills[layers - 1 - index],
       stroke: fills[layers - 1 - index],

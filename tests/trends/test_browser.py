@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -78,6 +79,37 @@ def test_a_bar_narrows_the_period_and_the_legend_hides_a_group(window):
     plot.click(position={"x": box["width"] * 29.6 / 30, "y": box["height"] / 2})
     window.wait_for_url(re.compile(f"first={today}"))
     expect_chart(window)
+
+
+def test_the_steps_between_the_labels_of_small_costs_are_equal(window, used):
+    session = session_make(used, "cheap", agent="cheap")
+    turns_add(session, [turn_make(session, 0, datetime.now(UTC), cost=142_300)])
+    rollups_fill()
+    window.add_init_script(
+        """window.drawn = [];
+        const draw = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+            drawn.push(text);
+            draw.call(this, text, ...place);
+        };"""
+    )
+    window.goto(f"{address('trends')}?agent=cheap")
+    expect_chart(window)
+    ticks = sorted({float(text[1:]) for text in window.evaluate("drawn") if text.startswith("$")})
+    assert len(ticks) > 2
+    assert len({round(after - before, 6) for before, after in pairwise(ticks)}) == 1, ticks
+
+
+def test_the_figures_of_the_cost_chart_open_as_a_table(window):
+    window.goto(address("trends"))
+    expect_chart(window)
+    window.locator("section", has=window.locator("[data-trend]")).get_by_text("Show data table").press(
+        "Enter"
+    )
+    table = window.get_by_role("group", name="Cost per day").get_by_role("table")
+    expect(table.get_by_role("columnheader", name="fixer")).to_be_visible()
+    today = window.get_by_label("To", exact=True).input_value()
+    assert f"{date.fromisoformat(today):%b} {date.fromisoformat(today).day}, " in table.inner_text()
 
 
 def test_the_prompt_sizes_are_drawn(window):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from uuid import uuid4
@@ -591,3 +592,25 @@ def test_the_page_takes_few_queries(group, used, viewer_client, django_assert_ma
     # The savings of tags do not add up to the total, because a session can have several.
     with django_assert_max_num_queries(20 if group == "tag" else 18):
         assert viewer_client.get(address(), {**MARCH, "group": group}).status_code == 200
+
+
+def test_the_table_of_the_chart_has_its_figures(used, viewer_client):
+    for query in (
+        {"bucket": "day"},
+        {"bucket": "month", "group": "model"},
+        {"bucket": "week", "measure": "tokens"},
+    ):
+        data = viewer_client.get(address("trends_series"), MARCH | query).json()
+        page = one_line(viewer_client.get(address("trends_table"), MARCH | query))
+        assert re.findall(r'<th scope="col" class="number">([^<]*)</th>', page) == [
+            *(series["name"] for series in data["series"]),
+            "Total",
+        ]
+        rows = [
+            [int(value) for value in re.findall(r'data value="(\d+)"', row)] for row in page.split("<tr>")[2:]
+        ]
+        columns = zip(*(series["values"] for series in data["series"]), strict=True)
+        assert rows == [[*values, sum(values)] for values in columns if any(values)]
+    assert "Week of Mar 9, 2026" in page
+    empty = viewer_client.get(address("trends_table"), {"first": "2025-03-01", "last": "2025-03-02"})
+    assert "No data in this period." in one_line(empty)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from itertools import accumulate
 
 from django import template
@@ -39,6 +40,15 @@ def date_range(span: Span) -> str:
         return date_format(last, "M j, Y")
     first_format = "M j" if first.year == last.year else "M j, Y"
     return f"{date_format(first, first_format)} – {date_format(last, 'M j, Y')}"
+
+
+@register.filter
+def bucket_label(first: date, bucket: str) -> str:
+    """Name a day, week or month like the charts: `Nov 22, 2026`, `Week of Nov 22, 2026` or `Nov 2026`."""
+    if bucket == "month":
+        return date_format(first, "M Y")
+    day = date_format(first, "M j, Y")
+    return f"Week of {day}" if bucket == "week" else day
 
 
 @register.filter

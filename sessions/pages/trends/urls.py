@@ -9,6 +9,7 @@ from sessions.pages.trends import cost_change, export, projects, saved, views
 urlpatterns = [
     path("p/<slug:slug>/trends/", views.trends, name="trends"),
     path("p/<slug:slug>/trends/series/", views.trends_series, name="trends_series"),
+    path("p/<slug:slug>/trends/table/", views.trends_table, name="trends_table"),
     path("p/<slug:slug>/trends/prompts/", views.trends_prompts, name="trends_prompts"),
     path("p/<slug:slug>/trends/cost-change/", cost_change.trends_cost_change, name="trends_cost_change"),
     path("p/<slug:slug>/trends/presets/", saved.trends_preset_create, name="trends_preset_create"),

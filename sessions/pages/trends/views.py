@@ -77,6 +77,19 @@ def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_safe
+def trends_table(request: HttpRequest, slug: str) -> HttpResponse:
+    """Render the data of the chart as a table, without the buckets that have no data."""
+    viewer = viewer_of(request, slug)
+    parameters, _ = parameters_of(request)
+    data = series_json(viewer.project, parameters)
+    columns = zip(*(series["values"] for series in data["series"]), strict=True)
+    rows = [(bucket, values, sum(values)) for bucket, values in zip(data["buckets"], columns, strict=False)]
+    context = {"viewer": viewer, "parameters": parameters, "series": data["series"], "unit": data["unit"]}
+    context["rows"] = [row for row in rows if any(row[1])]
+    return page_or_fragment(request, "trends/table.html", "trends/_table.html", context)
+
+
+@require_safe
 def trends_prompts(request: HttpRequest, slug: str) -> HttpResponse:
     """Render percentiles of the prompt size by bucket: data for the chart, and a table."""
     viewer = viewer_of(request, slug)

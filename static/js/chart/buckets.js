@@ -19,12 +19,12 @@ export function bucketLabel(data, index, isLong) {
 
 export const bucketScales = (data, most) => ({ x: { time: false, range: [-0.6, data.buckets.length - 0.4] }, y: { range: [0, most * 1.06] } });
 
-// The axes of the buckets and the values. `format` labels the ticks of the values.
+// The axes of the buckets and the values. `format` labels a tick of the values, given the step between ticks.
 export function bucketAxes(data, text, line, label, format) {
   const axis = axisStyle(text, line);
   const name = data.bucket[0].toUpperCase() + data.bucket.slice(1);
   return [
     { ...axis, grid: { show: false }, label: name, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90, 180, 365, 730, 1830], space: isOverAYear(data) ? 96 : 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
-    { ...axis, label, labelSize: 18, size: 60, values: (_plot, ticks) => ticks.map(format) },
+    { ...axis, label, labelSize: 18, size: 60, values: (_plot, ticks, _axis, _space, step) => ticks.map((value) => format(value, step)) },
   ];
 }
