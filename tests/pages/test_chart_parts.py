@@ -12,7 +12,7 @@ from importers.base import ClientCompaction
 from sessions.charts.cache import cost_share, misses
 from sessions.charts.prompt_sizes import PromptSize, component_columns, idle_gaps
 from sessions.models import TurnStretch
-from sessions.pages.tags.figures import tokens
+from sessions.pages.tags.figures import tokens, tokens_signed
 from sessions.selectors.charts import samples as chart_samples
 from sessions.selectors.charts import stretches as turn_stretches
 from sessions.selectors.charts.expensive import expensive_calls
@@ -129,6 +129,36 @@ def test_long_answers_and_questions_are_not_outputs(project):
         (2, "user", False, ""),
         (1, "assistant", False, ""),
     ]
+
+
+@pytest.mark.django_db
+def test_new_tool_definitions_are_the_cause_of_an_increase(member_client, project, api_key):
+    api = Api(api_key)
+    api.post("sessions/", {"id": "s1"})
+    tool = {"name": "read_file", "description": "x y z " * 900, "input_schema": {"type": "object"}}
+    push(api, whole_turn(0), system="Be brief. " * 900)
+    push(api, whole_turn(1))
+    push(api, whole_turn(2), tools=[tool])
+    session = project.agent_sessions.get()
+    system, tools = (
+        session.preambles.get(version=1).system_tokens,
+        session.preambles.get(version=2).tools_tokens,
+    )
+    assert {jump.turn: jump.preamble_tokens for jump in largest_jumps(session=session)} == {
+        0: system,
+        2: tools,
+    }
+    page = one_line(member_client.get(address("session", session)))
+    assert f"system prompt and tool definitions: {tokens_signed(tools)}" in page
+    for index, text in (
+        (0, f"system prompt {tokens_signed(system)}"),
+        (2, f"tool definitions {tokens_signed(tools)}"),
+    ):
+        page = one_line(member_client.get(address("session_turn", session, index)))
+        assert f"System prompt and tools</a>: {text}" in page
+    assert "System prompt and tools</a>:" not in one_line(
+        member_client.get(address("session_turn", session, 1))
+    )
 
 
 def priced_turn(index, *, cached, written, minutes=1):

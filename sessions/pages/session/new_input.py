@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Preamble
 from sessions.pages.session.past_prompt_rows import PromptRow, prompt_rows
 from sessions.selectors.past_prompts.outline import Outline
 
@@ -18,12 +18,16 @@ _NAMES = {"tool": "tool outputs", "assistant": "assistant", "user": "user", "sys
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewInput:
-    """The largest new messages (`rows`), totals of all (`count`, `tokens`), and tokens of `rows` by voice."""
+    """The largest new messages (`rows`), totals of all (`count`, `tokens`), and tokens of `rows` by voice.
+
+    `preamble` are the changes in tokens of the system prompt and of the tool definitions.
+    """
 
     rows: Sequence[PromptRow]
     count: int
     tokens: int
     by_voice: Sequence[tuple[str, int]]
+    preamble: Sequence[tuple[str, int]]
 
 
 def new_input_of(session: AgentSession, outline: Outline, new_from: int) -> NewInput:
@@ -39,4 +43,17 @@ def new_input_of(session: AgentSession, outline: Outline, new_from: int) -> NewI
         count=len(new),
         tokens=sum(entry.message.tokens for entry in new),
         by_voice=sums.most_common(),
+        preamble=_preamble_changes(session, outline),
     )
+
+
+def _preamble_changes(session: AgentSession, outline: Outline) -> Sequence[tuple[str, int]]:
+    new = outline.preamble
+    if new is None or new.from_turn != outline.index:
+        return []
+    old = session.preambles.filter(version=new.version - 1).first() or Preamble()
+    changes = [
+        ("system prompt", new.system_tokens - old.system_tokens),
+        ("tool definitions", new.tools_tokens - old.tools_tokens),
+    ]
+    return [(name, tokens) for name, tokens in changes if tokens]

@@ -1,4 +1,6 @@
-"""The turns with the largest growth of the prompt, and its cause: the largest new message, or a revert."""
+"""The turns with the largest growth of the prompt, and its cause: the largest new message, a revert, or a new
+system prompt or tool definitions.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class Jump:
     `position`, `tokens`, `role` and `tool` describe the largest new message, before compaction.
     `is_shortened`: a compaction removed tokens before this turn. `is_output`: the message is the output of
     the tool. `reverted` are the numbers of the compactions whose revert restored more tokens than the message
-    has.
+    has. `preamble_tokens` is the growth of the system prompt and tool definitions if it exceeds the message.
     """
 
     turn: int
@@ -38,10 +40,11 @@ class Jump:
     tool: str
     is_output: bool
     reverted: Sequence[int]
+    preamble_tokens: int
 
 
 def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Jump]:
-    """Return the largest jumps first. Four queries over small columns. `known` are those of `session`."""
+    """Return the largest jumps first. At most five queries. `known` are those of `session`."""
     rows = _rows_of_long(session, known) if known.end else _rows(session.turns.all())
     largest = sorted(rows, key=lambda row: -row.grown)[:SHOWN]
     found = [row for row in largest if row.grown >= MIN_GROWTH]
@@ -57,7 +60,8 @@ def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Ju
         .order_by("position")
     )
     reverts = _reverts(session, [row.index for row in found])
-    jumps = (_jump(messages, row, reverts[row.index]) for row in found)
+    added = _preambles_added(session, found)
+    jumps = (_jump(messages, row, reverts[row.index], added.get(row.index, 0)) for row in found)
     return [jump for jump in jumps if jump is not None]
 
 
@@ -68,8 +72,10 @@ def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
         served=F("prompt_served") - Window(Lag("prompt_served", default=0), order_by="index"),
         grown=Coalesce(F("served"), F("pushed")),
         before=Window(Lag("first_position"), order_by="index"),
+        version_before=Window(Lag("preamble_version", default=0), order_by="index"),
     )
     columns = ("index", "grown", "pushed", "before", "first_position", "message_count")
+    columns += ("preamble_version", "version_before")
     return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
 
 
@@ -82,6 +88,20 @@ def _rows_of_long(session: AgentSession, known: Largest) -> list[Any]:
     return rows + [row for row in older if row.index in known.growths]
 
 
+def _preambles_added(session: AgentSession, turns: Sequence[Any]) -> Mapping[int, int]:
+    """Return by how many tokens the system prompt and tool definitions grew, by turn that changed them."""
+    changed = [turn for turn in turns if turn.preamble_version != turn.version_before]
+    if not changed:
+        return {}
+    versions = {version for turn in changed for version in (turn.preamble_version, turn.version_before)}
+    rows = session.preambles.filter(version__in=versions)
+    sizes = dict(rows.values_list("version", F("system_tokens") + F("tools_tokens")))
+    return {
+        turn.index: sizes.get(turn.preamble_version, 0) - sizes.get(turn.version_before, 0)
+        for turn in changed
+    }
+
+
 def _reverts(session: AgentSession, turns: Sequence[int]) -> Mapping[int, Sequence[int]]:
     """Return the numbers of the compactions that were reverted before each of these turns."""
     # A prompt that was not served before the revert is measured again with the next turn only.
@@ -90,7 +110,7 @@ def _reverts(session: AgentSession, turns: Sequence[int]) -> Mapping[int, Sequen
     return {turn: [number for number, first in rows if first in {turn - 1, turn}] for turn in turns}
 
 
-def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int]) -> Jump | None:
+def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int], added: int) -> Jump | None:
     # A response and the messages after it are first read by the next call.
     entered = [*_around_response(rows, turn.index - 1)[1], *_around_response(rows, turn.index)[0]]
     if not entered:
@@ -111,6 +131,7 @@ def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int]) -> Jump |
         tool=before.tool_name if is_output and before is not None else largest.tool_name,
         is_output=is_output,
         reverted=reverted if turn.grown - turn.pushed > largest.tokens else (),
+        preamble_tokens=added if added > largest.tokens else 0,
     )
 
 
