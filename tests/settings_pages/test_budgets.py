@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from smtplib import SMTPAuthenticationError, SMTPConnectError, SMTPRecipientsRefused
+from threading import Event
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.core import mail
+from django.core.mail import send_mail
+from django.db import OperationalError, connection
 from django.urls import reverse
 
 from sessions.models import BudgetAlert, CostBudget, WebhookDelivery
@@ -18,7 +22,7 @@ from sessions.selectors.spending import budget_spent, budgets_spent, period_of
 from sessions.services.spending.cost_budgets import alert_emails_send, budget_set, cost_budgets_check
 from sessions.services.spending.rollups import rollups_fill
 from sessions.services.webhooks.subscriptions import webhook_create
-from tests.locking import blocking
+from tests.locking import blocking, in_thread
 from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
@@ -163,11 +167,45 @@ def test_concurrent_checks_send_one_email(budget, spend):
         CostBudget.objects.select_for_update().get()
     assert sorted(job.result() for job in jobs) == [0, 0, 0, 1]
     assert len(mail.outbox) == 1
-    BudgetAlert.objects.update(mail_pending=True)
-    with blocking(*[alert_emails_send] * 4) as jobs:
-        BudgetAlert.objects.select_for_update().get()
-    assert sorted(job.result() for job in jobs) == [0, 0, 0, 1]
-    assert len(mail.outbox) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_an_email_that_is_being_sent_is_not_sent_by_another_run(budget, spend, monkeypatch):
+    spend(5)
+    sending, others_ended = Event(), Event()
+
+    def slow(*args, **kwargs):
+        sending.set()
+        assert others_ended.wait(60)
+        return send_mail(*args, **kwargs)
+
+    monkeypatch.setattr("sessions.services.spending.cost_budgets.send_mail", slow)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(in_thread, partial(cost_budgets_check, now=NOW))
+        assert sending.wait(60)
+        assert alert_emails_send() == 0
+        others_ended.set()
+        first.result()
+    assert len(mail.outbox) == 1
+    assert alert_emails_send() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_an_email_is_sent_after_the_connection_of_its_worker_was_lost(budget, spend, monkeypatch):
+    """Postgres sees the same if the worker is killed."""
+
+    def broken(*args, **kwargs):
+        connection.cursor().execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    spend(5)
+    monkeypatch.setattr("sessions.services.spending.cost_budgets.send_mail", broken)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(OperationalError):
+        pool.submit(in_thread, partial(cost_budgets_check, now=NOW)).result()
+    monkeypatch.undo()
+    assert alert_emails_send() == 1
+    assert mail.outbox[0].to == ["lead@example.org"]
 
 
 @pytest.mark.slow

@@ -37,17 +37,13 @@ class TooManyBudgets(Exception):
     """The project has `MOST_BUDGETS` budgets already."""
 
 
-class _MailServerDown(Exception):
-    """The mail server cannot be reached, does not respond, or accepts no email at all."""
-
-
 log = logging.getLogger(__name__)
 
 #: Attempts to send one email, one per run of the scheduled task, if the mail server rejects it.
 _MAIL_ATTEMPTS = 10
 
-#: Errors that concern one email. After all others, the next email would fail too: the server is busy, or
-#: does not accept the password.
+#: Errors that concern one email. After all others, the next email would fail too: the server is down or busy,
+#: or does not accept the password.
 _REJECTIONS = (SMTPSenderRefused, SMTPRecipientsRefused, SMTPDataError)
 
 
@@ -163,25 +159,36 @@ def alert_emails_send() -> int:
 
     Stops if the mail server is down, because each timeout takes seconds. The next run continues.
     """
-    pending = (
-        BudgetAlert.objects.filter(mail_pending=True).select_related("budget__project").order_by("at")[:100]
-    )
     count = 0
-    for alert in pending:
+    pending = BudgetAlert.objects.filter(mail_pending=True).order_by("at").values_list("pk", flat=True)
+    for pk in pending[:100]:
         try:
-            count += _mail(alert)
-        except _MailServerDown:
+            count += _mail(pk)
+        except OSError as error:  # smtplib errors are OSErrors
+            log.warning("budget alert %s was not emailed: %s", pk, error)
             break
     return count
 
 
-def _mail(alert: BudgetAlert) -> int:
-    # Claim the alert before sending, so that concurrent runs do not send it twice.
-    claim = BudgetAlert.objects.filter(pk=alert.pk, mail_pending=True, mail_attempts=alert.mail_attempts)
-    if not claim.update(mail_pending=False, mail_attempts=F("mail_attempts") + 1):
+@transaction.atomic
+def _mail(pk: int) -> int:
+    # The lock keeps concurrent runs from sending the email too. If this one dies, the email remains pending:
+    # one that arrives twice is better than none.
+    rows = BudgetAlert.objects.select_related("budget__project").filter(pk=pk, mail_pending=True)
+    alert = rows.select_for_update(skip_locked=True, of=("self",)).first()
+    if alert is None:
         return 0
-    if not settings.EMAIL_HOST:
-        return 0
+    sent, retry = 0, False
+    try:
+        sent = _send(alert) if settings.EMAIL_HOST else 0
+    except _REJECTIONS as error:
+        log.warning("budget alert %s was not emailed: %s", pk, error)
+        retry = alert.mail_attempts + 1 < _MAIL_ATTEMPTS
+    BudgetAlert.objects.filter(pk=pk).update(mail_pending=retry, mail_attempts=F("mail_attempts") + 1)
+    return sent
+
+
+def _send(alert: BudgetAlert) -> int:
     budget = alert.budget
     spent, limit = alert.spent_microusd / 1_000_000, alert.limit_microusd / 1_000_000
     kind = f"{ADJECTIVES[budget.period]} budget{_for_scope(budget)}"
@@ -192,15 +199,4 @@ def _mail(alert: BudgetAlert) -> int:
     )
     if settings.CONTEXTAPP_PUBLIC_URL:
         text += f"\n{settings.CONTEXTAPP_PUBLIC_URL}{reverse('trends', args=[budget.project.slug])}\n"
-    try:
-        return send_mail(subject, text, settings.DEFAULT_FROM_EMAIL, budget.emails)
-    except OSError as error:  # smtplib errors are OSErrors
-        log.warning("budget alert %s was not emailed: %s", alert.pk, error)
-        if not isinstance(error, _REJECTIONS):
-            BudgetAlert.objects.filter(pk=alert.pk).update(
-                mail_pending=True, mail_attempts=alert.mail_attempts
-            )
-            raise _MailServerDown from error
-        retry = alert.mail_attempts + 1 < _MAIL_ATTEMPTS
-        BudgetAlert.objects.filter(pk=alert.pk).update(mail_pending=retry)
-        return 0
+    return send_mail(subject, text, settings.DEFAULT_FROM_EMAIL, budget.emails)
