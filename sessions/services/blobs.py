@@ -7,7 +7,6 @@ committed yet.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
@@ -17,9 +16,14 @@ from sessions.models import Blob
 from sessions.services.commits import after_commit
 from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
-from sessions.store.blobs import blob_name, blob_put, blob_remove, is_external, project_blobs
-
-log = logging.getLogger(__name__)
+from sessions.store.blobs import (
+    StorageUnavailable,
+    blob_name,
+    blob_put,
+    blob_remove,
+    is_external,
+    project_blobs,
+)
 
 _DELETE_MESSAGES = """
 WITH deleted AS (
@@ -68,16 +72,16 @@ def contents_remove(project_id: UUID, digests: Iterable[bytes]) -> None:
 
 
 def project_contents_remove(project_id: UUID) -> None:
-    """Delete the contents of a deleted project, with those whose rows were never committed.
+    """Delete the contents of a project, with those whose rows were never committed.
 
-    If object storage fails, they remain in it, and an error is logged.
+    Raises `StorageUnavailable`.
     """
     if not is_external():
         return
     try:
         blob_remove(project_blobs(project_id))
     except Exception as error:  # each storage has its own errors
-        log.error("Contents of the deleted project %s remain in object storage: %s", project_id, error)
+        raise StorageUnavailable(str(error)) from error
 
 
 def messages_delete(session_id: UUID, *, first_turn: int = 0) -> Sequence[UUID]:

@@ -15,6 +15,7 @@ from sessions.models import AgentSession, ImportJob
 from sessions.services.blobs import project_contents_remove
 from sessions.services.imports.jobs import WrongState, import_job_cancel
 from sessions.services.sessions.lifecycle import session_delete
+from sessions.store.blobs import StorageUnavailable
 
 #: Maximum number of attempts while requests and workers that began before still use the project.
 _ATTEMPTS = 10
@@ -23,8 +24,8 @@ _ATTEMPTS = 10
 def project_delete(*, project: Project) -> None:
     """Delete a project with everything that belongs to it, including its audit log.
 
-    Its API keys are revoked and its imports cancelled first, so that nothing else begins. If this is
-    interrupted, repeat it.
+    Its API keys are revoked and its imports cancelled first, so that nothing else begins. The project remains
+    until everything else is deleted: if this is interrupted, or raises `StorageUnavailable`, repeat it.
     """
     for key in ApiKey.objects.filter(project=project):
         api_key_revoke(key=key)
@@ -35,10 +36,11 @@ def project_delete(*, project: Project) -> None:
         try:
             _delete(project.pk, project.slug)
             break
+        except StorageUnavailable:
+            raise
         except (IntegrityError, OperationalError):  # a running request has just added a row, or a deadlock
             if attempt == _ATTEMPTS:
                 raise
-    project_contents_remove(project.pk)
 
 
 def _delete(id: UUID, slug: str) -> None:
@@ -48,4 +50,5 @@ def _delete(id: UUID, slug: str) -> None:
     ApiKey.objects.filter(project=id).delete()
     with transaction.atomic():
         Project.objects.filter(pk=id).delete()
+        project_contents_remove(id)
         audit_record(action="project.deleted", project=None, actor=SYSTEM, target=slug)

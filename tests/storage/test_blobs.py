@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 from django.core.files.storage import storages
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from storages.backends.s3 import S3Storage
 
@@ -233,6 +233,19 @@ class TestADeletion:
         assert len(files(folder)) == 2
         call_command("delete_project", project.slug, "--yes", stdout=StringIO())
         assert list(folder.iterdir()) == []
+
+    def test_of_a_project_is_repeated_until_no_files_remain(
+        self, api: Api, project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        session_of(api, "s1", request(GIANT))
+        with monkeypatch.context() as patched:
+            patched.setattr(storages["blobs"], "delete", Mock(side_effect=OSError("no response")))
+            with pytest.raises(CommandError, match="no response"):
+                call_command("delete_project", project.slug, "--yes", stdout=StringIO())
+        assert len(files(folder)) == 1
+        call_command("delete_project", project.slug, "--yes", stdout=StringIO())
+        assert list(folder.iterdir()) == []
+        assert not Project.objects.filter(pk=project.pk).exists()
 
 
 def test_a_rolled_back_push_leaves_a_file_for_the_retry(project: Project, folder: Path) -> None:

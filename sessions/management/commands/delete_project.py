@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import Project
 from sessions.services.projects import project_delete
+from sessions.store.blobs import StorageUnavailable
 
 
 class Command(BaseCommand):
@@ -26,5 +27,10 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Project {slug!r} has {sessions:,} sessions. Add --yes to delete it and everything in it."
             )
-        project_delete(project=project)
+        try:
+            project_delete(project=project)
+        except StorageUnavailable as error:
+            raise CommandError(
+                f"Object storage failed: {error}. The project remains; repeat the command later."
+            ) from error
         self.stdout.write(f"Deleted the project {slug!r} with {sessions:,} sessions.")
