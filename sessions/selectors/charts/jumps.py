@@ -74,8 +74,8 @@ def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
         before=Window(Lag("first_position"), order_by="index"),
         version_before=Window(Lag("preamble_version", default=0), order_by="index"),
     )
-    columns = ("index", "grown", "pushed", "before", "first_position", "message_count")
-    columns += ("preamble_version", "version_before")
+    sizes = ("index", "grown", "pushed", "before", "first_position", "message_count")
+    columns = (*sizes, "preamble_version", "version_before")
     return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
 
 
