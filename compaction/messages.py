@@ -166,15 +166,9 @@ USAGE_COUNTS = ("uncached_tokens", "cache_read_tokens", "cache_write_tokens", "o
 
 def usage_sum(usages: Iterable[Usage]) -> Usage:
     """Return the sum. It has no price, because the price of a call may depend on the size of its prompt."""
-    total = Usage()
-    for usage in usages:
-        total = Usage(
-            uncached_tokens=total.uncached_tokens + usage.uncached_tokens,
-            cache_read_tokens=total.cache_read_tokens + usage.cache_read_tokens,
-            cache_write_tokens=total.cache_write_tokens + usage.cache_write_tokens,
-            output_tokens=total.output_tokens + usage.output_tokens,
-        )
-    return total
+    counts = [usage.counts for usage in usages]
+    total: dict[str, Any] = {name: sum(each[name] for each in counts) for name in USAGE_COUNTS}
+    return Usage(**total)
 
 
 def changes_settings(message: Message) -> bool:

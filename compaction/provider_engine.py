@@ -10,7 +10,7 @@ compacted by contextapp under either engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from compaction.capabilities import Capabilities
 from compaction.messages import JSON
@@ -181,7 +181,7 @@ class ProviderReport:
 
     applied: tuple[Mapping[str, JSON], ...] = ()
     dropped: int = 0
-    calls: tuple[Mapping[str, JSON], ...] = field(default_factory=tuple)
+    calls: tuple[Mapping[str, JSON], ...] = ()
 
     @classmethod
     def of(cls, context_management: JSON, transformations: JSON, usage: JSON) -> ProviderReport | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compaction.messages import Usage, usage_sum
@@ -39,14 +40,7 @@ def usage_read(data: Mapping[str, Any]) -> Usage:
     total = usage_sum(calls)
     if max(total.input_tokens, total.output_tokens) > MAX_TOKENS:
         raise UsageError("iterations", f"`iterations` must not exceed {MAX_TOKENS:,} tokens in total")
-    return Usage(
-        uncached_tokens=total.uncached_tokens,
-        cache_read_tokens=total.cache_read_tokens,
-        cache_write_tokens=total.cache_write_tokens,
-        output_tokens=total.output_tokens,
-        prompt=_answered(iterations, calls).input_tokens,
-        calls=tuple(calls),
-    )
+    return replace(total, prompt=_answered(iterations, calls).input_tokens, calls=tuple(calls))
 
 
 def has_input_tokens(data: Mapping[str, Any]) -> bool:

@@ -45,14 +45,7 @@ class References:
     found: int = 0
 
     def __add__(self, other: References) -> References:
-        return References(
-            used=self.used + other.used,
-            kept=self.kept + other.kept,
-            recoverable=self.recoverable + other.recoverable,
-            lost=self.lost + other.lost,
-            searched=self.searched + other.searched,
-            found=self.found + other.found,
-        )
+        return References(**_sums(self, other))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +151,7 @@ class Totals:
         )
 
     def __add__(self, other: Totals) -> Totals:
-        sums = {f.name: _plus(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
-        return Totals(**sums)
+        return Totals(**_sums(self, other))
 
 
 def totals(parts: Iterable[Totals]) -> Totals:
@@ -171,6 +163,11 @@ def _calls(data: Any) -> tuple[Usage, ...]:
     """Return the usage of each call. Older results stored only their sum."""
     calls = [data] if isinstance(data, Mapping) else data
     return tuple(Usage(**{name: call[name] for name in USAGE_COUNTS}) for call in calls)
+
+
+def _sums(one: References | Totals, other: References | Totals) -> dict[str, Any]:
+    """Return the sum of each field."""
+    return {f.name: _plus(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)}
 
 
 def _plus(one: Any, other: Any) -> Any:
