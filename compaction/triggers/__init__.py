@@ -14,9 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from compaction.policy import Policy
-from compaction.triggers.base import PLAN_TURNS, Trigger
+from compaction.triggers.base import PLAN_TURNS, Trigger, TriggerState
 from compaction.triggers.requested import REQUESTED
-from compaction.triggers.state import TriggerState
 
 __all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compaction.policy import Policy
-from compaction.triggers.base import Trigger
-from compaction.triggers.state import TriggerState
+from compaction.triggers.base import Trigger, TriggerState
 
 
 def condition(state: TriggerState, policy: Policy) -> bool:
