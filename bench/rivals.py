@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bench.replay import Case, Contender
-from compaction.invariants import safe_cuts
+from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Message, Role, Text, ToolResult
 from compaction.sizes.tokens import TokenCounter, message_tokens
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.errors import PolicyError
-from compaction.invariants import safe_cuts
-from compaction.invariants.pairs import matches
+from compaction.invariants.pairs import matches, safe_cuts
 from compaction.messages import Message, Role, leading_system
 
 

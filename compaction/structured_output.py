@@ -97,7 +97,7 @@ _TYPES = {"object": dict, "array": list, "string": str, "integer": int}
 
 
 def check(data: JSON, schema: Mapping[str, JSON]) -> None:
-    """Raise SummaryMalformed if the data does not match a schema of the functions below."""
+    """Raise SummaryMalformed if the data does not match a schema of these functions."""
     kind, values = schema["type"], schema.get("enum")
     if type(data) is not _TYPES[kind] or (values and data not in values):
         expected = f"one of {', '.join(values)}" if values else f"a value of the type {kind}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from compaction.invariants import safe_cuts
+from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.sizes.tokens import TokenCounter
 from compaction.tools.actions import Action, Kind, action_of

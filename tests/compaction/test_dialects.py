@@ -9,7 +9,7 @@ import pytest
 from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.errors import FormatError
-from compaction.invariants import safe_cuts
+from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Role, ToolCall, ToolResult
 from compaction.rendering import render
 from compaction.validation import validate

@@ -6,7 +6,7 @@ import pytest
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
-from compaction.invariants import safe_cuts
+from compaction.invariants.pairs import safe_cuts
 from compaction.messages import Role
 from compaction.rendering import render
 from compaction.validation import validate
