@@ -25,14 +25,14 @@ def replay_curves(request: HttpRequest, slug: str, run: UUID, id: UUID) -> JsonR
     if target is None:
         raise Http404("The session is not part of this replay")
     result = session_result(found, target, limit=request.GET.get("budget", ""))
-    policies = result.policies
-    points = _points(policies[0].found.result) if policies else []
+    first = result.policies[0].found if result.policies else None
+    points = _points(first.result) if first else []
     return private(
         JsonResponse(
             {
                 "budget": result.limit,
-                "budget_tokens": policies[0].found.budget_tokens if policies else None,
-                "turns": [policies[0].found.result.series.turns[at] for at in points] if policies else [],
+                "budget_tokens": first.budget_tokens if first else None,
+                "turns": [first.result.series.turns[at] for at in points] if first else [],
                 "policies": [
                     {
                         "name": policy.row.setting.policy.name,
@@ -40,7 +40,7 @@ def replay_curves(request: HttpRequest, slug: str, run: UUID, id: UUID) -> JsonR
                         "compacted": policy.found.result.compacted,
                         "lost_turn": policy.found.lost_turn,
                     }
-                    for policy in policies
+                    for policy in result.policies
                 ],
             }
         )
