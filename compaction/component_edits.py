@@ -20,7 +20,7 @@ def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[E
     tokens = getattr(view.components, name)
     if not tokens:
         return ()
-    at = context.end_position
+    at = context.start.end_position
     reason = f"{name} leave no room for the messages"
     return (
         Edit(
@@ -31,7 +31,7 @@ def shed_edit(strategy: str, name: str, view: View, context: Context) -> tuple[E
 
 def restore_edits(view: View) -> tuple[Edit, ...]:
     """Return the edits that restore every shed component of the view."""
-    at = view.entries[-1].last + 1 if view.entries else 0
+    at = view.end_position
     return tuple(
         Edit(
             strategy="shed",

@@ -101,12 +101,7 @@ class Context:
     def tail_first(self) -> int:
         """The first position of the tail."""
         entries, index = self.start.entries, self.layout.tail_start
-        return entries[index].first if index < len(entries) else self.end_position
-
-    @cached_property
-    def end_position(self) -> int:
-        """The position after the newest message."""
-        return self.start.entries[-1].last + 1 if self.start.entries else 0
+        return entries[index].first if index < len(entries) else self.start.end_position
 
     def original(self, position: int) -> Message:
         """Return a message as pushed."""
@@ -125,14 +120,14 @@ class Context:
 
     def call_at(self, position: int, part: int | None) -> ToolCall | None:
         """Return the tool call in this part, or the call of this result; None for other parts."""
-        call = self.original(position).parts[part] if part is not None else None
-        if isinstance(call, ToolCall):
-            return call
-        found = self._actions.get((position, part)) if part is not None else None
-        return found[0] if found else None
+        if part is None:
+            return None
+        call = self.original(position).parts[part]
+        found = self._actions.get((position, part))
+        return call if isinstance(call, ToolCall) else found[0] if found else None
 
     @cached_property
-    def pinned(self) -> frozenset[int]:
+    def _pinned(self) -> frozenset[int]:
         """Positions of pinned messages and of the rest of their tool groups."""
         found: set[int] = set()
         messages = self.start.messages
@@ -145,11 +140,6 @@ class Context:
         return frozenset(found)
 
     @cached_property
-    def latest_request(self) -> int:
-        """The position of the latest user request, or -1 if none is shown. No step evicts it."""
-        return latest_request(self.start.entries)
-
-    @cached_property
     def protected(self) -> frozenset[int]:
         """The positions that no step may evict: pinned messages, the latest user request, changes of settings
         and open calls.
@@ -159,7 +149,8 @@ class Context:
         messages = self.start.messages
         unanswered = messages[open_start(messages, self.start.pairs) :]
         kept = (*filter(changes_settings, messages), *unanswered)
-        return self.pinned | {self.latest_request} | {message.position for message in kept}
+        request = latest_request(self.start.entries)
+        return self._pinned | {request} | {message.position for message in kept}
 
     def in_middle(self, position: int) -> bool:
         """Whether an edit may change the message."""

@@ -46,7 +46,7 @@ def edits_from(position: int | None, view: View, context: Context) -> tuple[Edit
 def _unneeded(view: View, context: Context) -> list[Entry]:
     """Return the entries of the middle before the open tool loop."""
     loop = _open_loop_start(view.messages)
-    end = view.entries[loop].first if loop < len(view.entries) else context.end_position
+    end = view.entries[loop].first if loop < len(view.entries) else context.start.end_position
     return [entry for entry in context.middle(view) if entry.first < end]
 
 

@@ -75,6 +75,11 @@ class View:
         """The edits of single parts, by position and part."""
         return _by_position(self.edits)
 
+    @property
+    def end_position(self) -> int:
+        """The position after the newest message."""
+        return self.entries[-1].last + 1 if self.entries else 0
+
     @cached_property
     def message_tokens(self) -> int:
         return sum(entry.message.tokens for entry in self.entries)
