@@ -173,9 +173,8 @@ def _remember(known: _Known) -> None:
 def _continued(history: ClientHistory, reading: Reading, preamble_hash: bytes) -> ClientHistory:
     """Return the history with the messages of a request that extends it."""
     found = _copy(history)
-    found.count, found.digest, found.preamble_hash = reading.count, reading.digests[-1], preamble_hash
-    for name, value in reading.checkpoint().items():
-        setattr(found, name, value)
+    reading.apply_to(found)
+    found.preamble_hash = preamble_hash
     return found
 
 

@@ -198,9 +198,7 @@ def _history_write(
         history.count = reading.count - matched.comparison.new
         history.digest = history_digest(reading.hashes[matched.comparison.new - reading.first :])
     else:
-        history.count, history.digest = reading.count, reading.digests[-1]
-        for name, value in reading.checkpoint().items():
-            setattr(history, name, value)
+        reading.apply_to(history)
     history.preamble_hash, history.updated_at = preamble_hash, timezone.now()
     history.caller = sent.caller
     history_save(history)

@@ -73,25 +73,23 @@ class Reading:
         at = index - self.first
         return list(self.elements[at:]), list(self.values[at:]), self.hashes[at:]
 
-    def checkpoint(self) -> Mapping[str, Any]:
-        """Return the `prefix` columns for the next request: the messages before the first cache breakpoint.
+    def apply_to(self, history: ClientHistory) -> None:
+        """Set the count, the digest and the prefix of a client's history to those after the request.
 
-        Breakpoints move from request to request. Empty if the request does not contain the whole history.
+        The prefix are the messages before the first cache breakpoint: breakpoints move from request to
+        request. It remains unchanged if the request does not contain the whole history.
         """
+        history.count, history.digest = self.count, self.digests[-1]
         if self.is_continued:
-            return {}
+            return
         stable = next((i for i, data in enumerate(self.elements) if _BREAKPOINT in data), len(self.elements))
         stable = min(stable, len(self.ends))
         done = self.start + (self.base.prefix_bytes if self.base else 0)
         end = self.ends[stable - 1] if stable else done
         hasher = self.prefix.copy()
         hasher.update(self.body[done:end])
-        return {
-            "prefix_count": self.first + stable,
-            "prefix_bytes": end - self.start,
-            "prefix_hash": hasher.digest(),
-            "prefix_digest": self.digests[stable],
-        }
+        history.prefix_count, history.prefix_bytes = self.first + stable, end - self.start
+        history.prefix_hash, history.prefix_digest = hasher.digest(), self.digests[stable]
 
 
 def history_read(
