@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import secrets
 from datetime import timedelta
@@ -15,6 +14,7 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from accounts.actors import Actor
+from accounts.keys import secret_hash
 from accounts.models import Invitation, Membership, Project
 from accounts.services.audit import audit_record
 
@@ -39,7 +39,7 @@ def invitation_create(
         project=project,
         role=role,
         email=email,
-        hash=_hash(token),
+        hash=secret_hash(token),
         created_by=actor.user,
         expires_at=timezone.now() + LIFETIME,
     )
@@ -122,8 +122,4 @@ def invitation_accept_as_new(*, token: str, username: str, password: str) -> Mem
 
 
 def _open(token: str) -> models.QuerySet[Invitation]:
-    return Invitation.objects.filter(hash=_hash(token), expires_at__gt=timezone.now())
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+    return Invitation.objects.filter(hash=secret_hash(token), expires_at__gt=timezone.now())

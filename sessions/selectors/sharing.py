@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from django.utils import timezone
 
+from accounts.keys import secret_hash
 from sessions.models import AgentSession, SharedLink
-
-
-def token_hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
 
 
 def shared_link(token: str) -> SharedLink | None:
     """Return the link of a token with its session, or None if it is unknown, expired or no longer allowed."""
     links = SharedLink.objects.filter(
-        token_hash=token_hash(token), expires_at__gt=timezone.now(), session__project__allows_sharing=True
+        token_hash=secret_hash(token), expires_at__gt=timezone.now(), session__project__allows_sharing=True
     )
     return links.select_related("session").first()
 

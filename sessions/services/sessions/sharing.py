@@ -9,9 +9,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
+from accounts.keys import secret_hash
 from accounts.models import Project
 from sessions.models import AgentSession, SharedLink
-from sessions.selectors.sharing import token_hash
 from sessions.services.sessions.audit import session_audit
 
 #: Maximum number of links to a session.
@@ -47,7 +47,7 @@ def link_create(
     token = secrets.token_urlsafe(32)
     link = SharedLink.objects.create(
         session=session,
-        token_hash=token_hash(token),
+        token_hash=secret_hash(token),
         created_by=actor.user,
         expires_at=now + timedelta(days=days),
         shows_comments=comments,
