@@ -12,7 +12,7 @@ import orjson
 _AGENTS = (
     ("CODEX_HOME", ".codex", ("sessions", "archived_sessions")),
     ("COPILOT_HOME", ".copilot", ("session-state",)),
-    ("XDG_DATA_HOME", ".local/share", ("opencode", "goose/sessions", "zed/threads")),
+    ("XDG_DATA_HOME", ".local/share", ("amp/threads", "opencode", "goose/sessions", "zed/threads")),
     ("", "Library/Application Support", ("Zed/threads",)),
     ("CONTINUE_GLOBAL_DIR", ".continue", ("sessions",)),
     ("KIMI_SHARE_DIR", ".kimi", ("sessions",)),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from importers.base import Damage, ImportedSession, Importer, LogFile
 from importers.formats.aider import AiderImporter
+from importers.formats.amp import AmpImporter
 from importers.formats.anthropic_messages import AnthropicMessagesImporter
 from importers.formats.atif import AtifImporter
 from importers.formats.claude_code import ClaudeCodeImporter
@@ -50,6 +51,7 @@ IMPORTERS: dict[str, Importer] = {
         CopilotImporter(),
         VSCodeChatImporter(),
         PiImporter(),
+        AmpImporter(),
         OpenCodeImporter(),
         ClineImporter(),
         ContinueImporter(),

@@ -371,7 +371,8 @@ def test_compressed_and_damaged_files(tmp_path: Path) -> None:
 
 def test_discovered_folders(tmp_path: Path) -> None:
     found = (
-        *(".claude/projects", ".codex/sessions", ".copilot/session-state", ".local/share/opencode"),
+        *(".claude/projects", ".codex/sessions", ".copilot/session-state"),
+        *(".local/share/amp/threads", ".local/share/opencode"),
         *(".continue/sessions", ".pi/agent/sessions", ".gemini/tmp/app/chats", ".qwen/projects/app/chats"),
         ".config/Code/User/workspaceStorage/0a1b/chatSessions",
         ".config/Code/User/globalStorage/emptyWindowChatSessions",
