@@ -19,7 +19,21 @@ from importers.values import id_of, mapping_of, request_of, text_of, time_of, ti
 from pricing.usage import usage_salvage
 
 _CONVERSATION = ("user", "assistant")
-_OTHERS = ("system", "summary", "attachment", "progress", "queue-operation", "file-history-snapshot")
+#: Other lines at the beginning of a log. After a resumption, there can be several before the first message.
+_OTHERS = (
+    "system",
+    "summary",
+    "attachment",
+    "progress",
+    "queue-operation",
+    "file-history-snapshot",
+    "ai-title",
+    "custom-title",
+    "agent-name",
+    "mode",
+    "permission-mode",
+    "last-prompt",
+)
 _OWN_KEYS = ("sessionId", "leafUuid", "messageId")
 #: Prefixes of user messages that the client inserted.
 _META_OPENINGS = ("<system-reminder>", "<local-command-", "[Request interrupted")

@@ -38,6 +38,19 @@ def test_a_response_is_merged_and_its_results_follow_it() -> None:
     assert session.title == "Fix the clock"
 
 
+def test_a_log_may_begin_with_many_settings() -> None:
+    """A resumed session writes them again, in this order, before its first message."""
+    settings = (
+        {"type": "custom-title", "customTitle": "Clock", "sessionId": SESSION},
+        {"type": "agent-name", "agentName": "clock", "sessionId": SESSION},
+        {"type": "last-prompt", "lastPrompt": "Fix the clock", "sessionId": SESSION},
+        {"type": "mode", "mode": "normal", "sessionId": SESSION},
+        {"type": "permission-mode", "permissionMode": "default", "sessionId": SESSION},
+    )
+    (session,), damages = read(jsonl(*settings, *PARALLEL), "claude-code")
+    assert (session.title, len(session.turns), damages) == ("Clock", 2, [])
+
+
 def test_the_usage_with_the_most_output_is_used() -> None:
     (session,), _ = read(jsonl(*PARALLEL), "claude-code")
     usage = session.turns[0].usage
