@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from telemetry.ai_sdk import content as ai_sdk
@@ -28,10 +28,12 @@ def conversation(span: Span) -> Conversation | None:
     for event in span.events:
         if event.name == _DETAILS:
             values |= event.attributes
-    sent = messages(values.get("gen_ai.input.messages")) or indexed.sent(values)
-    answers = messages(values.get("gen_ai.output.messages")) or indexed.answered(values)
+    sent: Sequence[Parts] = messages(values.get("gen_ai.input.messages")) or indexed.sent(values)
+    answers: Sequence[Parts] = messages(values.get("gen_ai.output.messages")) or indexed.answered(values)
     if not sent:
         return None
+    if _is_of_responses(values):
+        sent, answers = _joined(sent), _joined(answers)
     is_anthropic = "anthropic" in provider(values)
     system = _system(values.get("gen_ai.system_instructions"))
     return dialect_messages(
@@ -63,6 +65,25 @@ def messages(value: Any) -> list[Parts]:
         for each in map(parsed, found)
         if isinstance(each, dict)
     ]
+
+
+def _is_of_responses(values: Mapping[str, Any]) -> bool:
+    """Return whether the call is of OpenAI's Responses API."""
+    return text(values, "openai.api.type") == "responses" or response_id(values).startswith("resp_")
+
+
+def _joined(given: Sequence[Parts]) -> Sequence[Parts]:
+    """Join consecutive messages of the model. Spans of the Responses API have one for each item of an answer.
+
+    How many items share a message differs between the answer in a span and the same answer in a later prompt.
+    """
+    found: list[Parts] = []
+    for message in given:
+        if found and found[-1]["role"] == message["role"] == "assistant":
+            found[-1] = {**found[-1], "parts": [*found[-1]["parts"], *message["parts"]]}
+        else:
+            found.append(message)
+    return found
 
 
 def tools(values: Mapping[str, Any]) -> list[JSON]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from compaction.dialects.media import anthropic_media
 from telemetry.json_text import parsed
 from telemetry.values import Conversation
 
@@ -16,6 +17,10 @@ JSON = dict[str, Any]
 Parts = Mapping[str, Any]
 
 _RESULTS = ("response", "result", "content")
+
+#: Parts that a later request cannot repeat: the reasoning has no signature, and the tools that the provider
+#: runs have no results. Pydantic AI calls the reasoning `thinking`, and marks such tools as `builtin`.
+_LEFT_OUT = frozenset({"reasoning", "thinking", "server_tool_call", "server_tool_call_response"})
 
 
 def dialect_messages(
@@ -41,20 +46,20 @@ def dialect_messages(
 
 def _chat(message: Parts) -> list[JSON]:
     """Return a message for Chat Completions. Each result of a tool is a separate message."""
-    role, parts = message["role"], message["parts"]
+    role, parts = message["role"], _kept(message)
     results = [part for part in parts if part.get("type") == "tool_call_response"]
     found: list[JSON] = [
         {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _result(part)}
         for part in results
     ]
-    others = [part for part in parts if part.get("type") not in ("tool_call_response", "reasoning")]
+    others = [part for part in parts if part.get("type") != "tool_call_response"]
     calls = [_chat_call(part) for part in others if part.get("type") == "tool_call"]
     contents = [part for part in others if part.get("type") != "tool_call"]
-    if role == "assistant":
+    if role == "assistant" and (others or not message["parts"]):
         body: JSON = {"role": role, "content": "\n\n".join(map(_part_text, contents)) or None}
         return [*found, body | ({"tool_calls": calls} if calls else {})]
     if contents:
-        if all(_image_url(part) is None for part in contents):
+        if all(_media(part) is None for part in contents):
             found.append({"role": role, "content": "\n".join(map(_part_text, contents))})
         else:
             found.append({"role": role, "content": [_chat_part(part) for part in contents]})
@@ -67,10 +72,7 @@ def _chat_call(part: JSON) -> JSON:
 
 
 def _chat_part(part: JSON) -> JSON:
-    url = _image_url(part)
-    if url is None:
-        return {"type": "text", "text": _part_text(part)}
-    return {"type": "image_url", "image_url": {"url": url}}
+    return _media(part) or {"type": "text", "text": _part_text(part)}
 
 
 def _anthropic(messages: Sequence[Parts]) -> list[JSON]:
@@ -78,11 +80,7 @@ def _anthropic(messages: Sequence[Parts]) -> list[JSON]:
     found: list[JSON] = []
     for message in messages:
         role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = [
-            _block(part)
-            for part in message["parts"]
-            if part.get("type") != "reasoning"  # it has no signature
-        ]
+        blocks = [_block(part) for part in _kept(message)]
         if not blocks:
             continue
         previous = found[-1]["content"] if found else []
@@ -118,28 +116,42 @@ def _block(part: JSON) -> JSON:
                 "tool_use_id": str(part.get("id") or ""),
                 "content": _result(part),
             }
-    if (url := _image_url(part)) is not None:
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    return {"type": "text", "text": _part_text(part)}
+    return anthropic_media(_media(part) or {}) or {"type": "text", "text": _part_text(part)}
 
 
-def _image_url(part: JSON) -> str | None:
-    """Return the URL of an image, or None if the part is something else."""
-    kind, mime = part.get("type"), str(part.get("mime_type") or "image/png")
-    if part.get("modality", "image") != "image":
-        return None
-    if kind == "uri" and part.get("uri"):
-        return str(part["uri"])
-    if kind == "blob" and isinstance(part.get("content"), str):
-        return f"data:{mime};base64,{part['content']}"
+def _kept(message: Parts) -> list[JSON]:
+    parts = message["parts"]
+    return [part for part in parts if part.get("type") not in _LEFT_OUT and not part.get("builtin")]
+
+
+def _media(part: JSON) -> JSON | None:
+    """Return an image or document as a part of Chat Completions, or None if the part is something else."""
+    modality, url = part.get("modality", "image"), _url(part)
+    if modality == "image" and url:
+        return {"type": "image_url", "image_url": {"url": url}}
+    if modality == "document" and url.startswith("data:"):
+        return {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
     return None
 
 
+def _url(part: JSON) -> str:
+    """Return the URL of an image or document, or "" if the part has none."""
+    content = part.get("content")
+    match part.get("type"):
+        case "uri":
+            return str(part.get("uri") or "")
+        case "blob" if isinstance(content, str):
+            kind = "application/pdf" if part.get("modality") == "document" else "image/png"
+            return f"data:{part.get('mime_type') or kind};base64,{content}"
+    return ""
+
+
 def _part_text(part: JSON) -> str:
-    content = part.get("content", part.get("text"))
-    if isinstance(content, str):
-        return content
-    return "" if content is None else _json_text(content)
+    """Return the text of a part, or its JSON if it is of a kind without text, such as the id of a file."""
+    if part.get("type") == "text" or "content" in part:
+        content = part.get("content", part.get("text"))
+        return content if isinstance(content, str) else "" if content is None else _json_text(content)
+    return _json_text(part)
 
 
 def _text(message: Parts) -> str:

@@ -24,7 +24,8 @@ from sessions.models import AgentSession, ToolRun, Turn
 from sessions.selectors.convert import message_body
 from tests.gateway.anthropic_talk import text, tool_use, whole
 from tests.gateway.double import Provider
-from tests.gateway.openai_talk import chat_whole
+from tests.gateway.openai_talk import chat_whole, function_call, reasoned, responses_whole
+from tests.gateway.openai_talk import said as said_item
 from tests.telemetry.events import pairs, post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.processes]  # OpenAI's SDK runs uname
@@ -95,6 +96,23 @@ def gpt(provider: Provider) -> None:
         history += [message.to_dict(), {"role": "tool", "tool_call_id": "c1", "content": "a b"}]
 
 
+def gpt_responses(provider: Provider) -> None:
+    import openai
+
+    client = openai.OpenAI(api_key="sk", base_url=f"{provider.url}/v1")
+    history: list[Any] = [{"role": "user", "content": "List the files."}]
+    thought = {"status": "completed", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    answers = [
+        [reasoned() | thought, said_item("I look."), function_call("c1", "ls"), function_call("c2", "ls")],
+        [said_item("Two files.")],
+    ]
+    for number, answer in enumerate(answers):
+        provider.script = [responses_whole(*answer, id=f"resp_{number}")]
+        client.responses.create(model="gpt-5", input=history, instructions="Be brief.")
+        history += answer
+        history += [{"type": "function_call_output", "call_id": id, "output": "a b"} for id in ("c1", "c2")]
+
+
 def stored(session: AgentSession) -> list[JSON]:
     return [message_body(row) for row in session.messages.select_related("blob").order_by("position")]
 
@@ -144,6 +162,29 @@ class TestInstrumentations:
             {"role": "assistant", "content": "Two files."},
         ]
         assert (session.turn_count, session.uncached_tokens, session.cache_read_tokens) == (2, 200, 1_800)
+
+    def test_openai_responses(
+        self, provider: Provider, api_key: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The spans have one message for each item of an answer, and group them differently in prompts."""
+        monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental")
+        monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+        exporter = InMemorySpanExporter()
+        with instrumented(OPENAI, exporter):
+            gpt_responses(provider)
+        export(api_key, exporter)
+        [session] = AgentSession.objects.all()
+        assert session.turn_count == 2
+        function = {"name": "ls", "arguments": "{}"}
+        calls = [{"id": id, "type": "function", "function": function} for id in ("c1", "c2")]
+        assert stored(session) == [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "List the files."},
+            {"role": "assistant", "content": "I look.", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": "a b"},
+            {"role": "tool", "tool_call_id": "c2", "content": "a b"},
+            {"role": "assistant", "content": "Two files."},
+        ]
 
     def test_without_content_the_usage_is_stored(self, provider: Provider, api_key: str) -> None:
         exporter = InMemorySpanExporter()
@@ -384,6 +425,53 @@ class TestConventions:
         }
         send(api_key, span(1, **CHAT, **USED) | {"events": [details]})
         assert stored(AgentSession.objects.get()) == [{"role": "user", "content": "Hi"}]
+
+    @pytest.mark.parametrize("provider", ["anthropic", "openai"])
+    def test_reasoning_and_tools_of_the_provider_are_left_out(self, api_key: str, provider: str) -> None:
+        """A later request cannot repeat them. Pydantic AI has its own names for them."""
+        answered = [
+            {"type": "thinking", "content": "Hm."},
+            {"type": "reasoning", "content": "Hm."},
+            {"type": "server_tool_call", "id": "s1", "name": "web_search", "server_tool_call": {"type": "w"}},
+            {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": {"type": "w"}},
+            {"type": "tool_call", "id": "s2", "name": "web_search", "arguments": "{}", "builtin": True},
+            {"type": "tool_call_response", "id": "s2", "name": "web_search", "result": [], "builtin": True},
+            {"type": "text", "content": "Two files."},
+        ]
+        content = {
+            "gen_ai.provider.name": provider,
+            "gen_ai.input.messages": said("user", "text", content="List the files."),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": answered}]),
+        }
+        send(api_key, span(1, **CHAT, **USED, **content))
+        _, answer = stored(AgentSession.objects.get())
+        texts = {"anthropic": [{"type": "text", "text": "Two files."}], "openai": "Two files."}
+        assert answer == {"role": "assistant", "content": texts[provider]}
+
+    @pytest.mark.parametrize("provider", ["anthropic", "openai"])
+    def test_images_and_documents(self, api_key: str, provider: str) -> None:
+        image = {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "iVBO"}
+        document = {"type": "blob", "modality": "document", "content": "JVBE"}
+        file = {"type": "file", "modality": "document", "file_id": "file-1"}
+        sent = [{"role": "user", "parts": [image, document, file]}]
+        content = {"gen_ai.provider.name": provider, "gen_ai.input.messages": json.dumps(sent)}
+        send(api_key, span(1, **CHAT, **USED, **content))
+        [message] = stored(AgentSession.objects.get())
+        text = {"type": "text", "text": json.dumps(file, separators=(",", ":"))}
+        if provider == "openai":
+            pdf = {"filename": "document.pdf", "file_data": "data:application/pdf;base64,JVBE"}
+            assert message["content"] == [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+                {"type": "file", "file": pdf},
+                text,
+            ]
+        else:
+            png, pdf = (
+                {"type": "base64", "media_type": type, "data": data}
+                for type, data in (("image/png", "iVBO"), ("application/pdf", "JVBE"))
+            )
+            blocks = [{"type": "image", "source": png}, {"type": "document", "source": pdf}]
+            assert message["content"] == [*blocks, text]
 
     def test_tools_of_an_indexed_history(self, api_key: str) -> None:
         send(
