@@ -163,6 +163,7 @@ class TestBothForms:
             ([], -32700, 400),
             ({"jsonrpc": "1.0", "id": 1, "method": "ping"}, -32600, 400),
             ({"jsonrpc": "2.0", "id": True, "method": "ping"}, -32600, 400),
+            ({"jsonrpc": "2.0", "id": None, "method": "ping"}, -32600, 400),
             (request("resources/list"), -32601, 200),
             (request("tools/call", name="rm"), -32602, 200),
             (request("tools/call", name=1), -32602, 200),
@@ -175,7 +176,11 @@ class TestBothForms:
 
     @pytest.mark.parametrize(
         ("method", "params", "code", "status"),
-        [("resources/list", {}, -32601, 404), ("tools/call", {"name": "rm"}, -32602, 400)],
+        [
+            ("resources/list", {}, -32601, 404),
+            ("ping", {}, -32601, 404),
+            ("tools/call", {"name": "rm"}, -32602, 400),
+        ],
     )
     def test_errors_of_the_current_form_have_an_http_status(self, method, params, code, status, api_key):
         response = current(api_key, method, **params)
@@ -224,6 +229,13 @@ class TestTools:
         tools = current(api_key, "tools/list", path="/mcp/s/talk").json()["result"]["tools"]
         assert {each["name"] for each in tools} == TOOLS
         assert all("session" not in each["inputSchema"]["properties"] for each in tools)
+
+    def test_no_tool_is_announced_as_destructive(self, api_key):
+        """Clients ask the user before each call of a tool that may be."""
+        tools = current(api_key, "tools/list").json()["result"]["tools"]
+        assert {each["annotations"]["destructiveHint"] for each in tools} == {False}
+        writing = {each["name"] for each in tools if not each["annotations"]["readOnlyHint"]}
+        assert writing == {"update_working_memory", "request_compaction"}
 
     def test_a_compaction_on_request_is_reported_by_the_status(self, api_key, talk):
         assert "Not compacted yet." in tool(api_key, "context_status")[0]

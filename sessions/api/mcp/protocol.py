@@ -84,7 +84,7 @@ def read_message(body: Any, headers: Mapping[str, str]) -> Message:
     method, params, id = body.get("method"), body.get("params") or {}, body.get("id")
     if not isinstance(method, str) or not isinstance(params, dict):
         raise RpcError(INVALID_REQUEST, "`method` must be a string and `params` an object")
-    if isinstance(id, bool) or not isinstance(id, str | int | None):
+    if "id" in body and (isinstance(id, bool) or not isinstance(id, str | int)):
         raise RpcError(INVALID_REQUEST, "`id` must be a string or an integer")
     version = headers.get("MCP-Protocol-Version")
     meta = params.get("_meta")
@@ -148,7 +148,7 @@ def _result(message: Message, server: Server) -> dict[str, Any]:
         case "server/discover", True:
             about = {"capabilities": _CAPABILITIES, "instructions": server.instructions}
             return {"supportedVersions": list(VERSIONS), **about, **cached}
-        case "ping", _:
+        case "ping", False:
             return {}
         case "tools/list", _:
             return {"tools": server.tools, **cached}

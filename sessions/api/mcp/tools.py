@@ -11,7 +11,7 @@ from sessions.api.auth import Principal
 from sessions.api.mcp.protocol import INVALID_PARAMS, RpcError
 from sessions.models import AgentSession
 from sessions.selectors.lookups import session_find, session_newest
-from sessions.services.agent_tools import MCP_TOOLS, ToolError
+from sessions.services.agent_tools import MCP_TOOLS, AgentTool, ToolError
 
 #: Maximum tokens of a result: Claude Code warns above 10,000.
 MAX_TOKENS = 9_500
@@ -29,10 +29,18 @@ def definitions(*, with_session: bool) -> list[dict[str, Any]]:
             "name": tool.name,
             "description": tool.description,
             "inputSchema": _schema(tool.schema, with_session),
-            "annotations": {"readOnlyHint": not tool.writes, "openWorldHint": False},
+            "annotations": _annotations(tool),
         }
         for tool in MCP_TOOLS.values()
     ]
+
+
+def _annotations(tool: AgentTool) -> dict[str, bool]:
+    """Return the hints by which clients decide whether to ask the user. No tool deletes anything.
+
+    For a tool that writes, clients assume that it destroys data unless the hint says otherwise.
+    """
+    return {"readOnlyHint": not tool.writes, "destructiveHint": False, "openWorldHint": False}
 
 
 def _schema(schema: Mapping[str, Any], with_session: bool) -> Mapping[str, Any]:
