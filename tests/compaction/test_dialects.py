@@ -347,6 +347,22 @@ def test_tool_definitions_are_translated_both_ways() -> None:
     )
 
 
+def test_a_tool_without_a_schema_is_not_lost() -> None:
+    """It has no arguments. Of Anthropic's tools without a schema, those that the provider runs have a type."""
+    tools = [{"name": "stop", "description": "Stops"}, {"type": "web_search_20250305", "name": "w"}]
+    messages = dialects.parse([user("x")], format="anthropic")
+    function = {
+        "name": "stop",
+        "description": "Stops",
+        "parameters": {"type": "object", "properties": {}},
+    }
+    for format, expected in [
+        ("openai", {"type": "function", "function": function}),
+        ("openai-responses", {"type": "function", "strict": False, **function}),
+    ]:
+        assert render(messages, format=format, tools=tools).tools == [expected]
+
+
 def test_unknown_fields_are_not_sent_to_openai() -> None:
     items = [{**user("x"), "_id": 7, "timestamp": "now"}, {**assistant("y"), "extra": {}}]
     messages = render(dialects.parse(items, format="openai"), format="openai").messages

@@ -167,9 +167,10 @@ def tool_json(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
     if tool.get("type") in ("function", "custom") and isinstance(tool.get("name"), str):
         kind = tool["type"]
         return {"type": kind, kind: {name: value for name, value in tool.items() if name != "type"}}
-    if "input_schema" not in tool:
+    if "input_schema" not in tool and ("type" in tool or "name" not in tool):
         return None
     function: dict[str, JSON] = {"name": tool.get("name")}
     if tool.get("description"):
         function["description"] = tool["description"]
-    return {"type": "function", "function": {**function, "parameters": tool["input_schema"]}}
+    schema = tool.get("input_schema", {"type": "object", "properties": {}})
+    return {"type": "function", "function": {**function, "parameters": schema}}

@@ -279,9 +279,10 @@ def tool_json(tool: Mapping[str, Any]) -> Item | None:
     if tool.get("type") in ("function", "custom"):
         nested = tool.get("function", tool.get("custom"))
         return {"type": tool["type"], **nested} if isinstance(nested, Mapping) else dict(tool)
-    if "input_schema" not in tool:
+    if "input_schema" not in tool and ("type" in tool or "name" not in tool):
         return None if "name" in tool else dict(tool)
     made: Item = {"type": "function", "name": tool.get("name")}
     if tool.get("description"):
         made["description"] = tool["description"]
-    return {**made, "parameters": tool["input_schema"], "strict": False}
+    schema = tool.get("input_schema", {"type": "object", "properties": {}})
+    return {**made, "parameters": schema, "strict": False}
