@@ -32,6 +32,7 @@ _NOT_PLAIN = re.compile(r"[^\w.,:;/@#%+=~*?!$&|>'\" -]+")
 #: Matches a key or column name of one or two words.
 _NAME = re.compile(r"[\w.$@#%/*+-]+(?: [\w.$@#%/*+()-]+)?")
 _TABLE_ROW = re.compile(r"\s*\|(.+)\|\s*")
+_MARKER = re.compile(r"\n*^\[[\d,]+ earlier messages? \([\d to]+\) (?:is|are) not shown\.\]$", re.MULTILINE)
 
 
 def describe(
@@ -109,6 +110,11 @@ def dropped_marker(count: int, first: int, last: int) -> str:
     if count == 1:
         return f"[1 earlier message ({first}) is not shown.]"
     return f"[{count} earlier messages ({first} to {last}) are not shown.]"
+
+
+def without_markers(text: str) -> str:
+    """Return the text of an eviction without its markers: the recap, or "" if it shows none."""
+    return _MARKER.sub("", text)
 
 
 def short_arguments(

@@ -172,10 +172,9 @@ SHOWS_RECAP = ("recap", "drop_oldest")
 
 
 def recap_entry(view: View, context: Context) -> Entry | None:
-    """Return the entry that shows a recap, if there is one."""
+    """Return the entry that may show a recap, if there is one."""
     replacements = [entry for entry in context.middle(view) if entry.is_generated]
-    shown = SHOWS_RECAP if context.previous else SHOWS_RECAP[:1]
-    return next((entry for rule in shown for entry in replacements if entry.rule == rule), None)
+    return next((entry for rule in SHOWS_RECAP for entry in replacements if entry.rule == rule), None)
 
 
 def evict(

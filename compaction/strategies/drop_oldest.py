@@ -7,6 +7,7 @@ the oldest groups of the tail follow, so that the recap and the newest messages 
 from __future__ import annotations
 
 from compaction.context import Context
+from compaction.descriptors import without_markers
 from compaction.eviction import MARKER_TOKENS, Span, evict, oldest, oldest_of_tail, recap_entry
 from compaction.strategies.base import FULL, StepResult, Strategy
 from compaction.view import Entry, View
@@ -25,7 +26,8 @@ def run(view: View, context: Context) -> StepResult:
     )
     if not span.messages:
         return StepResult(view=view)
-    text = f"{recap.message.text}\n\n{span.marker}" if recap else span.marker
+    shown = without_markers(recap.message.text) if recap else ""
+    text = f"{shown}\n\n{span.marker}" if shown else span.marker
     reason = span.label if of_tail else f"{span.label} in the middle"
     return StepResult.of(view, evict(NAME, span, context, text=text, reason=reason))
 

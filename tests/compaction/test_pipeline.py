@@ -14,6 +14,7 @@ from compaction.messages import Message, Thinking
 from compaction.planning.pipeline import Plan, PlanRequest, plan
 from compaction.planning.record import PlanState, break_even_turns, new_tokens
 from compaction.policy import PRESETS, Budget, ToolRule, get_policy
+from compaction.recap import Recap
 from compaction.rendering import render
 from compaction.strategies import STRATEGIES
 from compaction.validation import validate
@@ -299,17 +300,21 @@ def test_evictions_after_a_recap_are_recorded_for_drop_oldest() -> None:
         assert {edit.strategy for edit in dropped.edits} == {"drop_oldest"}
         shown = [entry for entry in dropped.view.entries if entry.is_generated]
         assert [entry.rule for entry in shown] == ["drop_oldest"]
-        assert shown[0].message.text.startswith(recap.render())
+        hidden = sum(entry.last - entry.first + 1 for entry in shown)
+        marker = f"[{hidden} earlier messages ({shown[0].first} to {shown[0].last}) are not shown.]"
+        assert shown[0].message.text == f"{recap.render()}\n\n{marker}"
         edits, view = edits + dropped.edits, dropped.view
     assert view.tokens <= 2_500
 
 
-def test_a_session_without_a_recap_shows_one_marker_for_all_evicted_messages() -> None:
+@pytest.mark.parametrize("has_had_recap", [False, True])
+def test_a_prompt_without_a_recap_shows_one_marker_for_all_evicted_messages(has_had_recap: bool) -> None:
     messages = parse(dialogue(60))
     edits: tuple[Edit, ...] = ()
     before = 0
     for count in (120, 180, 240):
-        made = planned(apply(edits, messages[:count]), 2_500, "baseline")
+        previous = Recap(first_turn=0, last_turn=1) if has_had_recap else None  # the last resort removed it
+        made = planned(apply(edits, messages[:count]), 2_500, "baseline", previous=previous)
         edits += made.edits
         [marker] = [entry for entry in made.view.entries if entry.is_generated]
         hidden = marker.last - marker.first + 1
