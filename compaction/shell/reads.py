@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from posixpath import isabs, normpath
+from posixpath import normpath
 from typing import NamedTuple
 
 from compaction.shell.programs import (
@@ -27,7 +27,7 @@ from compaction.shell.programs import (
     WRAPPERS,
     Program,
 )
-from compaction.shell.syntax import MAX_LENGTH, Pipeline, Simple, pipelines, without_heredocs
+from compaction.shell.syntax import MAX_LENGTH, Pipeline, Simple, is_absolute, pipelines, without_heredocs
 
 
 class Shown(NamedTuple):
@@ -153,12 +153,12 @@ def _changes_folder(pipeline: Pipeline) -> bool:
 
 def changed_folder(folder: str, to: str) -> str:
     """Return the folder after `cd`. An absolute one is taken for that of the session, which is ""."""
-    return "" if isabs(to) or to.startswith(("~", "$")) else within(folder, to)
+    return "" if is_absolute(to) or to.startswith(("~", "$")) else within(folder, to)
 
 
 def within(folder: str, path: str) -> str:
     """Return the path of a file that a command names in a folder."""
-    if isabs(path) or path.startswith(("~", "$")):
+    if is_absolute(path) or path.startswith(("~", "$")):
         return path
     joined = normpath(f"{folder}/{path}" if folder else path)
     return "" if joined == "." else joined

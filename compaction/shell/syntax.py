@@ -24,8 +24,9 @@ _TOKEN = re.compile(
     r"|(?P<redirect>(?<![^ \t\r\n;&|()])[0-9]*(?:<<<|>>|>\||[<>]&|<>|<|>)|&>>?)"
     r"|(?P<end>&&|\|\||;+|\n|&|[()])"
     r"|(?P<pipe>\|)"
-    r"|'(?P<single>[^']*)(?:'|$)|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)(?:\"|$)|\\(?P<escaped>.)"
-    r"|(?P<piece>\$\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`|[^ \t\r\n|&;<>()'\"\\`$]+|.)",
+    r"|'(?P<single>[^']*)(?:'|$)|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)(?:\"|$)|\\(?P<escaped>[^A-Za-z0-9])"
+    # A backslash before a letter separates the names in a path of Windows.
+    r"|(?P<piece>\\[A-Za-z0-9]|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`|[^ \t\r\n|&;<>()'\"\\`$]+|.)",
     re.DOTALL,
 )
 #: The groups that are part of a word.
@@ -36,6 +37,7 @@ _SEPARATOR = re.compile(
     r"|(?P<separator>&&|\|\||;+|\n|(?<![&>|\d])&(?![&>\d]))",
     re.DOTALL,
 )
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _DOUBLE_ESCAPE = re.compile(r"\\([\\\"$`\n])")
 
@@ -105,6 +107,11 @@ def _add(simple: Simple, word: str, redirect: str) -> None:
 def separators(text: str) -> Iterator[re.Match[str]]:
     """Yield what separates the simple commands of a text without here-documents, in the group `separator`."""
     return (found for found in _SEPARATOR.finditer(text) if found["separator"])
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path of Unix or Windows is absolute."""
+    return _ABSOLUTE.match(path) is not None
 
 
 def has_pipe(command: str) -> bool:

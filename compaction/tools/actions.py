@@ -72,8 +72,10 @@ _COMMAND_FIELDS = ("command", "cmd", "code", "input")
 _MAX_LABEL, _MAX_ARGUMENT = 80, 40
 
 _CD = re.compile(r"^\s*cd\s+(?P<folder>\S+)\s*(?:&&|;)\s*")
-_HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>[^\s|<>&;]+)")
+_HEREDOC = re.compile(r"^cat\s*(?:<<-?\s*\S+\s*)?>{1,2}\s*(?P<path>\"[^\"\n]+\"|'[^'\n]+'|[^\s|<>&;]+)")
 _EXPANDED = re.compile(r"[$*?`{\[]")
+#: The same for a file that a command changes, whose name may contain brackets: `app/[id]/page.tsx`.
+_EXPANDED_CHANGE = re.compile(r"[$*`]")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (?P<path>.+)$", re.MULTILINE)
 
 
@@ -144,12 +146,14 @@ def _command_action(command: str) -> Action:
     shown = use.shown
     shows_file = shown is not None
     folder = _CD.match(start)
+    changed, kind = use.edited, Kind.EDIT
     if found := _HEREDOC.match(start[folder.end() :] if folder else start):
-        path = within(changed_folder("", folder["folder"]), found["path"]) if folder else found["path"]
-        return Action(kind=Kind.WRITE, path=_plain(path), command=command, shows_file=shows_file)
-    if (path := use.edited) or (path := _patched_path(start)):
-        return Action(kind=Kind.EDIT, path=_plain(path), command=command, shows_file=shows_file)
-    if shown is None or not shown.only:
+        changed, kind = found["path"].strip("\"'"), Kind.WRITE
+        changed = within(changed_folder("", folder["folder"]), changed) if folder else changed
+    is_expanded = _EXPANDED_CHANGE.search(changed) is not None
+    if path := _patched_path(start) if is_expanded or not changed else changed:
+        return Action(kind=kind, path=_plain(path), command=command, shows_file=shows_file)
+    if is_expanded or shown is None or not shown.only:
         return Action(kind=Kind.COMMAND, command=command, shows_file=shows_file)
     if shown.is_search:
         return Action(kind=Kind.SEARCH, command=command, shows_file=True)

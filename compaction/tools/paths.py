@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from compaction.shell.syntax import is_absolute
+
 
 @dataclass(slots=True)
 class Paths:
@@ -17,11 +19,11 @@ class Paths:
         """Return the path under which the file was seen first."""
         known = self._known.get(path)
         if known is None:
-            same_name = self._by_name.setdefault(path.rpartition("/")[2], [])
+            same_name = self._by_name.setdefault(_slashed(path).rpartition("/")[2], [])
             known = self._known[path] = known_path(path, same_name)
             if known == path:
                 same_name.append(path)
-            elif path.startswith("/"):  # another absolute path is that of another file
+            elif is_absolute(path):  # another absolute path is that of another file
                 same_name.remove(known)
         return known
 
@@ -34,10 +36,15 @@ def known_path(path: str, known: Iterable[str]) -> str:
 
 def _is_same(one: str, other: str) -> bool:
     """Whether an absolute path ends with a relative one, which must name more than the file itself."""
-    absolute, relative = (one, other) if one.startswith("/") else (other, one)
+    absolute, relative = map(_slashed, (one, other) if is_absolute(one) else (other, one))
     return (
-        absolute.startswith("/")
+        is_absolute(absolute)
         and "/" in relative
-        and not relative.startswith("/")
+        and not is_absolute(relative)
         and absolute.endswith(f"/{relative}")
     )
+
+
+def _slashed(path: str) -> str:
+    """Return a path of Windows with the separators of Unix."""
+    return path.replace("\\", "/")

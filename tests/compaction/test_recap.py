@@ -306,6 +306,14 @@ def test_a_file_with_a_relative_and_an_absolute_path_is_one_entity() -> None:
     assert (file.text, file.handles) == ("/work/src/pool.py", ("h_abcdefghij",))
 
 
+def test_a_file_of_windows_with_two_separators_is_one_entity() -> None:
+    transcript = Transcript().user("Fix it.").calls("Read", LISTING, path=r"C:\work\src\pool.py")
+    transcript.calls("Bash", "", command="sed -i 's/4096/512/' src/pool.py")
+    transcript.calls("Bash", "acquire_timeout = 512", command=r"cd C:\work && cat src\pool.py")
+    lines = {item.text: item.notes for item in recap_of(transcript).entities if item.notes}
+    assert lines == {r"C:\work\src\pool.py": ("edited t2", "read t3")}
+
+
 def test_a_path_that_may_name_two_files_is_an_entity() -> None:
     transcript = Transcript().user("Fix it.")
     for path in ("/work/api/src/pool.py", "/work/web/src/pool.py", "src/pool.py"):

@@ -30,6 +30,9 @@ READS = [
     ("cat 'my file.py'", "my file.py"),
     ('cat "my file.py"', "my file.py"),
     ("cat my\\ file.py", "my file.py"),
+    (r"cat src\pool.py", r"src\pool.py"),
+    (r"cd sub && cat C:\src\pool.py", r"C:\src\pool.py"),
+    (r"Get-Content C:\src\pool.py -Tail 5", r"C:\src\pool.py"),
     ("cat -n a.py", "a.py"),
     ("cat -- -odd.py", "-odd.py"),
     ("cat < a.py", "a.py"),
@@ -172,11 +175,26 @@ def test_other_commands_show_no_file(command: str) -> None:
         ("sed -i.bak -e 's/a/b/' 'my file.py'", "my file.py"),
         ("sed -i 's/a/b/' a.py && pytest -q", "a.py"),
         ("cd sub && sed -i '3d' a.py && cat a.py", "sub/a.py"),
+        ("sed -i '3d' 'app/[id]/page.tsx'", "app/[id]/page.tsx"),
+        (r"sed -i 's/a/b/' src\pool.py", r"src\pool.py"),
     ],
 )
 def test_a_file_changed_in_place_is_an_edit(command: str, path: str) -> None:
     found = action(command)
     assert (found.kind, found.path) == (Kind.EDIT, path)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i 's/a/b/' \"$file\"",
+        "for file in *.py; do sed -i 's/a/b/' $file; done",
+        "sed -i 's/a/b/' src/*.py",
+        'cat > "$OUT" <<EOF\nx\nEOF',
+    ],
+)
+def test_a_command_that_changes_files_which_it_does_not_name_is_a_command(command: str) -> None:
+    assert action(command) == Action(kind=Kind.COMMAND, command=command)
 
 
 def test_only_a_read_of_the_whole_file_has_no_span() -> None:

@@ -37,6 +37,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/app.rs\n@@\n-a\n+b\n*** End Patch
         ("bash", {"command": "nl -ba a.py | sed -n '1,20p'"}, Kind.READ, "a.py"),
         ("bash", {"command": "head -n 20 a.py"}, Kind.READ, "a.py"),
         ("bash", {"command": "cat <<'EOF' > b.py\nx\nEOF"}, Kind.WRITE, "b.py"),
+        ("bash", {"command": "cat > 'b c.py' <<'EOF'\nx\nEOF"}, Kind.WRITE, "b c.py"),
         ("bash", {"command": "sed -i 's/a/b/' c.py"}, Kind.EDIT, "c.py"),
         ("bash", {"command": "cat a.py b.py"}, Kind.READ, ""),
         ("bash", {"command": "pytest -q | tail -5"}, Kind.COMMAND, ""),

@@ -16,6 +16,7 @@ from compaction.recap.commands import key_line
 from compaction.shell.chains import Failures, one_line, program_run
 from compaction.shell.effects import is_quiet, removed_paths, segments, state_changes
 from compaction.shell.runners import selected_tests
+from compaction.shell.syntax import is_absolute
 from compaction.shortening import shortened
 from compaction.tools.actions import Kind, action_of
 from compaction.tools.outcomes import MAX_REFUSAL, hides_outcome, is_error
@@ -131,7 +132,7 @@ def _touch(state: UpdaterState, call: PendingCall) -> None:
     path = _file(state, call.path)
     known = state.files.pop(path, None)
     weight = known.weight * 0.5 ** ((call.turn - known.turn) / HALF_LIFE) if known else 0.0
-    absolute = call.path if call.path.startswith("/") else known.group if known else ""
+    absolute = call.path if is_absolute(call.path) else known.group if known else ""
     state.files[path] = Remembered(
         text=path, turn=call.turn, position=call.position, weight=weight + 1, group=absolute
     )
@@ -141,9 +142,9 @@ def _file(state: UpdaterState, path: str) -> str:
     """Return the path under which a file is known. Its absolute path is the group of the file."""
     if path in state.files:
         return path
-    is_absolute = path.startswith("/")
+    absolute = is_absolute(path)
     return known_path(
-        path, [known for known, file in state.files.items() if not is_absolute or file.group in ("", path)]
+        path, [known for known, file in state.files.items() if not absolute or file.group in ("", path)]
     )
 
 
