@@ -124,6 +124,7 @@ class Contents:
         if action.path and (path := self.paths.first_path(action.path)) != action.path:
             action = action._replace(path=path)
         self._calls[call.call_id] = action
+        self.open_items.reopen()
         self._mention(argument_names(call.arguments), message, action.path)
         if action.path and action.kind in _VERBS:
             self._note(action.path, f"{_VERBS[action.kind]} t{message.turn}", message.position)

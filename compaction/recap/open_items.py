@@ -52,18 +52,18 @@ class OpenItems:
         repeated = self._keys.get(words, key)
         self._keys[words] = key
         if repeated != key:
-            for known in (self.items, self._open, self._closed):
+            for known in (self.items, self._open):
                 known.pop(repeated, None)
         self.items[key] = Item(text=key, status=Status.OPEN, sources=(message.position,))
         self._open[key] = None
-        self._closed.pop(key, None)  # the same request again
+        self._closed = {}
         self._is_interrupted = False
         return True
 
     def complete(self, answer: str, message: Message) -> None:
         """Mark earlier requests as done, and note the answer on the newest: the assistant ended its turn."""
+        self.reopen()  # the newest text is the answer
         still_open, newest = dict[str, None](), ""
-        self._closed = {}
         for key in self._open:
             item = self.items[key]
             if item.sources and item.sources[-1] < message.position:
@@ -78,7 +78,10 @@ class OpenItems:
             self.items[newest] = replace(self.items[newest], notes=(note,))
 
     def reopen(self) -> None:
-        """Mark the requests that the latest answer completed as open: it was a call."""
+        """Mark the requests that the latest answer completed as open: it was a call, or a call followed it.
+
+        Models of OpenAI announce a call in a separate message.
+        """
         for key in self._closed:
             self.items[key] = replace(self.items[key], status=Status.OPEN, notes=())
         self._open.update(self._closed)

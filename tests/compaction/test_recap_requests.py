@@ -126,6 +126,18 @@ def test_the_latest_answer_is_kept_because_the_next_request_may_refer_to_it() ->
     assert [item.notes for item in both.open_items] == [(), latest.notes, ()]
 
 
+def test_a_text_that_a_call_follows_is_no_answer() -> None:
+    transcript = Transcript().user("Fix the flaky test.").says("I inspect it first.")
+    transcript.calls("Bash", "1 failed", command="pytest -q")
+    [request] = recap_of(transcript).open_items
+    assert (request.status, request.notes) == (Status.OPEN, ())
+    transcript.says("Now I summarize.").says("The clock was not frozen.")
+    [request] = recap_of(transcript).open_items
+    assert (request.status, request.notes) == (Status.DONE, ("answered t4: The clock was not frozen.",))
+    transcript.user("Freeze it.").calls("Edit", "ok", file_path="tests/test_pool.py")
+    assert [item.status for item in recap_of(transcript).open_items] == [Status.DONE, Status.OPEN]
+
+
 def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:
     transcript = Transcript().user("start " + "word " * 5_000).user("keep this: port 5433")
     texts = [item.text for item in recap_of(transcript, cap=300).open_items]
