@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from compaction.recap.values import Item
 from compaction.shortening import shortened
 from compaction.sizes.tokens import TokenCounter
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+#: Not after an ordinal, such as "31. März".
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 #: Details that cannot be guessed once they are lost: figures, dates, and names within a sentence.
 _FACT = re.compile(
     r"[$€£#]?\d[\w.,:/%-]*[\w%]"
@@ -52,12 +53,14 @@ def statements(text: str) -> Iterator[str]:
             yield shortened(line, _LENGTH_MAX)
 
 
-def choose(items: Iterable[Item], *, shown: str, cap_tokens: int, counter: TokenCounter) -> tuple[Item, ...]:
+def choose(
+    items: Collection[Item], *, shown: str, cap_tokens: int, counter: TokenCounter
+) -> tuple[Item, ...]:
     """Return as many statements as fit, in chronological order: first those with the most facts per token
     that neither `shown` nor a chosen statement contains, newer ones first."""
     known = set(facts(shown))
     ranked = sorted(items, key=lambda item: _density(item, counter), reverse=True)
-    kept: list[Item] = []
+    kept = set[str]()
     for item in ranked:
         new = facts(item.text) - known
         tokens = counter.count(item.render()) + 1
@@ -65,8 +68,8 @@ def choose(items: Iterable[Item], *, shown: str, cap_tokens: int, counter: Token
             continue
         cap_tokens -= tokens
         known |= new
-        kept.append(item)
-    return tuple(sorted(kept, key=_position))
+        kept.add(item.text)
+    return tuple(sorted((item for item in items if item.text in kept), key=_position))
 
 
 def _density(item: Item, counter: TokenCounter) -> tuple[float, tuple[int, ...]]:

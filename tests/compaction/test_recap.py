@@ -263,6 +263,21 @@ def test_statements_contain_no_emphasis_headings_or_listings() -> None:
     ]
 
 
+def test_statements_are_whole_sentences_in_other_languages() -> None:
+    german = (
+        Transcript().user("Hallo!").says("Die Kündigung gilt zum 31. März 2026. Es bleiben 84,50 Euro offen.")
+    )
+    chinese = Transcript().user("你好！").says("地址改为南京路 88 号。预计 11月12日 送达，运费 15 元。")
+    assert [item.text for item in recap_of(german).facts] == [
+        "assistant t1: Die Kündigung gilt zum 31. März 2026.",
+        "assistant t1: Es bleiben 84,50 Euro offen.",
+    ]
+    assert [item.text for item in recap_of(chinese).facts] == [
+        "assistant t1: 地址改为南京路 88 号。",
+        "assistant t1: 预计 11月12日 送达，运费 15 元。",
+    ]
+
+
 def test_statements_are_only_kept_without_tools() -> None:
     talk = worked_session().user("The deadline is May 21.").says("I will be done by Friday.")
     assert not any("Friday" in item.text for item in recap_of(talk).facts)
