@@ -74,9 +74,9 @@ def _rows(turns: QuerySet[Turn], limit: int = SHOWN) -> list[Any]:
         before=Window(Lag("first_position"), order_by="index"),
         version_before=Window(Lag("preamble_version", default=0), order_by="index"),
     )
-    sizes = ("index", "grown", "pushed", "before", "first_position", "message_count")
-    columns = (*sizes, "preamble_version", "version_before")
-    return list(rows.order_by("-grown").values_list(*columns, named=True)[:limit])
+    columns = ("index", "grown", "pushed", "before", "first_position", "message_count")
+    versions = ("preamble_version", "version_before")
+    return list(rows.order_by("-grown").values_list(*columns, *versions, named=True)[:limit])
 
 
 def _rows_of_long(session: AgentSession, known: Largest) -> list[Any]:
