@@ -723,6 +723,22 @@ def test_edited_messages_are_shown_next_to_the_original(at, page, project):
     expect(page.locator(".beside pre").first).to_be_visible()
 
 
+def test_previews_of_right_to_left_text_show_its_beginning(at, page, project):
+    session = make_session(project, [reading_turn(0), reading_turn(1, "خطأ: لم يتم العثور على الجلسة " * 20)])
+    at(page_address("session_turn", session, 1))
+    is_first_letter_visible = """(element) => {
+        const text = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).nextNode();
+        const range = document.createRange();
+        range.setStart(text, 0);
+        range.setEnd(text, 1);
+        const [letter, box] = [range, element].map(each => each.getBoundingClientRect());
+        return box.left <= letter.left && letter.right <= box.right;
+    }"""
+    previews = page.locator(".preview", has_text="خطأ")
+    expect(previews).to_have_count(2)
+    assert [preview.evaluate(is_first_letter_visible) for preview in previews.all()] == [True, True]
+
+
 def test_each_line_of_a_highlighted_change_takes_one_row(at, page, project):
     edit = {"file_path": "f.py", "old_string": "a = 1", "new_string": "a = 2  # two\nb = 3"}
     call = {"type": "tool_use", "id": "call-0", "name": "Edit", "input": edit}

@@ -6,6 +6,7 @@ from compaction.messages import Usage
 from importers.base import ClientCompaction, ImportedMessage
 from sessions.models import AgentSession
 from sessions.selectors.transcripts.pages import SHOWN
+from tests.markup import one_line
 from tests.pages.transcripts import make_session, message, reading_turn, turn
 from tests.plugins.reused import reused
 
@@ -117,6 +118,7 @@ def test_turns_show_marks(member_client, project):
                 message("user", "What happened so far.", "u2", is_summary=True),
                 message("user", "a reminder", "u2b", is_meta=True),
                 message("assistant", [{"type": "thinking", "thinking": "Hm.", "signature": "s"}], "a2"),
+                message("assistant", [{"type": "redacted_thinking", "data": "s"}], "a3"),
             ],
             compaction=ClientCompaction(trigger="auto", tokens_before=155_000),
         ),
@@ -133,6 +135,7 @@ def test_turns_show_marks(member_client, project):
     assert 'title="155,000 tokens"' in page
     assert "idle for 10 min" in page
     assert "<summary>thinking" in page
+    assert '<p class="thinking">thinking (redacted by the provider)</p>' in page
     assert "no usage" in page
 
 
@@ -231,7 +234,10 @@ def test_models_without_a_price_are_labeled(member_client, project):
     turns = [turn(0, messages, usage=usage, model="house-model-1")]
     session = make_session(project, turns, model="house-model-1")
     page = page_of(member_client, session).text
-    assert ">unpriced<" in page
+    assert 'title="1 turn used a model without a known price.">unpriced<' in page
+    call = one_line(member_client.get(reverse("session_turn", args=[project.slug, session.pk, 0])))
+    assert "This model has no known price" in call
+    assert "List prices" not in call
     assert "Unknown context window" in page
 
 

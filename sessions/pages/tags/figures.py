@@ -70,8 +70,9 @@ def cost(spent: AgentSession | Descendants | TreeNode) -> str:
         return money(spent.cost_microusd)
     if not spent.cost_microusd:
         return format_html(
-            '<span class="unpriced" title="{} turns used a model without a known price.">unpriced</span>',
+            '<span class="unpriced" title="{} turn{} used a model without a known price.">unpriced</span>',
             unpriced,
+            "" if unpriced == 1 else "s",
         )
     return format_html(
         '{} <span class="unpriced">+ {} unpriced turn{}</span>',
