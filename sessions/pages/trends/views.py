@@ -84,8 +84,14 @@ def trends_table(request: HttpRequest, slug: str) -> HttpResponse:
     data = series_json(viewer.project, parameters)
     columns = zip(*(series["values"] for series in data["series"]), strict=True)
     rows = [(bucket, values, sum(values)) for bucket, values in zip(data["buckets"], columns, strict=False)]
-    context = {"viewer": viewer, "parameters": parameters, "series": data["series"], "unit": data["unit"]}
-    context["rows"] = [row for row in rows if any(row[1])]
+    context = {
+        "viewer": viewer,
+        "parameters": parameters,
+        "filters": _filters(viewer.project, parameters),
+        "series": data["series"],
+        "unit": data["unit"],
+        "rows": [row for row in rows if any(row[1])],
+    }
     return page_or_fragment(request, "trends/table.html", "trends/_table.html", context)
 
 

@@ -7,7 +7,7 @@ const STEPS = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
 
 // Ticks, their gap and the widest label, at least `LEAST` pixels: a title next to longer labels would overprint them.
 const LEAST = 54;
-function sizeOfLabels(plot, labels, index, cycle) {
+export function sizeOfLabels(plot, labels, index, cycle) {
   const axis = plot.axes[index];
   if (cycle > 1) return axis._size; // another size could change the labels again
   plot.ctx.font = axis.font[0];

@@ -1,6 +1,6 @@
 // Axes and labels of days, weeks and months.
 
-import { axisStyle } from "./axes.js";
+import { axisStyle, sizeOfLabels } from "./axes.js";
 
 const dayOf = (text) => new Date(`${text}T00:00`);
 
@@ -25,6 +25,6 @@ export function bucketAxes(data, text, line, label, format) {
   const name = data.bucket[0].toUpperCase() + data.bucket.slice(1);
   return [
     { ...axis, grid: { show: false }, label: name, labelSize: 18, size: 32, incrs: [1, 2, 5, 7, 10, 14, 30, 60, 90, 180, 365, 730, 1830], space: isOverAYear(data) ? 96 : 76, values: (_plot, ticks) => ticks.map((at) => bucketLabel(data, at, false)) },
-    { ...axis, label, labelSize: 18, size: 60, values: (_plot, ticks, _axis, _space, step) => ticks.map((value) => format(value, step)) },
+    { ...axis, label, labelSize: 18, size: sizeOfLabels, values: (_plot, ticks, _axis, _space, step) => ticks.map((value) => format(value, step)) },
   ];
 }
