@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
-MICRO = Decimal(1_000_000)
+_MICRO = Decimal(1_000_000)
 _STEPS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k"))
 
 
@@ -26,7 +26,7 @@ def _three_digits(value: float) -> str:
 
 def money(microusd: int) -> str:
     """Format micro-dollars: two decimals from one dollar on, up to four below. A cost is never shown as 0."""
-    dollars = Decimal(microusd) / MICRO
+    dollars = Decimal(microusd) / _MICRO
     if microusd == 0:
         return "$0"
     if microusd < 100:
@@ -37,8 +37,13 @@ def money(microusd: int) -> str:
     return f"${text[:-2]}{text[-2:].rstrip('0')}"
 
 
+def dollars_plain(microusd: int) -> str:
+    """Format micro-dollars as a number of dollars for spreadsheets."""
+    return f"{Decimal(microusd) / _MICRO:.6f}"
+
+
 def money_exact(microusd: int) -> str:
-    return f"${Decimal(microusd) / MICRO:,.6f}"
+    return f"${Decimal(microusd) / _MICRO:,.6f}"
 
 
 def short_text_size(characters: int) -> str:

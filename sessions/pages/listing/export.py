@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 from accounts.models import Project
-from sessions.pages.figures import MICRO
+from sessions.pages.figures import dollars_plain
 from sessions.pages.text import spreadsheet_text
 from sessions.selectors.lists.filters import Cursor, SessionFilter
 from sessions.selectors.lists.sessions import SessionRow, sessions_list
@@ -66,13 +65,9 @@ def _cells(row: SessionRow) -> list[Any]:
         session.cache_read_tokens,
         session.cache_write_tokens,
         session.output_tokens,
-        _dollars(session.cost_microusd),
+        dollars_plain(session.cost_microusd),
         session.unpriced_turns,
         saved.tokens if saved else "",
-        _dollars(saved.microusd) if saved else "",
+        dollars_plain(saved.microusd) if saved else "",
         profile.grade if profile else "",
     ]
-
-
-def _dollars(microusd: int) -> str:
-    return f"{Decimal(microusd) / MICRO:.6f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from django import forms
@@ -21,6 +20,7 @@ from sessions.services.webhooks.subscriptions import (
     DeliveryPending,
     TooManyWebhooks,
     WebhookDisabled,
+    host_of,
     webhook_create,
     webhook_delete,
     webhook_redeliver,
@@ -120,15 +120,11 @@ def _page(request: HttpRequest, viewer: Viewer, context: dict[str, Any]) -> Http
     newest = deliveries.order_by("-created_at")[:_SHOWN_DELIVERIES]
     context = {
         # A URL may contain a token, so only owners see more than its host.
-        "webhooks": [(row, row.url if viewer.is_owner else _host(row.url)) for row in rows],
-        "deliveries": [(row, _host(row.webhook.url)) for row in newest],
+        "webhooks": [(row, row.url if viewer.is_owner else host_of(row.url)) for row in rows],
+        "deliveries": [(row, host_of(row.webhook.url)) for row in newest],
         **context,
     }
     return settings_page(request, viewer, "webhooks.html", context)
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or ""
 
 
 def _webhook(viewer: Viewer, id: UUID) -> Webhook:

@@ -6,14 +6,13 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from sessions.pages.access import private, viewer_of
-from sessions.pages.figures import MICRO
+from sessions.pages.figures import dollars_plain
 from sessions.pages.text import spreadsheet_text
 from sessions.pages.trends.parameters import parameters_of
 from sessions.pages.trends.projects import projects_compared
@@ -61,8 +60,8 @@ def trends_projects_csv(request: HttpRequest, slug: str) -> HttpResponse:
             row.project.slug,
             row.usage.sessions,
             *_values(row.usage.sums),
-            _dollars(row.usage.savings.net),
-            _dollars(row.previous),
+            dollars_plain(row.usage.savings.net),
+            dollars_plain(row.previous),
         ]
         for row in compared.rows
     ]
@@ -86,8 +85,4 @@ def _latency(latency: Latency) -> Iterator[int | None]:
 def _values(sums: Sums) -> Iterator[Any]:
     values = asdict(sums)
     yield from (value for name, value in values.items() if not name.endswith("_microusd"))
-    yield from map(_dollars, (sums.cost_microusd, sums.saved_microusd))
-
-
-def _dollars(microusd: int) -> str:
-    return f"{Decimal(microusd) / MICRO:.6f}"
+    yield from map(dollars_plain, (sums.cost_microusd, sums.saved_microusd))

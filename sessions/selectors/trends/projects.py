@@ -18,6 +18,7 @@ from sessions.selectors.trends.sums import (
     filter_conditions,
     query_parameters,
     session_joins,
+    sums_of,
 )
 
 
@@ -73,7 +74,4 @@ def _usage(projects: Sequence[UUID], query: TrendQuery) -> list[tuple[UUID, int,
     parameters = query_parameters(query) | whole_days(query.span, "")
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters | {"projects": [*projects]})
-        return [
-            (id, sessions, Sums(**dict(zip(SUMMED, sums, strict=True))))
-            for id, sessions, *sums in cursor.fetchall()
-        ]
+        return [(id, sessions, sums_of(sums)) for id, sessions, *sums in cursor.fetchall()]

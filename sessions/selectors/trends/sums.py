@@ -128,7 +128,7 @@ class TopSession:
 def trend_rows(*, project_id: UUID, query: TrendQuery, bucket: str, group: str) -> list[TrendRow]:
     """Return usage by bucket and group, unordered. One query."""
     rows = _rows(["r.bucket", group_key(group)], SUMS, project_id, query, group=group, bucket=bucket)
-    return [TrendRow(bucket=day, key=key, sums=_sums(sums)) for day, key, *sums in rows]
+    return [TrendRow(bucket=day, key=key, sums=sums_of(sums)) for day, key, *sums in rows]
 
 
 def trend_values(
@@ -145,7 +145,8 @@ def trend_groups(*, project_id: UUID, query: TrendQuery, group: str, limit: int)
     key = group_key(group)
     tail = f'ORDER BY sum(r.cost_microusd) DESC, {_TOKENS} DESC, {key} COLLATE "C" LIMIT {int(limit)}'
     rows = _rows([key], f"count(*) OVER (), {SUMS}", project_id, query, group=group, tail=tail)
-    return TrendGroups(largest={key: _sums(sums) for key, _, *sums in rows}, count=rows[0][1] if rows else 0)
+    largest = {key: sums_of(sums) for key, _, *sums in rows}
+    return TrendGroups(largest=largest, count=rows[0][1] if rows else 0)
 
 
 def trend_sums(*, project_id: UUID, query: TrendQuery, group: str, keys: Sequence[str]) -> dict[str, Sums]:
@@ -156,20 +157,20 @@ def trend_sums(*, project_id: UUID, query: TrendQuery, group: str, keys: Sequenc
         sessions = [UUID(key.split(SEPARATOR)[at]) for key in keys]
     rows = _rows([group_key(group)], SUMS, project_id, query, group=group, sessions=sessions)
     wanted = set(keys)
-    return {key: _sums(sums) for key, *sums in rows if key in wanted}
+    return {key: sums_of(sums) for key, *sums in rows if key in wanted}
 
 
 def trend_models(*, project_id: UUID, query: TrendQuery) -> list[ModelSums]:
     """Return usage of the whole period by model, with and without price and tokens. One query."""
     keys = [GROUP_KEYS["model"], "r.unpriced_turns = 0 OR r.cost_microusd > 0", f"{_ROW_TOKENS} > 0"]
     rows = _rows(keys, SUMS, project_id, query, group="model")
-    return [ModelSums(model=model, is_priced=priced, sums=_sums(sums)) for model, priced, _, *sums in rows]
+    return [ModelSums(model=model, is_priced=priced, sums=sums_of(sums)) for model, priced, _, *sums in rows]
 
 
 def trend_total(*, project_id: UUID, query: TrendQuery) -> Sums:
     """Return usage of the whole period. One query."""
     rows = _rows(["1"], SUMS, project_id, query)
-    return next((_sums(sums) for _, *sums in rows), Sums())
+    return next((sums_of(sums) for _, *sums in rows), Sums())
 
 
 def costs_by_day(*, project_id: UUID, query: TrendQuery) -> dict[date, int]:
@@ -273,5 +274,6 @@ def query_parameters(query: TrendQuery) -> dict[str, Any]:
     }
 
 
-def _sums(values: Sequence[int]) -> Sums:
+def sums_of(values: Sequence[int]) -> Sums:
+    """Return the sums in a row with the columns `SUMS`."""
     return Sums(**dict(zip(SUMMED, values, strict=True)))

@@ -58,7 +58,7 @@ def webhook_create(
         secret=f"whsec_{secrets.token_urlsafe(32)}",
     )
     detail = {"events": webhook.events, "format": format}
-    audit_record(action="webhook.created", project=project, actor=actor, target=_host(url), detail=detail)
+    audit_record(action="webhook.created", project=project, actor=actor, target=host_of(url), detail=detail)
     return webhook
 
 
@@ -81,19 +81,19 @@ def webhook_update(*, webhook: Webhook, changes: dict[str, Any], actor: Actor) -
     for name, value in changes.items():
         setattr(webhook, name, value)
     webhook.save(update_fields=list(detail))
-    target = _host(webhook.url)
+    target = host_of(webhook.url)
     audit_record(action="webhook.changed", project=webhook.project, actor=actor, target=target, detail=detail)
 
 
 def _to_detail(name: str, value: Any) -> Any:
-    return _host(value) if name == "url" else value
+    return host_of(value) if name == "url" else value
 
 
 @transaction.atomic
 def webhook_delete(*, webhook: Webhook, actor: Actor = SYSTEM) -> None:
     """Delete a webhook with its deliveries."""
     Webhook.objects.select_for_update().filter(pk=webhook.pk).first()  # waits for changes that report to it
-    audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=_host(webhook.url))
+    audit_record(action="webhook.deleted", project=webhook.project, actor=actor, target=host_of(webhook.url))
     webhook.delete()
 
 
@@ -103,7 +103,7 @@ def webhook_test(*, webhook: Webhook, actor: Actor = SYSTEM) -> WebhookDelivery:
     locked = _lock_enabled(webhook)
     payload = {"webhook": {"id": locked.pk}, "project": webhook.project.name}
     [delivery] = deliver([locked], TEST_EVENT, payload)
-    audit_record(action="webhook.tested", project=webhook.project, actor=actor, target=_host(locked.url))
+    audit_record(action="webhook.tested", project=webhook.project, actor=actor, target=host_of(locked.url))
     return delivery
 
 
@@ -114,7 +114,7 @@ def webhook_redeliver(*, delivery: WebhookDelivery, actor: Actor) -> None:
     if not delivery_reopen(delivery=delivery):
         raise DeliveryPending("the delivery is already pending")
     project = delivery.webhook.project
-    audit_record(action="webhook.redelivered", project=project, actor=actor, target=_host(locked.url))
+    audit_record(action="webhook.redelivered", project=project, actor=actor, target=host_of(locked.url))
 
 
 def _lock_enabled(webhook: Webhook) -> Webhook:
@@ -125,6 +125,6 @@ def _lock_enabled(webhook: Webhook) -> Webhook:
     return locked
 
 
-def _host(url: str) -> str:
-    """Return the host for the audit log, which viewers read. The rest of the URL may contain a token."""
+def host_of(url: str) -> str:
+    """Return the host of a webhook's URL, which all members may see. The rest may contain a token."""
     return urlsplit(url).hostname or ""
