@@ -177,9 +177,12 @@ def body_of(request: HttpRequest) -> bytes:
             "body_too_large", f"The body exceeds the limit of {limit:,} bytes.", status=413
         ) from None
     except UnreadablePostError:
-        raise InvalidRequest(
-            "bad_json", "The connection closed before the whole body was received."
-        ) from None
+        raise incomplete_body() from None
+
+
+def incomplete_body() -> InvalidRequest:
+    """Return the error for a connection that closed during the request."""
+    return InvalidRequest("bad_json", "The connection closed before the whole body was received.")
 
 
 def refuse_compressed(request: HttpRequest) -> None:

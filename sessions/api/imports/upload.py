@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
-from sessions.api.endpoint import ApiCall, refuse_compressed
+from sessions.api.endpoint import ApiCall, incomplete_body, refuse_compressed
 from sessions.api.errors import InvalidField, InvalidRequest
 from sessions.services.imports.jobs import EmptyUpload
 from sessions.services.imports.uploads import Readable
@@ -47,9 +47,7 @@ def opened_upload(call: ApiCall) -> Iterator[Upload]:
     except (MultiPartParserError, SuspiciousOperation) as error:
         raise InvalidRequest("bad_json", f"The multipart form could not be parsed: {error}") from None
     except UnreadablePostError:
-        raise InvalidRequest(
-            "bad_json", "The connection closed before the whole body was received."
-        ) from None
+        raise incomplete_body() from None
     except EmptyUpload:
         raise _missing() from None
 
