@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from django.db.models import Count
@@ -35,18 +35,15 @@ class CommentQueue:
     """The comments on a session in the order of turns, consumed while its transcript is exported."""
 
     def __init__(self, comments: Sequence[Comment]) -> None:
-        self._comments = comments
-        self._next = 0
+        self._left = deque(comments)
 
     def until(self, turn: int) -> list[Comment]:
         """Take the comments on turns up to `turn`, including those on turns without messages."""
-        return list(self._take(turn))
+        taken = []
+        while self._left and self._left[0].turn <= turn:
+            taken.append(self._left.popleft())
+        return taken
 
     def rest(self) -> list[Comment]:
         """Take the comments on turns after the last message."""
         return self.until(2**31)
-
-    def _take(self, turn: int) -> Iterator[Comment]:
-        while self._next < len(self._comments) and self._comments[self._next].turn <= turn:
-            yield self._comments[self._next]
-            self._next += 1
