@@ -82,6 +82,8 @@ class OpenItems:
 
         Models of OpenAI announce a call in a separate message.
         """
+        if not self._closed:
+            return
         for key in self._closed:
             self.items[key] = replace(self.items[key], status=Status.OPEN, notes=())
         self._open.update(self._closed)

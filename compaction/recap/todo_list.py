@@ -35,7 +35,7 @@ class TodoList:
     """The steps that are not done, in their order, by number or text."""
 
     steps: dict[str, Item] = field(default_factory=dict)
-    _pending: set[str] = field(default_factory=set)  #: the ids of calls of `TaskCreate` without a result
+    pending: set[str] = field(default_factory=set)  #: the ids of calls of `TaskCreate` without a result
 
     def fold(self, previous: Recap) -> None:
         """Add the steps of an earlier recap."""
@@ -49,7 +49,7 @@ class TodoList:
             return False
         arguments = loads_object_fast(call.arguments)
         if call.name == _CREATE:
-            self._pending.add(call.call_id)
+            self.pending.add(call.call_id)
         elif call.name == _UPDATE:
             self._update(arguments, message)
         elif steps := _steps(arguments):
@@ -60,9 +60,9 @@ class TodoList:
 
     def observe_result(self, result: ToolResult, message: Message) -> None:
         """Add the step that a call of `TaskCreate` created."""
-        if result.call_id not in self._pending:
+        if result.call_id not in self.pending:
             return
-        self._pending.remove(result.call_id)
+        self.pending.remove(result.call_id)
         if found := _CREATED.match(result.text):
             self.steps[found[1]] = _item(f"to do #{found[1]}: {found[2]}", "pending", message)
 
