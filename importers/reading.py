@@ -26,7 +26,7 @@ from importers.folders import (
 from importers.formats.aider import HISTORY_NAME
 
 #: Suffixes of log files. Other files in a folder are ignored; explicitly named files are always read.
-_LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", HISTORY_NAME)
+LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", HISTORY_NAME)
 _PACKED_ENDINGS = (".gz", ".zst")
 
 #: Suffix of logs with one record per line.
@@ -146,7 +146,7 @@ def _database_sources(path: Path) -> Iterator[LogSource]:
 
 
 def _is_log(name: str) -> bool:
-    return name.endswith(_LOG_ENDINGS) and not name.endswith(_DETAILS_ENDING)
+    return name.endswith(LOG_ENDINGS) and not name.endswith(_DETAILS_ENDING)
 
 
 def _plain_name(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from importers.discovery import discovered_folders
-from importers.reading import LogSource, log_sources
+from importers.reading import LOG_ENDINGS, LogSource, log_sources
 
 
 def add_path_arguments(parser: ArgumentParser) -> None:
@@ -31,5 +31,8 @@ def selected_logs(options: dict[str, Any]) -> list[LogSource]:
         raise CommandError(f"No such file or folder: {', '.join(missing)}")
     logs = list(log_sources(paths))
     if not logs:
-        raise CommandError(f"Found no logs in {', '.join(map(str, paths))}.")
+        raise CommandError(
+            f"Found no logs in {', '.join(map(str, paths))}. In folders, only files named like logs are read:"
+            f" {', '.join(LOG_ENDINGS)}. Specify other files by their path."
+        )
     return logs

@@ -152,6 +152,16 @@ def test_a_missing_path_and_no_log_at_all_are_errors(tmp_path: Path, path: str, 
         run(str(tmp_path / path))
 
 
+def test_the_error_about_a_folder_without_logs_explains_how_to_import_a_file_with_another_name(
+    tmp_path: Path,
+) -> None:
+    history = tmp_path / "chat-history.md"
+    history.write_text("# aider chat started at 2025-01-02 03:04:05\n\n#### Rename the flag  \n\nDone.\n")
+    with pytest.raises(CommandError, match=r"\.aider\.chat\.history\.md\. Specify other files by their path"):
+        run(str(tmp_path))
+    assert total(run(str(history)))[:2] == [1, 1]
+
+
 def test_an_unchanged_log_takes_one_statement(
     tmp_path: Path, django_assert_num_queries: Callable[[int], AbstractContextManager[None]]
 ) -> None:
