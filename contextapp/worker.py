@@ -34,7 +34,8 @@ class SchedulerStep(StartStopStep):  # type: ignore[misc]  # Celery is untyped
     Celery's option `beat` also forks a process, but does not restart it.
     """
 
-    requires = ("celery.worker.components:Timer",)
+    #: Stop before the pool, which waits for its tasks: the scheduler would send more.
+    requires = ("celery.worker.components:Pool",)
 
     def __init__(self, worker: Any, *, schedule: str | None = None, **options: Any) -> None:
         self.enabled = schedule is not None
@@ -43,9 +44,10 @@ class SchedulerStep(StartStopStep):  # type: ignore[misc]  # Celery is untyped
 
     def start(self, worker: Any) -> None:
         self._fork()
-        worker.timer.call_repeatedly(CHECK_SECONDS, self._restart_if_ended)
+        self.check = worker.timer.call_repeatedly(CHECK_SECONDS, self._restart_if_ended)
 
     def stop(self, worker: Any) -> None:
+        self.check.cancel()  # timers run until the pool has stopped
         self.process.terminate()
         self.process.join(STOP_SECONDS)
         self.process.kill()
