@@ -17,7 +17,7 @@ def is_urgent(state: TriggerState, policy: Policy) -> bool:
 TRIGGER = Trigger(
     name="hard",
     meaning="The prompt reached the hard limit; compacted immediately, before the next call.",
-    description="The prompt reaches 95% of the budget (`hard`). At once, even inside an open tool loop.",
+    description="The prompt reaches 95% of the budget (`hard`). Immediately, even inside an open tool loop.",
     condition=condition,
     is_urgent=is_urgent,
 )

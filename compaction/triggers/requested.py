@@ -7,7 +7,7 @@ from compaction.triggers.base import Trigger
 USER = Trigger(
     name="user",
     meaning="Requested by a user or the agent.",
-    description="Requested over the API or on a page. At once, or in the background if a model summarizes.",
+    description="Requested over the API or on a page. Immediately, or in the background if a model summarizes.",
 )
 
 UPGRADE = Trigger(
@@ -21,14 +21,14 @@ UPGRADE = Trigger(
 EDIT = Trigger(
     name="edit",
     meaning="A user rewrote the recap.",
-    description="A user saves a new text for a recap. At once.",
+    description="A user rewrites a recap. Immediately.",
 )
 
 THINKING = Trigger(
     name="thinking",
     meaning="Removed thinking that the provider would reject, because the prompt before it had changed.",
     description="The model binds thinking to the preceding prompt, and a compaction was reverted, the prompt "
-    "changed while the model was answering, or the agent changed its system prompt or tools. At once; "
+    "changed while the model was answering, or the agent changed its system prompt or tools. Immediately; "
     "removes only thinking.",
 )
 
@@ -36,7 +36,7 @@ RESTORE = Trigger(
     name="restore",
     meaning="Restored the tool definitions: the agent called a tool, or sent definitions that fit.",
     description="Tool definitions were removed for lack of room, and the agent calls a tool for the first "
-    "time, or sends definitions that fit. At once; definitions that fit are restored without other edits.",
+    "time, or sends definitions that fit. Immediately; definitions that fit are restored without other edits.",
 )
 
 CLIENT = Trigger(

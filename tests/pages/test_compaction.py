@@ -92,7 +92,7 @@ def test_the_page_shows_what_was_removed_and_whether_a_summary_was_needed(viewer
     ("trigger", "notes", "reason"),
     [
         ("soft", {"fallback": "SummaryUnavailable: it is overloaded"}, "it is overloaded"),
-        ("hard", {}, "the hard trigger compacts at once and does not wait for a model"),
+        ("hard", {}, "the hard trigger compacts immediately and does not wait for a model"),
         ("soft", {"summary": {}, "summary_used": False}, "the prompt changed while the model was running"),
         ("soft", {"summary": {}, "summary_used": True}, None),
     ],

@@ -160,7 +160,7 @@ def recap_fallback(row: Compaction) -> str:
     if reason := record.get("fallback"):
         return problem_of(reason)
     if row.trigger == hard.TRIGGER.name:
-        return "the hard trigger compacts at once and does not wait for a model"
+        return "the hard trigger compacts immediately and does not wait for a model"
     return "the prompt changed while the model was running" if "summary" in record else ""
 
 
