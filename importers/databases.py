@@ -22,16 +22,31 @@ _VERSIONS, _WITH_LOG = slice(18, 20), b"\x02\x02"
 
 #: The queries for a session: its own record, then the others.
 #: The column `_` contains the rest of the record as JSON. Parents precede their sub-agents.
-_OPENCODE = (
-    """
+_OPENCODE_SESSION = """
     SELECT id, project_id AS projectID, parent_id AS parentID, directory, title, version,
         json_object('created', time_created) AS time
-    FROM session WHERE id = ?
-    """,
+    FROM %s WHERE id = ?
+"""
+_OPENCODE = (
+    _OPENCODE_SESSION % "session",
     "SELECT data AS _, id, session_id AS sessionID FROM message WHERE session_id = ? ORDER BY id",
     """
     SELECT data AS _, id, session_id AS sessionID, message_id AS messageID
     FROM part WHERE session_id = ? ORDER BY id
+    """,
+)
+_OPENCODE_2 = (
+    _OPENCODE_SESSION % "session_v2",
+    "SELECT data AS _, id, type, seq FROM session_message WHERE session_id = ? ORDER BY seq",
+)
+#: An upgrade to version 2 copies each message with its time, but not all of its content.
+_OPENCODE_UPGRADED = (
+    *_OPENCODE,
+    _OPENCODE_SESSION % "session_v2",
+    """
+    SELECT data AS _, id, type, seq FROM session_message WHERE session_id = ?1 AND time_created NOT IN
+        (SELECT time_created FROM message WHERE session_id = ?1)
+    ORDER BY seq
     """,
 )
 _GOOSE = (
@@ -50,6 +65,17 @@ _NAMES = """
     UNION ALL SELECT 'threads.' || name FROM pragma_table_info('threads')
 """
 _CLIENTS: Mapping[frozenset[str], tuple[str, Sequence[str]]] = {
+    frozenset({"session", "message", "part", "session_v2", "session_message"}): (
+        """
+        SELECT id FROM (SELECT id, time_created FROM session UNION SELECT id, time_created FROM session_v2)
+        GROUP BY id ORDER BY min(time_created), id
+        """,
+        _OPENCODE_UPGRADED,
+    ),
+    frozenset({"session_v2", "session_message"}): (
+        "SELECT id FROM session_v2 ORDER BY time_created, id",
+        _OPENCODE_2,
+    ),
     frozenset({"session", "message", "part"}): (
         "SELECT id FROM session ORDER BY time_created, id",
         _OPENCODE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
@@ -163,6 +164,14 @@ def embedded_file(url: str) -> tuple[str, str] | None:
     """Return the media type and the Base64 data of a data URL, or None for another one."""
     match = _DATA_URL.match(url)
     return (match[1], url[match.end() :]) if match else None
+
+
+def decoded_text(data: Any) -> str:
+    """Return the text in Base64, "" if it is damaged."""
+    try:
+        return base64.b64decode(str(data)).decode("utf-8", "replace")
+    except ValueError:
+        return ""
 
 
 def count_of(value: Any, most: int) -> int | None:

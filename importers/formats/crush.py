@@ -6,8 +6,6 @@ converted to Anthropic's. It logs tokens and cost only per session.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +13,16 @@ from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSe
 from importers.formats.traced_messages import parsed
 from importers.jsonlines import Record, first_value, objects, read_records
 from importers.turns import Answer, TurnBuilder, in_one_message
-from importers.values import arguments_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from importers.values import (
+    arguments_of,
+    decoded_text,
+    microusd_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+)
 
 #: The folder in a project with the database.
 _FOLDER = ".crush"
@@ -141,12 +148,8 @@ def _typed(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any
 
 
 def _attached(data: Mapping[str, Any]) -> str:
-    try:
-        text = base64.b64decode(data["Data"]).decode("utf-8", "replace")
-    except binascii.Error:
-        text = ""
     tag = f"<file path='{data['Path']}'>" if data.get("Path") else "<file>"
-    return f"{tag}\n\n{text}\n</file>\n"
+    return f"{tag}\n\n{decoded_text(data['Data'])}\n</file>\n"
 
 
 def _linked(kind: str, data: Mapping[str, Any]) -> dict[str, Any] | None:

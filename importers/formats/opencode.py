@@ -2,7 +2,7 @@
 
 An export is one document, `{info, messages: [{info, parts}]}`. The storage contains the same objects as
 separate records, which `importers/reading.py` and `importers/databases.py` join to one log per session, with
-one record per line.
+one record per line. `opencode_v2.py` reads the messages of version 2, which contain their parts.
 
 OpenCode supports many providers and has its own format. It is converted to Anthropic's, which can represent
 all of its content. Tool calls are stored together with their results. A message of the assistant contains one
@@ -19,6 +19,8 @@ import orjson
 
 from compaction.messages import Usage
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
+from importers.formats.opencode_parts import content_block, tool_result, user_block
+from importers.formats.opencode_v2 import is_message, older_records
 from importers.jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
@@ -36,13 +38,8 @@ from importers.values import (
 #: Beginnings of the titles that sessions have until a model writes one.
 _DEFAULT_TITLES = ("New session - ", "Child session - ")
 
-#: What OpenCode sends in place of a compaction, of a subtask, and of the result of an interrupted tool.
+#: What OpenCode sends in place of a compaction.
 _COMPACTION = "What did we do so far?"
-_SUBTASK = "The following tool was executed by the user"
-_INTERRUPTED = "[Tool execution was interrupted]"
-
-#: Files of these types are also in the message as text.
-_READ_AS_TEXT = ("text/plain", "application/x-directory")
 
 
 class OpenCodeImporter:
@@ -87,9 +84,9 @@ class _Reading:
 
     def take_message(self, _: int, message: Mapping[str, Any]) -> None:
         """Read a message of an export."""
-        self._take_record(message["info"])
-        for part in message["parts"]:
-            self._take_record(part)
+        records = [message] if is_message(message) else [message["info"], *message["parts"]]
+        for record in records:
+            self._take_record(record)
 
     def _take_record(self, value: Mapping[str, Any]) -> None:
         if "messageID" in value:
@@ -98,10 +95,13 @@ class _Reading:
             self._messages[value["id"]] = value
         elif _is_session(value):
             self._info = value
+        elif is_message(value):
+            for record in older_records(value, len(self._messages)):
+                self._take_record(record)
 
     def messages(self) -> list[tuple[Mapping[str, Any], bool]]:
         """Return the messages in order, each with whether it is the last. Ids are sequential."""
-        ordered = sorted(self._messages.values(), key=lambda message: _created(message))
+        ordered = sorted(self._messages.values(), key=_place)
         return [(message, message is ordered[-1]) for message in ordered]
 
     def add(self, _: int, item: tuple[Mapping[str, Any], bool]) -> None:
@@ -116,7 +116,10 @@ class _Reading:
     def session(self, log: LogFile) -> ImportedSession:
         info = self._info
         title = str(info.get("title") or "")
-        names = {"directory": "cwd", "version": "client_version"}
+        found = {
+            "cwd": info.get("directory") or mapping_of(info.get("location")).get("directory"),
+            "client_version": info.get("version"),
+        }
         return ImportedSession(
             external_id=str(info.get("id") or log.stem),
             parent_external_id=id_of(info.get("parentID")),
@@ -127,22 +130,27 @@ class _Reading:
             title=title_of(self._first_words if title.startswith(_DEFAULT_TITLES) else title)
             or title_of(self._first_words),
             started_at=time_of(mapping_of(info.get("time")).get("created")),
-            metadata={names[key]: info[key] for key in names if info.get(key)},
+            metadata={name: each for name, each in found.items() if each},
         )
 
     def _add_user(self, message: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None:
         if compaction := next((part for part in parts if part["type"] == "compaction"), None):
             self._compactions[message["id"]] = compaction
             return
-        content = [block for part in parts if (block := _user_block(part))]
+        content = [block for part in parts if (block := user_block(part))]
         if not content:
             return
         typed = [part for part in parts if part["type"] != "text" or not part.get("synthetic")]
         body = {"role": "user", "content": content}
         at = time_of(mapping_of(message.get("time")).get("created"))
-        is_meta = not typed
-        self._turns.add(ImportedMessage(body=body, source_id=message["id"], at=at, is_meta=is_meta))
-        if not is_meta:
+        if summary := message.get("compaction"):
+            self._add_marker(str(summary.get("trigger") or ""), _usage(mapping_of(summary.get("tokens"))))
+        self._turns.add(
+            ImportedMessage(
+                body=body, source_id=message["id"], at=at, is_meta=not typed, is_summary=bool(summary)
+            )
+        )
+        if typed and not summary:
             words = text_of([part for part in typed if part["type"] == "text"])
             self._first_words = request_of(self._first_words, words)
 
@@ -174,7 +182,7 @@ class _Reading:
         digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)).hexdigest()
         usage = _usage(mapping_of(finish.get("tokens")))
         return Answer(
-            body={"role": "assistant", "content": [block for part in step if (block := _block(part))]},
+            body={"role": "assistant", "content": [block for part in step if (block := content_block(part))]},
             source_id=source_id,
             at=time_of(times.get("created")),
             model=str(message.get("modelID") or ""),
@@ -185,7 +193,7 @@ class _Reading:
         )
 
     def _add_result(self, part: Mapping[str, Any], *, is_last: bool) -> None:
-        result = _tool_result(part, is_last=is_last)
+        result = tool_result(part, is_last=is_last)
         if result:
             body = {"role": "user", "content": [result]}
             at = time_of(mapping_of(part["state"].get("time")).get("end"))
@@ -201,12 +209,15 @@ class _Reading:
         if not answer.body["content"]:
             return
         answer.is_summary = True
-        before = answer.usage.prompt_tokens if answer.usage else None
-        self._turns.compacted(ClientCompaction(trigger=trigger, tokens_before=before))
+        self._add_marker(trigger, answer.usage)
         body = {"role": "user", "content": [{"type": "text", "text": _COMPACTION}]}
         source_id = f"{message['id']}-request"
         self._turns.add(ImportedMessage(body=body, source_id=source_id, at=answer.at, is_meta=True))
         self._turns.answer(answer)
+
+    def _add_marker(self, trigger: str, usage: Usage | None) -> None:
+        before = usage.prompt_tokens if usage else None
+        self._turns.compacted(ClientCompaction(trigger=trigger, tokens_before=before))
 
 
 def _is_session(value: Any) -> bool:
@@ -218,9 +229,10 @@ def _is_session(value: Any) -> bool:
     )
 
 
-def _created(message: Mapping[str, Any]) -> tuple[float, str]:
+def _place(message: Mapping[str, Any]) -> tuple[int, float, str]:
+    """Return the place of a message. Those of version 2, which have numbers, follow those of earlier ones."""
     created = mapping_of(message.get("time")).get("created")
-    return (created if isinstance(created, int | float) else 0, str(message["id"]))
+    return (message.get("seq", -1), created if isinstance(created, int | float) else 0, str(message["id"]))
 
 
 def _steps(parts: list[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -231,52 +243,6 @@ def _steps(parts: list[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
             steps.append([])
         steps[-1].append(part)
     return steps
-
-
-def _user_block(part: Mapping[str, Any]) -> dict[str, Any] | None:
-    if part["type"] == "file":
-        return None if part.get("mime") in _READ_AS_TEXT else _file(part)
-    if part["type"] == "subtask":
-        return {"type": "text", "text": _SUBTASK}
-    return None if part.get("ignored") else _block(part)
-
-
-def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a part of a message as a content block, or None if it was not sent."""
-    if part["type"] == "text":
-        return {"type": "text", "text": part["text"]} if part["text"] else None
-    if part["type"] == "reasoning" and part["text"]:
-        signature = mapping_of(mapping_of(part.get("metadata")).get("anthropic")).get("signature")
-        block = {"type": "thinking", "thinking": part["text"]}
-        return {**block, "signature": signature} if signature else block
-    if part["type"] == "tool":
-        arguments = mapping_of(part["state"].get("input"))
-        return {"type": "tool_use", "id": str(part["callID"]), "name": part["tool"], "input": arguments}
-    return None
-
-
-def _file(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a file as a block. Only images and PDF files can be part of a message."""
-    kinds = {"application/pdf": "document"}
-    mime, url = str(part.get("mime") or ""), str(part.get("url") or "")
-    kind = "image" if mime.startswith("image/") else kinds.get(mime)
-    if kind and url.startswith("data:") and "," in url:
-        source = {"type": "base64", "media_type": mime, "data": url.split(",", 1)[1]}
-        return {"type": kind, "source": source}
-    return {"type": "text", "text": f"[Attached {mime}: {part.get('filename') or 'file'}]"}
-
-
-def _tool_result(part: Mapping[str, Any], *, is_last: bool) -> dict[str, Any] | None:
-    """Return the result of a tool, or None if it may still be running."""
-    state = part["state"]
-    block = {"type": "tool_result", "tool_use_id": str(part["callID"])}
-    if state["status"] == "completed":
-        files = [_file(file) for file in state.get("attachments") or []]
-        output = str(state.get("output") or "")
-        return {**block, "content": [{"type": "text", "text": output}, *files] if files else output}
-    if state["status"] == "error":
-        return {**block, "content": str(state.get("error") or ""), "is_error": True}
-    return None if is_last else {**block, "content": _INTERRUPTED, "is_error": True}
 
 
 def _usage(tokens: Mapping[str, Any]) -> Usage | None:
