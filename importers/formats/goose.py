@@ -1,7 +1,7 @@
 """goose sessions: an export (JSON), a session file of older versions (JSONL), or a session of its database.
 
 All contain the session's facts, then its messages. An export is one document, the others have one record per
-line. Messages are converted to Anthropic's format. goose logs tokens only per session.
+line. Messages are converted to Anthropic's format. Versions before July 2026 log usage only per session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ import orjson
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from importers.jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from importers.turns import Answer, TurnBuilder, in_one_message
-from importers.values import mapping_of, microusd_of, request_of, text_of, time_of, title_of, tokens_of
+from importers.values import (
+    mapping_of,
+    microusd_of,
+    milliseconds_of,
+    request_of,
+    text_of,
+    time_of,
+    title_of,
+    tokens_of,
+    usage_with_cache,
+)
 
 #: The tokens of a whole session, which newer exports contain as `accumulated_usage`.
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_write_input_tokens")
@@ -84,6 +94,7 @@ class _Reading:
         """Read a message.
 
         A compaction hides the earlier messages from the agent, and adds a summary that the user does not see.
+        Others that the agent does not see, such as the output of a command, are not followed by one.
         """
         self._count += 1
         metadata = mapping_of(message.get("metadata") or message.get("metadata_json"))
@@ -91,19 +102,20 @@ class _Reading:
         blocks = [block for part in content if (block := _block(part))]
         is_compacted = metadata.get("agentVisible") is False
         is_inserted = metadata.get("userVisible") is False and not is_compacted
-        if self._is_compacted and not is_compacted:
-            self._turns.compacted(ClientCompaction())
-            self._answer = None
-        is_summary = self._is_compacted and is_inserted
-        self._is_compacted = is_compacted
         if not blocks:
             return
-        model = mapping_of(metadata.get("inference")).get("requestedModel")
-        self._model = str(model or self._model)
+        is_summary = self._is_compacted and is_inserted
+        self._is_compacted = is_compacted
+        if is_summary:
+            self._turns.compacted(ClientCompaction())
+            self._answer = None
+        inference = mapping_of(metadata.get("inference"))
+        self._model = str(inference.get("resolvedModel") or inference.get("requestedModel") or self._model)
         source_id = str(message.get("message_id") or message.get("id") or f"message-{self._count}")
         at = time_of(message.get("created") or message.get("created_timestamp"))
         if message["role"] == "assistant":
             self._add_answer(blocks, Answer(body={}, source_id=source_id, at=at, is_summary=is_summary))
+            self._note_usage(mapping_of(metadata.get("usage")), source_id)
             return
         self._add_input(
             ImportedMessage(
@@ -125,6 +137,17 @@ class _Reading:
         answer.body, answer.model = {"role": "assistant", "content": blocks}, self._model
         self._turns.answer(answer, calls)
         self._answer = answer
+
+    def _note_usage(self, usage: Mapping[str, Any], source_id: str) -> None:
+        """Set the usage of a response, which its last message contains. A copied session has the same ids."""
+        answer = self._answer
+        if answer is None or not (found := usage_with_cache(usage)):
+            return
+        answer.usage, answer.response_id = found, f"goose-{source_id}"
+        answer.cost_microusd = microusd_of(usage.get("cost")) or None
+        answer.first_token_ms = milliseconds_of(usage.get("timeToFirstTokenMs"))
+        answer.duration_ms = milliseconds_of(usage.get("elapsedMs"))
+        self._answer = None
 
     def _add_input(self, message: ImportedMessage) -> None:
         self._answer = None
@@ -152,12 +175,16 @@ def _metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a part of a message as a content block, or None if the model does not see it."""
+    if not _is_for_model(part):
+        return None
     match part["type"]:
         case "text":
             return {"type": "text", "text": part["text"]} if part["text"] else None
         case "thinking":
             block = {"type": "thinking", "thinking": part["thinking"]}
             return {**block, "signature": part["signature"]} if part.get("signature") else block
+        case "reasoning":  # of older versions
+            return {"type": "thinking", "thinking": part["text"]} if part.get("text") else None
         case "redactedThinking":
             return {"type": "redacted_thinking", "data": part["data"]}
         case "image" | "document" as kind:
@@ -186,8 +213,7 @@ def _tool_result(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def _content(part: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a content of a tool's result, unless it is only for the user."""
-    audience = mapping_of(part.get("annotations")).get("audience")
-    if isinstance(audience, list) and "assistant" not in audience:
+    if not _is_for_model(part):
         return None
     if part.get("type") == "resource":
         resource = mapping_of(part.get("resource"))
@@ -195,3 +221,8 @@ def _content(part: Mapping[str, Any]) -> dict[str, Any] | None:
     if part.get("type") in ("text", "image"):
         return _block(part)
     return {"type": "text", "text": orjson.dumps(part).decode()}
+
+
+def _is_for_model(part: Mapping[str, Any]) -> bool:
+    audience = mapping_of(part.get("annotations")).get("audience")
+    return not isinstance(audience, list) or "assistant" in audience

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from compaction.messages import Usage
 from importers.base import ImportedSession
 from importers.reading import log_sources
 from tests.importers.logs import document, jsonl, read
@@ -87,6 +88,46 @@ def test_an_export() -> None:
         (True, True),
         (False, False),
         (False, False),
+    ]
+
+
+def test_the_last_message_of_a_response_contains_its_usage() -> None:
+    usage = {"inputTokens": 900, "outputTokens": 40, "cacheReadTokens": 600, "cacheWriteTokens": 200}
+    reported = {**usage, "cost": 0.002, "elapsedMs": 1500, "timeToFirstTokenMs": 300}
+    models = {"requestedModel": "auto", "resolvedModel": "claude-sonnet-4-5"}
+    messages = [
+        message(1, "user", text("Fix the parser")),
+        message(2, "assistant", text("I look."), inference=models),
+        message(3, "assistant", request("c1"), inference=models, usage=reported),
+        message(4, "user", response("c1", OUTPUT)),
+        message(5, "assistant", text("Done."), usage=reported),
+        message(6, "assistant", text("Really."), usage={"inputTokens": 950, "outputTokens": 4}),
+    ]
+    first, second, third = session_of(jsonl(FACTS, *messages)).turns
+    parts = {"uncached_tokens": 100, "cache_read_tokens": 600, "cache_write_tokens": 200, "output_tokens": 40}
+    assert (first.usage, first.cost_microusd, first.model) == (Usage(**parts), 2000, "claude-sonnet-4-5")
+    assert (first.first_token_ms, first.duration_ms, first.response_id) == (300, 1500, "goose-msg_3")
+    assert (second.usage, third.usage) == (
+        Usage(**parts),
+        Usage(uncached_tokens=950, cache_read_tokens=0, cache_write_tokens=0, output_tokens=4),
+    )
+
+
+def test_what_only_the_user_sees_is_not_a_compaction() -> None:
+    notice = {"type": "systemNotification", "notificationType": "inlineMessage", "msg": "Credits are low."}
+    shown = text("Only for you.", annotations={"audience": ["user"]})
+    messages = [
+        message(1, "user", text("Fix the parser"), shown),
+        message(2, "assistant", {"type": "reasoning", "text": "Hm."}, text("I look.")),
+        message(3, "assistant", notice, **HIDDEN),
+        message(4, "user", text("/prompts"), **HIDDEN),
+        message(5, "user", text("Go on")),
+    ]
+    session = session_of(jsonl(FACTS, *messages))
+    assert [turn.client_compaction for turn in session.turns] == [None, None]
+    assert [body["content"] for body in bodies(session)[:2]] == [
+        [text("Fix the parser")],
+        [{"type": "thinking", "thinking": "Hm."}, text("I look.")],
     ]
 
 
