@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import orjson
 
+#: Where Qwen Code stores its logs and those of sub-agents.
+_QWEN_LOGS = ("projects/*/chats", "projects/*/subagents")
+
 #: The variable that moves an agent's folder, its default in the home folder, and the folders of logs in it.
+#: Further variables of an agent have no default, because they move only a part of its data.
 _AGENTS = (
     ("CODEX_HOME", ".codex", ("sessions", "archived_sessions")),
     ("COPILOT_HOME", ".copilot", ("session-state",)),
@@ -18,10 +23,16 @@ _AGENTS = (
     ("KIMI_SHARE_DIR", ".kimi", ("sessions",)),
     ("KIMI_CODE_HOME", ".kimi-code", ("sessions/*/*/agents",)),
     ("PI_CODING_AGENT_DIR", ".pi/agent", ("sessions",)),
+    ("PI_CODING_AGENT_SESSION_DIR", "", ()),
+    ("GOOSE_PATH_ROOT", "", ("data/sessions",)),
+    ("GEMINI_CLI_HOME", "", (".gemini/tmp/*/chats",)),
     ("", ".gemini", ("tmp/*/chats",)),
-    ("", ".qwen", ("projects/*/chats", "projects/*/subagents")),
+    ("QWEN_HOME", ".qwen", _QWEN_LOGS),
+    ("QWEN_RUNTIME_DIR", "", _QWEN_LOGS),
     ("", ".openhands", ("conversations",)),
-    ("", ".cline", ("data/sessions",)),
+    ("CLINE_DIR", ".cline", ("data/sessions",)),
+    ("CLINE_DATA_DIR", "", ("sessions",)),
+    ("CLINE_SESSION_DATA_DIR", "", ()),
 )
 
 #: The folders of settings of VS Code and its variants, and the folders in each with the logs of its chat, of
@@ -35,7 +46,7 @@ _EDITOR_LOGS = (
 )
 
 #: Crush's list of projects, each of which has a database.
-_CRUSH_PROJECTS = Path("crush", "projects.json")
+_CRUSH_PROJECTS = "projects.json"
 
 
 def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Path]:
@@ -43,12 +54,15 @@ def discovered_folders(environment: Mapping[str, str] = os.environ, home: Path |
     home = home or Path.home()
     folders = [*_claude_folders(environment, home)]
     for variable, default, patterns in _AGENTS:
-        base = Path(environment.get(variable) or home / default)
-        folders += [found for pattern in patterns for found in sorted(base.glob(pattern))]
+        if environment.get(variable) or default:
+            base = Path(environment.get(variable) or home / default)
+            found = (sorted(base.glob(pattern)) for pattern in patterns)
+            folders += chain.from_iterable(found) if patterns else [base]
     for user in _editor_folders(environment, home):
         folders += [found for pattern in _EDITOR_LOGS for found in sorted(user.glob(pattern))]
-    folders += _crush_folders(Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share"))
-    return [folder for folder in folders if _is_readable(folder)]
+    shared = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
+    folders += _crush_folders(Path(environment.get("CRUSH_GLOBAL_DATA") or shared / "crush"))
+    return [folder for folder in dict.fromkeys(folders) if _is_readable(folder)]
 
 
 def _claude_folders(environment: Mapping[str, str], home: Path) -> Iterator[Path]:

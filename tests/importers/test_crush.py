@@ -164,5 +164,6 @@ def test_its_projects_are_discovered(tmp_path: Path) -> None:
     ]
     (shared / "projects.json").write_bytes(orjson.dumps({"projects": projects}))
     assert discovered_folders({}, tmp_path) == [folder]
+    assert discovered_folders({"CRUSH_GLOBAL_DATA": str(shared)}, tmp_path / "home") == [folder]
     (shared / "projects.json").write_bytes(b"[1]")
     assert discovered_folders({}, tmp_path) == []

@@ -369,6 +369,26 @@ def test_compressed_and_damaged_files(tmp_path: Path) -> None:
         damaged.read()
 
 
+def test_variables_that_move_logs(tmp_path: Path) -> None:
+    places = {
+        "PI_CODING_AGENT_SESSION_DIR": "",
+        "GOOSE_PATH_ROOT": "data/sessions",
+        "GEMINI_CLI_HOME": ".gemini/tmp/app/chats",
+        "QWEN_HOME": "projects/app/chats",
+        "QWEN_RUNTIME_DIR": "projects/app/subagents",
+        "CLINE_DIR": "data/sessions",
+        "CLINE_DATA_DIR": "sessions",
+        "CLINE_SESSION_DATA_DIR": "",
+    }
+    for variable, place in places.items():
+        folder = tmp_path / variable / place
+        folder.mkdir(parents=True)
+        assert discovered_folders({variable: str(tmp_path / variable)}, tmp_path / "home") == [folder]
+    same = {"CLINE_DIR": str(tmp_path / "c"), "CLINE_DATA_DIR": str(tmp_path / "c" / "data")}
+    (tmp_path / "c" / "data" / "sessions").mkdir(parents=True)
+    assert discovered_folders(same, tmp_path / "home") == [tmp_path / "c" / "data" / "sessions"]
+
+
 def test_discovered_folders(tmp_path: Path) -> None:
     found = (
         *(".claude/projects", ".codex/sessions", ".copilot/session-state"),
