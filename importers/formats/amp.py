@@ -1,6 +1,7 @@
 """Threads of Amp: one JSON document each, as `amp threads export` prints and older versions store them.
 
-The messages resemble those of Anthropic. The results of tool calls are in the next user message.
+The messages resemble those of Anthropic. The results of tool calls are in the next user message. Messages with
+the role `info` are input too: commands that the user ran, and summaries, which replace what precedes them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from importers.base import Damage, ImportedMessage, ImportedSession, LogFile
+from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from importers.jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
@@ -66,12 +67,17 @@ class _Reading:
 
     def take_message(self, number: int, message: Mapping[str, Any]) -> None:
         source_id = f"message-{message.get('messageId', number)}"
-        content = [block for part in _parts(message["content"]) if (block := _block(part))]
+        parts = _parts(message["content"])
+        content = [block for part in parts if (block := _block(part))]
         if not content:
             return
         if message["role"] == "assistant":
             self._add_answer(message, content, source_id)
-        elif message["role"] == "user":
+        elif any(part["type"] == "summary" for part in parts):
+            self._turns.compacted(ClientCompaction())
+            body = {"role": "user", "content": content}
+            self._turns.add(ImportedMessage(body=body, source_id=source_id, is_summary=True))
+        else:
             self._add_input(message, content, source_id)
 
     def session(self, log: LogFile) -> ImportedSession:
@@ -91,12 +97,14 @@ class _Reading:
         content.sort(key=lambda block: block["type"] != "tool_result")
         body = {"role": "user", "content": content}
         at = time_of(mapping_of(message.get("meta")).get("sentAt"))
-        added = ImportedMessage(body=body, source_id=source_id, at=at)
+        is_meta = message["role"] != "user"
+        added = ImportedMessage(body=body, source_id=source_id, at=at, is_meta=is_meta)
         if content[0]["type"] == "tool_result":
             self._turns.result(content[0]["tool_use_id"], added)
         else:
             self._turns.add(added)
-            self._first_words = request_of(self._first_words, text_of(content))
+            if not is_meta:
+                self._first_words = request_of(self._first_words, text_of(content))
 
     def _add_answer(self, message: Mapping[str, Any], content: list[dict[str, Any]], source_id: str) -> None:
         usage = mapping_of(message.get("usage"))
@@ -138,6 +146,8 @@ def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
             if media_type := part["source"].get("mediaType"):
                 source["media_type"] = media_type
             return {"type": "image", "source": source}
+        case "summary" if text := mapping_of(part["summary"]).get("summary"):
+            return {"type": "text", "text": str(text)}
         case "redacted_thinking":
             return {"type": "redacted_thinking", "data": part["data"]}
     return {"type": "text", "text": orjson.dumps(part).decode()}
@@ -148,7 +158,7 @@ def _result(call: str, run: Mapping[str, Any]) -> dict[str, Any]:
     status = str(run.get("status") or "")
     block = {"type": "tool_result", "tool_use_id": call}
     if status == "done":
-        return {**block, "content": _text(run.get("result"))}
+        return {**block, "content": _text(run.get("result", ""))}
     error = run.get("error") or run.get("reason") or status
     words = mapping_of(error).get("message") or error
     return {**block, "content": _text(words), "is_error": True}

@@ -110,11 +110,22 @@ def test_a_call_without_a_result(run: dict[str, Any], text: str) -> None:
     assert validate(bodies(session), "anthropic") == ()
 
 
-def test_images_and_parts_of_other_kinds_are_kept() -> None:
+def test_images_and_commands_of_the_user_are_kept() -> None:
     image = {"type": "image", "source": {"type": "base64", "mediaType": "image/png", "data": "aGk="}}
-    shell = {"type": "manual_bash_invocation", "args": {"cmd": "ls"}}
-    session = thread(asked(0, said("Look at this picture"), image, shell), answered(1, said("")))
-    [body] = bodies(session)
+    ran = {"type": "manual_bash_invocation", "args": {"cmd": "ls"}, "toolRun": {"status": "done"}}
+    info = {"role": "info", "messageId": 0, "content": [ran]}
+    session = thread(info, asked(1, said("Look at this picture"), image), answered(2, said("")))
+    command, body = bodies(session)
+    assert (command["role"], '"cmd":"ls"' in command["content"][0]["text"]) == ("user", True)
     assert body["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
-    assert '"cmd":"ls"' in body["content"][2]["text"]
     assert (session.title, len(session.turns)) == ("Look at this picture", 1)
+
+
+def test_a_summary_replaces_the_messages_before_it() -> None:
+    summary = {"type": "summary", "summary": {"type": "message", "summary": "The build is fixed."}}
+    info = {"role": "info", "messageId": 2, "content": [summary]}
+    session = thread(asked(0, said("Fix it")), answered(1, said("Done.")), info, asked(3, said("Test it")))
+    first, second = session.turns
+    assert (first.client_compaction, second.client_compaction is None) == (None, False)
+    assert [message.is_summary for message in second.messages] == [True, False]
+    assert bodies(session)[2]["content"] == [{"type": "text", "text": "The build is fixed."}]
