@@ -1,7 +1,7 @@
 """Threads of Amp: one JSON document each, as `amp threads export` prints and older versions store them.
 
-The messages resemble those of Anthropic. The results of tool calls are in the next user message. Messages with
-the role `info` are input too: commands that the user ran, and summaries, which replace what precedes them.
+The messages resemble those of Anthropic. The results of tool calls are in the next user message. Messages
+with the role `info` are input too: commands that the user ran, and summaries of the messages before them.
 """
 
 from __future__ import annotations
