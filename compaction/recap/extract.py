@@ -65,8 +65,7 @@ def extract(
 
     `visible` are identifiers that the rest of the prompt still shows; the recap does not repeat them.
     `handles` are those of the evicted descriptors, `later` the messages that follow the evicted ones in the
-    prompt. The text takes at most `cap_tokens`, unless the cap is too
-    small for the headings.
+    prompt. The text takes at most `cap_tokens`, unless the cap is too small for the headings.
     """
     extraction = _Extraction(evicted, previous, cap_tokens, counter, later)
     turns = [message.turn for message in evicted]
@@ -140,9 +139,9 @@ class _Extraction:
     def open_items(self) -> tuple[Item, ...]:
         """Return all requests, with the longest clipped so that all fit, and the steps of the to-do list.
 
-        If even the beginnings do not fit, the oldest completed requests are dropped. The newest answer is
-        included, because the next request may refer to it ("Yes, do that"), except in a conversation without
-        tools, whose statements other sections list.
+        The steps take at most a third of the room. If even the beginnings of the requests do not fit, the
+        oldest completed ones are dropped. The newest answer is included, because the next request may refer
+        to it ("Yes, do that"), except in a conversation without tools, whose statements other sections list.
         """
         items = list(self._contents.open_items.items.values())
         cap, answer_cap = int(self._cap * REQUEST_SHARE), int(self._cap * ANSWER_SHARE)
@@ -162,18 +161,25 @@ class _Extraction:
             )
             for item in items
         ]
-        steps = self._contents.todo_list.items()
-        return self._newest([*clipped, *steps], cap * 3 // 2 + (answer_cap if answered else 0))
+        room = cap * 3 // 2 + (answer_cap if answered else 0)
+        steps = self._first(self._contents.todo_list.items(), cap // 2)
+        used = sum(self._counter.count(item.render()) + 1 for item in steps)
+        return (*self._newest(clipped, room - used), *steps)
 
     def _newest(self, items: Iterable[Item], room: int) -> tuple[Item, ...]:
         """Return as many of the newest items as fit, in chronological order. Open items have a bonus."""
+        kept = self._first(sorted(items, key=_recency, reverse=True), room)
+        return tuple(sorted(kept, key=lambda item: item.sources))
+
+    def _first(self, items: Iterable[Item], room: int) -> list[Item]:
+        """Return the first items, as many as fit."""
         kept = []
-        for item in sorted(items, key=_recency, reverse=True):
+        for item in items:
             room -= self._counter.count(item.render()) + 1
             if room < 0:
                 break
             kept.append(item)
-        return tuple(sorted(kept, key=lambda item: item.sources))
+        return kept
 
     def with_statements(self, recap: Recap) -> Recap:
         """Fill most of the cap with statements that the recap does not contain, if no tools were used."""

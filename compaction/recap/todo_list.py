@@ -1,7 +1,7 @@
 """The to-do list of an agent: the steps that are not done, each an open item of a recap.
 
-Most agents write the whole list with each call (`TodoWrite`, `update_plan`, `write_todos`). Claude Code's
-`TaskCreate` and `TaskUpdate` change one step.
+Most agents write the whole list with each call (`TodoWrite`, `update_plan`, `write_todos`). Cursor's writes
+may contain only the steps that change (`merge`). Claude Code's `TaskCreate` and `TaskUpdate` change one step.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class TodoList:
 
     steps: dict[str, Item] = field(default_factory=dict)
     pending: set[str] = field(default_factory=set)  #: the ids of calls of `TaskCreate` without a result
+    _texts: dict[str, str] = field(default_factory=dict)  #: of the steps in written lists, by their ids
 
     def fold(self, previous: Recap) -> None:
         """Add the steps of an earlier recap."""
@@ -52,8 +53,8 @@ class TodoList:
             self.pending.add(call.call_id)
         elif call.name == _UPDATE:
             self._update(arguments, message)
-        elif steps := _steps(arguments):
-            self._replace(steps, message)
+        elif (steps := _steps(arguments)) is not None:
+            self._write(steps, message, is_merge=_is_merge(arguments))
         else:
             return False
         return True
@@ -64,13 +65,16 @@ class TodoList:
             return
         self.pending.remove(result.call_id)
         if found := _CREATED.match(result.text):
-            self.steps[found[1]] = _item(f"to do #{found[1]}: {found[2]}", "pending", message)
+            self._set(found[1], _shortened(f"to do #{found[1]}: {found[2]}"), "pending", message)
 
     def observe_shown(self, messages: Sequence[Message]) -> None:
         """Add later messages of the prompt. A whole list in them is not listed again."""
         for message in messages:
             for call in message.tool_calls:
-                if self.observe(call, message) and call.name not in (_CREATE, _UPDATE):
+                is_whole = call.name not in (_CREATE, _UPDATE) and not _is_merge(
+                    loads_object_fast(call.arguments)
+                )
+                if self.observe(call, message) and is_whole:
                     self.steps.clear()
 
     def items(self) -> list[Item]:
@@ -80,21 +84,26 @@ class TodoList:
     def _update(self, arguments: Mapping[str, Any], message: Message) -> None:
         number, status = str(arguments.get("taskId")), arguments.get("status")
         step = self.steps.get(number)
-        if step is None or not isinstance(status, str):
-            return
-        if status in _DONE:
-            del self.steps[number]
-        else:
-            self.steps[number] = _item(step.text, status, message)
+        if step is not None and isinstance(status, str):
+            self._set(number, step.text, status, message)
 
-    def _replace(self, steps: Sequence[Mapping[str, Any]], message: Message) -> None:
-        self.steps.clear()
+    def _write(self, steps: Sequence[Mapping[str, Any]], message: Message, *, is_merge: bool) -> None:
+        if not is_merge:
+            self.steps.clear()
+            self._texts.clear()
         for step in steps:
-            values = (value for key, value in step.items() if key not in _OTHER_FIELDS)
-            text = next((value for value in values if isinstance(value, str) and value.strip()), "")
-            if text and step["status"] not in _DONE:
-                item = _item(f"to do: {text}", step["status"], message)
-                self.steps[item.text] = item
+            number, values = str(step.get("id")), (v for k, v in step.items() if k not in _OTHER_FIELDS)
+            if text := next((value for value in values if isinstance(value, str) and value.strip()), ""):
+                self._texts[number] = _shortened(f"to do: {text}")
+            if name := self._texts.get(number):
+                self._set(name, name, step["status"], message)
+
+    def _set(self, key: str, text: str, status: str, message: Message) -> None:
+        if status in _DONE:
+            self.steps.pop(key, None)
+        else:
+            note = shortened(f"{status} t{message.turn}", _LONGEST)
+            self.steps[key] = Item(text=text, notes=(note,), status=Status.OPEN, sources=(message.position,))
 
 
 def is_step(item: Item) -> bool:
@@ -102,20 +111,19 @@ def is_step(item: Item) -> bool:
     return _STEP.match(item.text) is not None
 
 
-def _steps(arguments: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the argument that is a list of objects with a status."""
-    return next((value for value in arguments.values() if isinstance(value, list) and _is_list(value)), ())
+def _steps(arguments: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
+    """Return the argument that is a list of objects with a status, which may be empty."""
+    lists = ((name, value) for name, value in arguments.items() if isinstance(value, list))
+    return next((value for name, value in lists if _is_list(value) and (value or _TOOL.search(name))), None)
 
 
 def _is_list(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(v, dict) and isinstance(v.get("status"), str) for v in values)
+    return all(isinstance(v, dict) and isinstance(v.get("status"), str) for v in values)
 
 
-def _item(text: str, status: str, message: Message) -> Item:
-    note = f"{status} t{message.turn}"
-    return Item(
-        text=shortened(" ".join(text.split()), _LONGEST),
-        notes=(shortened(note, _LONGEST),),
-        status=Status.OPEN,
-        sources=(message.position,),
-    )
+def _is_merge(arguments: Mapping[str, Any]) -> bool:
+    return arguments.get("merge") is True
+
+
+def _shortened(text: str) -> str:
+    return shortened(" ".join(text.split()), _LONGEST)

@@ -69,6 +69,28 @@ def test_a_recap_lists_the_steps_of_the_newest_list(tool: str, arguments: dict[s
     assert recap_of(transcript).facts == ()
     done = [{"content": text, "status": "completed"} for text in TEXTS]
     assert steps_of(transcript.calls("TodoWrite", "Saved.", todos=done)) == []
+    assert (
+        steps_of(started().calls(tool, "Saved.", **arguments).calls("todo_write", "Saved.", todos=[])) == []
+    )
+
+
+def test_a_write_may_contain_only_the_steps_that_change() -> None:
+    todos = [{"id": str(number), "content": text, "status": "pending"} for number, text in enumerate(TEXTS)]
+    transcript = started().calls("todo_write", "Saved.", merge=False, todos=todos)
+    changed = [{"id": "0", "status": "completed"}, {"id": "1", "status": "in_progress"}]
+    transcript.calls("todo_write", "Saved.", merge=True, todos=changed)
+    steps = ["to do: Evict idle connections: in_progress t3", "to do: Run the tests: pending t2"]
+    assert steps_of(transcript) == steps
+    written = started().calls("todo_write", "Saved.", merge=False, todos=todos)
+    assert steps_of(written, later=transcript.messages[5:]) == steps
+
+
+def test_a_long_list_displaces_no_request() -> None:
+    todos = [{"content": f"{number} " + "step " * 30, "status": "pending"} for number in range(12)]
+    transcript = started().calls("TodoWrite", "Saved.", todos=todos)
+    texts = [item.text for item in recap_of(transcript, cap=400).open_items]
+    assert texts[0] == "user t0: Make the pool evict idle connections"
+    assert texts[1].startswith("to do: 0 step")
 
 
 def test_the_list_is_kept_until_a_later_recap_replaces_it() -> None:
