@@ -159,6 +159,14 @@ def test_an_email_is_retried_until_the_server_works_unless_it_is_rejected(
     assert alert_emails_send() == 0
 
 
+def test_names_with_newlines_are_one_line_of_the_subject(budget, project, spend):
+    project.name = "Alpha\r\n\nBeta"
+    project.save()
+    spend(5)
+    cost_budgets_check(now=NOW)
+    assert [message.subject for message in mail.outbox] == ["Alpha Beta: 50% of the monthly budget reached"]
+
+
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_checks_send_one_email(budget, spend):

@@ -193,6 +193,7 @@ def _send(alert: BudgetAlert) -> int:
     spent, limit = alert.spent_microusd / 1_000_000, alert.limit_microusd / 1_000_000
     kind = f"{ADJECTIVES[budget.period]} budget{_for_scope(budget)}"
     subject = f"{budget.project.name}: {alert.share}% of the {kind} reached"
+    subject = " ".join(subject.split())  # names may contain newlines, which a header must not
     text = (
         f"{budget.project.name} has spent ${spent:,.2f} of its {kind} of "
         f"${limit:,.2f} in the period starting {date_format(alert.starts, 'M j, Y')} ({budget.time_zone}).\n"
