@@ -31,6 +31,7 @@ class Command(BaseCommand):
             project_delete(project=project)
         except StorageUnavailable as error:
             raise CommandError(
-                f"Object storage failed: {error}. The project remains; repeat the command later."
+                f"Object storage failed: {error}. The sessions are deleted. Repeat the command later to "
+                "delete the project."
             ) from error
         self.stdout.write(f"Deleted the project {slug!r} with {sessions:,} sessions.")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessions.models import AgentSession, Preamble
+from sessions.models import AgentSession
 from sessions.pages.session.past_prompt_rows import PromptRow, prompt_rows
 from sessions.selectors.past_prompts.outline import Outline
 
@@ -20,7 +20,7 @@ _NAMES = {"tool": "tool outputs", "assistant": "assistant", "user": "user", "sys
 class NewInput:
     """The largest new messages (`rows`), totals of all (`count`, `tokens`), and tokens of `rows` by voice.
 
-    `preamble` are the changes in tokens of the system prompt and of the tool definitions.
+    `preamble` contains the changes of the system prompt and of the tool definitions, in tokens.
     """
 
     rows: Sequence[PromptRow]
@@ -51,9 +51,10 @@ def _preamble_changes(session: AgentSession, outline: Outline) -> Sequence[tuple
     new = outline.preamble
     if new is None or new.from_turn != outline.index:
         return []
-    old = session.preambles.filter(version=new.version - 1).first() or Preamble()
+    before = session.preambles.filter(version=new.version - 1)
+    system, tools = before.values_list("system_tokens", "tools_tokens").first() or (0, 0)
     changes = [
-        ("system prompt", new.system_tokens - old.system_tokens),
-        ("tool definitions", new.tools_tokens - old.tools_tokens),
+        ("system prompt", new.system_tokens - system),
+        ("tool definitions", new.tools_tokens - tools),
     ]
     return [(name, tokens) for name, tokens in changes if tokens]
