@@ -36,9 +36,10 @@ def definitions(*, with_session: bool) -> list[dict[str, Any]]:
 
 
 def _annotations(tool: AgentTool) -> dict[str, bool]:
-    """Return the hints by which clients decide whether to ask the user. No tool deletes anything.
+    """Return the hints by which clients decide whether to ask the user before a call.
 
-    For a tool that writes, clients assume that it destroys data unless the hint says otherwise.
+    Without a hint, clients assume that a tool that writes may destroy data. None does: evicted messages and
+    the earlier revisions of the working memory remain stored.
     """
     return {"readOnlyHint": not tool.writes, "destructiveHint": False, "openWorldHint": False}
 

@@ -1,5 +1,6 @@
-"""The turns with the largest growth of the prompt, and its cause: the largest new message, a revert, or a new
-system prompt or tool definitions.
+"""The turns with the largest growth of the prompt, and its cause.
+
+The cause is the largest new message, a revert, or a new system prompt or tool definitions.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Reading:
     def apply_to(self, history: ClientHistory) -> None:
         """Set the count, the digest and the prefix of a client's history to those after the request.
 
-        The prefix are the messages before the first cache breakpoint: breakpoints move from request to
-        request. It remains unchanged if the request does not contain the whole history.
+        The prefix ends before the first cache breakpoint, because breakpoints move from request to request.
+        It remains unchanged if the request does not contain the whole history.
         """
         history.count, history.digest = self.count, self.digests[-1]
         if self.is_continued:
