@@ -9,8 +9,9 @@ from compaction.recap.values import Item
 from compaction.shortening import shortened
 from compaction.sizes.tokens import TokenCounter
 
-#: Not after an ordinal, such as "31. März".
-_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
+#: The word after an ordinal within a sentence, such as "31. März" or "31. maj".
+_AFTER_ORDINAL = r"(?:[a-zà-ÿ]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
+_SENTENCE_END = re.compile(rf"(?<=[.!?])\s+(?!(?<=\d\.\s){_AFTER_ORDINAL})|(?<=[。！？])|\n+")
 #: Details that cannot be guessed once they are lost: figures, dates, and names within a sentence.
 _FACT = re.compile(
     r"[$€£#]?\d[\w.,:/%-]*[\w%]"

@@ -263,14 +263,22 @@ def test_statements_contain_no_emphasis_headings_or_listings() -> None:
     ]
 
 
-def test_statements_are_whole_sentences_in_other_languages() -> None:
+def test_statements_are_whole_sentences_in_several_languages() -> None:
     german = (
         Transcript().user("Hallo!").says("Die Kündigung gilt zum 31. März 2026. Es bleiben 84,50 Euro offen.")
+    )
+    english = (
+        Transcript().user("Hello!").says("The limit is 50. The deadline is May 21. Please confirm 12 seats.")
     )
     chinese = Transcript().user("你好！").says("地址改为南京路 88 号。预计 11月12日 送达，运费 15 元。")
     assert [item.text for item in recap_of(german).facts] == [
         "assistant t1: Die Kündigung gilt zum 31. März 2026.",
         "assistant t1: Es bleiben 84,50 Euro offen.",
+    ]
+    assert [item.text for item in recap_of(english).facts] == [
+        "assistant t1: The limit is 50.",
+        "assistant t1: The deadline is May 21.",
+        "assistant t1: Please confirm 12 seats.",
     ]
     assert [item.text for item in recap_of(chinese).facts] == [
         "assistant t1: 地址改为南京路 88 号。",
