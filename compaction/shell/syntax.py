@@ -24,9 +24,9 @@ _TOKEN = re.compile(
     r"|(?P<redirect>(?<![^ \t\r\n;&|()])[0-9]*(?:<<<|>>|>\||[<>]&|<>|<|>)|&>>?)"
     r"|(?P<end>&&|\|\||;+|\n|&|[()])"
     r"|(?P<pipe>\|)"
-    r"|'(?P<single>[^']*)(?:'|$)|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)(?:\"|$)|\\(?P<escaped>[^A-Za-z0-9])"
-    # A backslash before a letter separates the names in a path of Windows.
-    r"|(?P<piece>\\[A-Za-z0-9]|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`|[^ \t\r\n|&;<>()'\"\\`$]+|.)",
+    r"|'(?P<single>[^']*)(?:'|$)|\"(?P<double>[^\"\\]*(?:\\.[^\"\\]*)*)(?:\"|$)|\\(?P<escaped>\W)"
+    # A backslash before a character of a name separates the names in a path of Windows.
+    r"|(?P<piece>\\\w|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|`[^`]*`|[^ \t\r\n|&;<>()'\"\\`$]+|.)",
     re.DOTALL,
 )
 #: The groups that are part of a word.

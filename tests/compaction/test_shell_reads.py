@@ -31,6 +31,7 @@ READS = [
     ('cat "my file.py"', "my file.py"),
     ("cat my\\ file.py", "my file.py"),
     (r"cat src\pool.py", r"src\pool.py"),
+    (r"cat src\__init__.py", r"src\__init__.py"),
     (r"cd sub && cat C:\src\pool.py", r"C:\src\pool.py"),
     (r"Get-Content C:\src\pool.py -Tail 5", r"C:\src\pool.py"),
     ("cat -n a.py", "a.py"),
