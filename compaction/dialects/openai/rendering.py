@@ -13,6 +13,7 @@ from compaction.dialects.blocks import (
     server_tool_text,
     system_text,
 )
+from compaction.dialects.declarations import NO_ARGUMENTS
 from compaction.dialects.media import chat_media, result_blocks
 from compaction.dialects.openai.parsing import KNOWN_FIELDS, NAME
 from compaction.invariants.pairs import calls_of
@@ -172,5 +173,5 @@ def tool_json(tool: Mapping[str, Any]) -> dict[str, JSON] | None:
     function: dict[str, JSON] = {"name": tool.get("name")}
     if tool.get("description"):
         function["description"] = tool["description"]
-    schema = tool.get("input_schema", {"type": "object", "properties": {}})
-    return {"type": "function", "function": {**function, "parameters": schema}}
+    function["parameters"] = tool.get("input_schema", NO_ARGUMENTS)
+    return {"type": "function", "function": function}

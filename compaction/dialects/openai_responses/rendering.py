@@ -15,6 +15,7 @@ from compaction.dialects.blocks import (
     system_text,
     text_of,
 )
+from compaction.dialects.declarations import NO_ARGUMENTS
 from compaction.dialects.media import media_part, result_blocks
 from compaction.dialects.openai_responses.kinds import (
     CALLS,
@@ -284,5 +285,4 @@ def tool_json(tool: Mapping[str, Any]) -> Item | None:
     made: Item = {"type": "function", "name": tool.get("name")}
     if tool.get("description"):
         made["description"] = tool["description"]
-    schema = tool.get("input_schema", {"type": "object", "properties": {}})
-    return {**made, "parameters": schema, "strict": False}
+    return {**made, "parameters": tool.get("input_schema", NO_ARGUMENTS), "strict": False}
