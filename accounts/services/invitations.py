@@ -54,7 +54,8 @@ def invitation_send(invitation: Invitation, *, url: str) -> bool:
         return False
     subject = f"Invitation to {invitation.project.name}".replace("\n", " ")
     text = (
-        f"You are invited to the project {invitation.project.name} in contextapp, as {invitation.role}.\n\n"
+        f"You have been invited to join the contextapp project {invitation.project.name} "
+        f"with the role {invitation.role}.\n\n"
         f"{url}\n\nThe link works once, until {invitation.expires_at:%Y-%m-%d %H:%M} UTC."
     )
     try:

@@ -7,7 +7,8 @@ from compaction.triggers.base import Trigger
 USER = Trigger(
     name="user",
     meaning="Requested by a user or the agent.",
-    description="Requested over the API or on a page. Immediately, or in the background if a model summarizes.",
+    description="Requested over the API or on a page. Immediately, or in the background if a model "
+    "summarizes.",
 )
 
 UPGRADE = Trigger(
@@ -36,7 +37,8 @@ RESTORE = Trigger(
     name="restore",
     meaning="Restored the tool definitions: the agent called a tool, or sent definitions that fit.",
     description="Tool definitions were removed for lack of room, and the agent calls a tool for the first "
-    "time, or sends definitions that fit. Immediately; definitions that fit are restored without other edits.",
+    "time, or sends definitions that fit. Immediately; definitions that fit are restored without other "
+    "edits.",
 )
 
 CLIENT = Trigger(

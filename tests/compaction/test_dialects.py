@@ -348,7 +348,7 @@ def test_tool_definitions_are_translated_both_ways() -> None:
 
 
 def test_a_tool_without_a_schema_is_not_lost() -> None:
-    """It has no arguments. Tools that Anthropic runs have no schema either, but a type."""
+    """It has no arguments. Anthropic's tools that the provider runs have no schema either, but a type."""
     tools = [{"name": "stop", "description": "Stops"}, {"type": "web_search_20250305", "name": "w"}]
     messages = dialects.parse([user("x")], format="anthropic")
     function = {

@@ -78,6 +78,6 @@ def test_pages_of_different_conversations_conflict(project: Project) -> None:
     other = orjson.loads(orjson.dumps(other).replace(b"chatcmpl-", b"other-"))
     session = imported(project, [run], "langsmith")
     before = stored(session)
-    with pytest.raises(ImportConflictError, match="import the pages joined to one file"):
+    with pytest.raises(ImportConflictError, match="join the pages to one file and import it"):
         imported(project, [other], "langsmith")
     assert stored(session) == before

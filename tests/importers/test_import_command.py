@@ -105,7 +105,7 @@ def test_damaged_lines_conflicts_and_unknown_files_are_reported(tmp_path: Path) 
     (tmp_path / "agent-a7.meta.json").write_text('{"agentType": "Explore"}')  # as Claude Code writes it
     report = run(str(tmp_path))
     assert f"{SESSION}.jsonl:3: not JSON" in report
-    assert f"{other}: session {SESSION} contains other calls than the log" in report
+    assert f"{other}: session {SESSION} has calls that are not in the log" in report
     assert "other.json" in report
     assert "agent-a7" not in report
 

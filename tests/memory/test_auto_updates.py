@@ -423,9 +423,9 @@ class TestStaleItems:
         session = Session(written(author, decisions=["the test framework is pytest"]))
         session.ran("python -m unittest", "Ran 3 tests in 0.1s\n\nOK")
         assert session.memory.decisions == ("the test framework is pytest",)
-        assert list(session.notes.stale.values()) == ["unittest is in use since turn 1"]
+        assert list(session.notes.stale.values()) == ["unittest has been in use since turn 1"]
         assert (
-            "- the test framework is pytest (stale: unittest is in use since turn 1)"
+            "- the test framework is pytest (stale: unittest has been in use since turn 1)"
             in session.notes.render()
         )
         assert session.reason.endswith("1 stale")
@@ -438,7 +438,7 @@ class TestStaleItems:
     def test_a_stale_mark_keeps_its_turn(self) -> None:
         session = Session(written(Author.MODEL, decisions=["the test framework is pytest"]))
         session.ran("python -m unittest", "OK").ran("python -m unittest", "OK")
-        assert list(session.notes.stale.values()) == ["unittest is in use since turn 1"]
+        assert list(session.notes.stale.values()) == ["unittest has been in use since turn 1"]
         assert "stale" not in session.reason
 
     def test_an_overruled_finding_does_not_mark_the_item_again(self) -> None:
@@ -449,13 +449,13 @@ class TestStaleItems:
         session.ran("python -m unittest", "OK").ran("python -m unittest", "OK")
         assert session.notes.stale == {}
         session.ran("nose", "OK")
-        assert session.notes.stale == {key: "nose is in use since turn 7"}
+        assert session.notes.stale == {key: "nose has been in use since turn 7"}
 
     def test_a_value_changed_by_an_edit(self) -> None:
         session = Session(written(Author.PERSON, decisions=["MAX_POOL = 10 is enough"]))
         edit = call("c", "Edit", file_path="a.py", old_string="MAX_POOL = 10", new_string="MAX_POOL = 20")
         session.read(edit, result("c", "ok"))
-        assert list(session.notes.stale.values()) == ["MAX_POOL is 20 since turn 1"]
+        assert list(session.notes.stale.values()) == ["MAX_POOL has been 20 since turn 1"]
 
     def test_a_value_changed_outside_is_observed_when_the_file_is_read(self) -> None:
         session = Session(
@@ -463,19 +463,19 @@ class TestStaleItems:
         )
         session.read(call("c", "Read", file_path="/app/config.yaml"), result("c", "pool_size: 25\n"))
         assert session.notes.stale == {
-            ("decisions", "pool_size is 10 in config.yaml"): "pool_size is 25 since turn 1"
+            ("decisions", "pool_size is 10 in config.yaml"): "pool_size has been 25 since turn 1"
         }, "another file may use the name for something else"
 
     def test_a_missing_file(self) -> None:
         session = Session(written(Author.MODEL, important_files=["src/old.py"]))
         session.ran("git rm src/old.py", "rm 'src/old.py'")
-        assert list(session.notes.stale.values()) == ["src/old.py is missing since turn 1"]
+        assert list(session.notes.stale.values()) == ["src/old.py has been missing since turn 1"]
 
     def test_a_users_blocker_that_passes_is_marked_but_kept(self) -> None:
         session = Session(written(Author.PERSON, blockers=["test_evicts is flaky"]))
         session.ran("pytest -v", "tests/test_pool.py::test_evicts PASSED\n1 passed in 0.1s")
         assert session.memory.blockers == ("test_evicts is flaky",)
-        assert list(session.notes.stale.values()) == ["it passes since turn 1"]
+        assert list(session.notes.stale.values()) == ["it has passed since turn 1"]
 
 
 class TestTestRuns:

@@ -55,7 +55,7 @@ def test_an_item_is_added_and_its_revision_is_opened(page_as: Any, owner: Any, p
 def test_a_stale_item_is_confirmed(page_as: Any, owner: Any, marked: AgentSession) -> None:
     page: Page = page_as(owner)
     page.goto(reverse("session_memory", args=[marked.project.slug, marked.pk]))
-    expect(page.get_by_text("Stale: unittest is in use since turn 0")).to_be_visible()
+    expect(page.get_by_text("Stale: unittest has been in use since turn 0")).to_be_visible()
     assert barriers(page) == []
     page.get_by_role("button", name="Still true tests run with pytest").press("Enter")
     expect(page.get_by_text("confirmed: tests run with pytest")).to_be_visible()

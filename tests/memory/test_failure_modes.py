@@ -132,9 +132,9 @@ def test_a_stale_belief(agent: Agent) -> None:
     agent.send("PATCH", "memory/?author=model", json=patch, headers={"If-Match": "*"})
     agent.does("bash", "Ran 3 tests in 0.1s\n\nOK", command="python -m unittest")
     [item] = [item for item in agent.memory()["items"] if item["field"] == "decisions"]
-    assert item["stale"] == "unittest is in use since turn 1"
+    assert item["stale"] == "unittest has been in use since turn 1"
     agent.reads_much()
-    assert "the test framework is pytest (stale: unittest is in use since turn 1)" in agent.prompt()
+    assert "the test framework is pytest (stale: unittest has been in use since turn 1)" in agent.prompt()
 
 
 def test_a_belief_confirmed_by_the_agent(agent: Agent) -> None:

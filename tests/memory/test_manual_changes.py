@@ -52,7 +52,7 @@ class TestManualChanges:
     @pytest.mark.slow
     def test_a_stale_item_is_confirmed(self, owner_client: Client, marked: AgentSession) -> None:
         page = owner_client.get(address("session_memory", marked)).content.decode()
-        assert "Stale: unittest is in use since turn 0" in page
+        assert "Stale: unittest has been in use since turn 0" in page
         [form] = forms_with_operation(page, "confirm")
         after = change(owner_client, marked, **form).content.decode()
         assert "Stale: " not in after
@@ -60,7 +60,7 @@ class TestManualChanges:
         last = memory_latest(session_id=marked.pk)
         assert (last.author, last.reason) == (
             "person",
-            "Confirmed as still true; it was marked as stale: unittest is in use since turn 0",
+            "Confirmed as still true; it was marked as stale: unittest has been in use since turn 0",
         )
         origin = memory_notes(last).origin("decisions", "tests run with pytest")
         assert (origin.author, origin.stale) == (Author.MODEL, "")

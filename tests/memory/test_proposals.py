@@ -263,7 +263,7 @@ class TestDoubts:
         observe(api, push, "python -m unittest")
         api.patch("sessions/s1/memory/?author=person", {"decisions": [tests]}, if_match="*")
         [stale], [left] = (facts(api)[text]["doubts"] for text in (tests, "no clock"))
-        assert stale["why"] == "stale: unittest is in use since turn 0"
+        assert stale["why"] == "stale: unittest has been in use since turn 0"
         assert left["why"].startswith("removed by a user in revision ")
         say(tests, "No clock")
         assert facts(api)["no clock"]["doubts"] == []

@@ -84,7 +84,7 @@ def test_the_page_shows_what_was_removed_and_whether_a_summary_was_needed(viewer
     row.record |= {"summarizer_needed": is_needed, "dropped": 1_200}
     row.save()
     assert "1,200 messages removed" in one_line(page_of(viewer_client, session))
-    shown = one_line(page_of(viewer_client, session)).split("Summary needed</span>")[1].split("</li>")[0]
+    shown = one_line(page_of(viewer_client, session)).split("Recap needed</span>")[1].split("</li>")[0]
     assert (">yes<" in shown, ">no<" in shown) == (is_needed, not is_needed)
 
 

@@ -108,7 +108,7 @@ def _task_contradiction(origin: Origin, observation: Observation) -> str | None:
     """Return why a task is stale: the user requested other work after it was written."""
     if not observation.task or origin.turn >= observation.turn:
         return None
-    return f"the user asks for other work since turn {observation.turn}"
+    return f"the user has requested other work since turn {observation.turn}"
 
 
 def _fitted(notes: Notes, state: UpdaterState, counter: TokenCounter) -> Notes:

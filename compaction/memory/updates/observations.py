@@ -74,13 +74,13 @@ def contradiction(item: str, observation: Observation) -> str | None:
         return _tool_contradiction(item, observation)
     if observation.missing:
         return (
-            f"{observation.missing} is missing since turn {observation.turn}"
+            f"{observation.missing} has been missing since turn {observation.turn}"
             if _mentions(item, observation.missing)
             else None
         )
     if observation.passing:
         named = _mentions(item, observation.passing.rpartition("::")[2].partition(" ")[0])
-        return f"it passes since turn {observation.turn}" if named else None
+        return f"it has passed since turn {observation.turn}" if named else None
     if observation.name:
         return _value_contradiction(item, observation)
     return None
@@ -92,7 +92,7 @@ def _tool_contradiction(item: str, observation: Observation) -> str | None:
     if named == {observation.tool}:
         return ""
     if named and observation.tool not in named:
-        return f"{observation.tool} is in use since turn {observation.turn}"
+        return f"{observation.tool} has been in use since turn {observation.turn}"
     return None
 
 
@@ -109,7 +109,7 @@ def _value_contradiction(item: str, observation: Observation) -> str | None:
         if stated == observation.value:
             return ""
         if stated == observation.before or _mentions(item, observation.path.rpartition("/")[2]):
-            return f"{observation.name} is {observation.value} since turn {observation.turn}"
+            return f"{observation.name} has been {observation.value} since turn {observation.turn}"
     return None
 
 

@@ -169,8 +169,8 @@ def _rewrite_end(
         return False
     if stored and not same and has_other_calls(session, prepared.turns):
         raise ImportConflictError(
-            f"session {session.external_id} contains other calls than the log. If both are pages of an "
-            "export, delete the session and import the pages joined to one file"
+            f"session {session.external_id} has calls that are not in the log. If both are pages of one "
+            "export, delete the session, join the pages to one file and import it"
         )
     first = _first_unfinished(session, stored, imported, same=same, end=end)
     if len(imported) < len(stored):

@@ -36,7 +36,7 @@ def _finished(slug: str, payload: Mapping[str, Any]) -> str:
 def _spike(slug: str, payload: Mapping[str, Any]) -> str:
     spike = payload["output_spike"]
     return (
-        f"Tool outputs of turn {payload['turn']} of {_session(slug, payload)} have {spike['tokens']:,} "
+        f"The tool outputs of turn {payload['turn']} in {_session(slug, payload)} have {spike['tokens']:,} "
         f"tokens, far more than usual ({spike['mean']:,})."
     )
 
