@@ -20,9 +20,9 @@ _EVENT_NAME = re.compile(r"^(?:event-)?(\d+)(?:-[\w-]+)?\.json(?:\.gz|\.zst)?$")
 _EVENTS_STATE = "base_state.json"
 
 #: The two files of a task of Cline or Roo Code: in the extensions' folders, which contain other files, and in
-#: those of newer versions of Cline.
+#: those of newer versions of Cline, which may contain the messages that replace earlier ones.
 _TASK_FILES = ("api_conversation_history.json", "ui_messages.json")
-_TASK_ENDING = ".messages.json"
+_TASK_ENDING, _COMPACTED_ENDING = ".messages.json", ".compaction.json"
 
 #: The folder in which VS Code stores the chat sessions of a workspace, and the file beside it.
 _CHATS, _CHATS_WORKSPACE = "chatSessions", "workspace.json"
@@ -56,7 +56,7 @@ def grouped(folder: Path, logs: Sequence[Path]) -> Iterator[Group]:
         yield folder, [state, *series] if folder.name == "events" and state.is_file() else series
     tasks = {_facts_of(entry): entry for entry in logs if entry.name.endswith(_TASK_ENDING)}
     facts = {tasks[entry]: entry for entry in logs if entry in tasks}
-    others = {*series, *facts.values()}
+    others = {*series, *facts.values(), *(file.with_suffix(_COMPACTED_ENDING) for file in tasks)}
     if (folder / "events").is_dir():
         others.add(folder / _EVENTS_STATE)
     if folder.name == _CONTINUE_LIST[0]:

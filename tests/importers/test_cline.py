@@ -146,6 +146,15 @@ def test_a_session_of_newer_versions(tmp_path: Path) -> None:
     assert session.turns[0].usage == expected
 
 
+def test_the_compacted_messages_of_a_session_are_not_a_session(tmp_path: Path) -> None:
+    messages = [message("user", 1_000, text("List the files"), id="m1")]
+    whole = {"version": 1, "sessionId": "17_b", "origin": {"source": "cli"}, "messages": messages}
+    compacted = {"version": 1, "source_message_count": 1, "messages": messages, "system_prompt": "Be."}
+    (tmp_path / "17_b.messages.json").write_bytes(orjson.dumps(whole))
+    (tmp_path / "17_b.compaction.json").write_bytes(orjson.dumps(compacted))
+    assert len(session_in(tmp_path).turns) == 1
+
+
 def test_chat_messages_with_times_are_not_a_task() -> None:
     chat = [{"role": "user", "content": "Hi", "ts": 1}, {"role": "assistant", "content": "Hello", "ts": 2}]
     [session], _ = read(LogFile(name="chat.json", data=orjson.dumps(chat)), "openai-chat")
