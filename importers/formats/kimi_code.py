@@ -29,7 +29,13 @@ from importers.values import (
 )
 
 #: Events at the beginning of a log, after the version of the protocol.
-_OPENING = ("runtime.set_binding", "profile.bind", "turn.prompt", "context.append_message")
+_OPENING = (
+    "runtime.set_binding",
+    "profile.bind",
+    "config.update",
+    "turn.prompt",
+    "context.append_message",
+)
 
 #: Origins of messages that state a task: of the user, or of the agent that started a sub-agent.
 _TASKS = ("user", "system_trigger")
@@ -71,10 +77,11 @@ class _Reading:
         at = event.get("time")
         self._agent = str(event.get("agentId") or self._agent)
         match event.get("type"):
-            case "profile.bind":
+            case "profile.bind" | "config.update":  # the second is that of versions before 2.0
                 self._system = str(event.get("systemPrompt") or "") or self._system
-                folder = mapping_of(event.get("environmentDisclosure")).get("cwd")
+                folder = event.get("cwd") or mapping_of(event.get("environmentDisclosure")).get("cwd")
                 self._folder = str(folder or self._folder)
+                self._model = str(event.get("modelAlias") or self._model)
             case "llm.tools_snapshot":
                 self._tools = [_tool(tool) for tool in list_of(event.get("tools"))]
             case "llm.request":

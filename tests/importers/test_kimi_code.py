@@ -11,6 +11,7 @@ from compaction.messages import Usage
 from importers.base import ImportedSession, LogFile
 from importers.discovery import discovered_folders
 from importers.reading import log_sources
+from importers.registry import recognize
 from sessions.services.imports.store import session_import
 from tests.importers.logs import jsonl, read
 from tests.importers.pairing import bodies, misplaced
@@ -79,6 +80,23 @@ def test_a_damaged_call_leaves_no_empty_answer() -> None:
     )
     [session], [damage] = read(log, "kimi-code")
     assert (bodies(session), damage.line) == ([prompt], 3)
+
+
+def test_the_settings_of_earlier_versions() -> None:
+    prompt = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
+    step = {"stepUuid": "s1", "part": {"type": "text", "text": "Hello."}}
+    log = jsonl(
+        {"type": "metadata", "protocol_version": "1.4", "created_at": 1_795_738_486_561},
+        {"type": "config.update", "cwd": "/work", "modelAlias": "kimi-k2", "systemPrompt": "Be brief."},
+        {"type": "tools.set_active_tools", "names": []},
+        {"type": "permission.set_mode", "mode": "auto"},
+        {"type": "config.update", "thinkingEffort": "high"},
+        {"type": "context.append_message", "message": prompt},
+        {"type": "context.append_loop_event", "event": {"type": "content.part", **step}},
+    )
+    assert recognize(log).name == "kimi-code"
+    session = session_of(log)
+    assert (session.system, session.model, session.metadata) == ("Be brief.", "kimi-k2", {"cwd": "/work"})
 
 
 def test_its_logs_are_discovered(tmp_path: Path) -> None:
