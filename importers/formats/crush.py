@@ -69,8 +69,10 @@ class _Reading:
         elif value["role"] == "tool":
             self._add_results(value, parts)
         elif blocks := _typed(parts):
-            self._turns.add(_message(value, "user", blocks))
-            self._first_words = request_of(self._first_words, text_of(blocks))
+            is_meta = any(kind == "text" and data.get("hidden") for kind, data in parts)
+            self._turns.add(_message(value, "user", blocks, is_meta=is_meta))
+            if not is_meta:
+                self._first_words = request_of(self._first_words, text_of(blocks))
 
     def _add_answer(self, value: Mapping[str, Any], parts: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Add an answer. Crush sends a summary as a message of the user, and no messages from before it."""
@@ -82,7 +84,8 @@ class _Reading:
             texts = [block for block in blocks if block["type"] == "text"]
             self._turns.add(_message(value, "user", texts or blocks, is_summary=True))
             return
-        self._model = str(value.get("model") or self._model)
+        # A router may choose another model than the one requested.
+        self._model = str(value.get("prism_model_id") or value.get("model") or self._model)
         calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
         answer = Answer(
             body={"role": "assistant", "content": blocks},
@@ -121,13 +124,13 @@ class _Reading:
 
 
 def _message(
-    value: Mapping[str, Any], role: str, blocks: Sequence[Mapping[str, Any]], *, is_summary: bool = False
+    value: Mapping[str, Any], role: str, blocks: Sequence[Mapping[str, Any]], **marks: bool
 ) -> ImportedMessage:
     return ImportedMessage(
         body={"role": role, "content": list(blocks)},
         source_id=str(value["id"]),
         at=time_of(value.get("created_at")),
-        is_summary=is_summary,
+        **marks,
     )
 
 

@@ -19,7 +19,7 @@ from importers.turns import Answer, TurnBuilder
 from importers.values import id_of, list_of, mapping_of, text_of, time_of, title_of, tokens_of, usage_of
 
 #: Subtypes of user messages that no person typed.
-_META = ("cron", "notification")
+_META = ("cron", "notification", "goal_runtime")
 
 
 class QwenCodeImporter:

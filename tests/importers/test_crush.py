@@ -16,7 +16,7 @@ from importers.base import Damage, ImportedSession
 from importers.discovery import discovered_folders
 from importers.reading import log_sources
 from importers.registry import recognize
-from tests.importers.logs import read
+from tests.importers.logs import jsonl, read
 from tests.importers.pairing import bodies
 
 JSON = dict[str, Any]
@@ -167,3 +167,13 @@ def test_its_projects_are_discovered(tmp_path: Path) -> None:
     assert discovered_folders({"CRUSH_GLOBAL_DATA": str(shared)}, tmp_path / "home") == [folder]
     (shared / "projects.json").write_bytes(b"[1]")
     assert discovered_folders({}, tmp_path) == []
+
+
+def test_a_continuation_is_not_typed_and_a_router_chooses_the_model() -> None:
+    facts = {"id": "s1", "title": "", "message_count": 3, "prompt_tokens": 0, "completion_tokens": 0}
+    typed = {"id": "m1", "role": "user", "parts": [text("Fix the parser")]}
+    answer = {"id": "m2", "role": "assistant", "model": "auto", "prism_model_id": "claude-sonnet-5"}
+    continued = {"id": "m3", "role": "user", "parts": [part("text", text="Continue.", hidden=True)]}
+    [session], _ = read(jsonl(facts, typed, {**answer, "parts": [text("I look.")]}, continued), "crush")
+    marks = [message.is_meta for turn in session.turns for message in turn.messages]
+    assert (session.model, marks) == ("claude-sonnet-5", [False, False, True])

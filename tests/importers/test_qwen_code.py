@@ -80,7 +80,8 @@ def test_a_compaction_by_the_client_and_its_title() -> None:
         record("assistant", 1, {"text": "There is a.py."}, contextWindowSize=262_144, **usage(90, 0, 20)),
         system("chat_compression", info={"originalTokenCount": 110}, compressedHistory=[summary, *kept]),
         record("user", 2, {"text": "A task has ended."}, subtype="notification"),
-        record("user", 3, {"text": "Read it."}),
+        record("user", 3, {"text": "Pursue the goal."}, subtype="goal_runtime", provenance="goal_runtime"),
+        record("user", 4, {"text": "Read it."}),
         system("custom_title", customTitle="Files", titleSource="manual"),
     ]
     [session], damages = read(jsonl(*records), "qwen-code")
@@ -91,10 +92,11 @@ def test_a_compaction_by_the_client_and_its_title() -> None:
     assert [message.body["content"] for message in after.messages] == [
         "<state_snapshot>Listed.</state_snapshot>",
         "A task has ended.",
+        "Pursue the goal.",
         "Read it.",
     ]
-    assert [message.is_summary for message in after.messages] == [True, False, False]
-    assert [message.is_meta for message in after.messages] == [False, True, False]
+    assert [message.is_summary for message in after.messages] == [True, False, False, False]
+    assert [message.is_meta for message in after.messages] == [False, True, True, False]
     assert not any(message.is_summary for message in first.messages)
 
 
