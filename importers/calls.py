@@ -71,7 +71,8 @@ class CallSeries:
         self._turns = self.builder()
         self._known: list[str] = []
         self._previous: Sequence[Mapping[str, Any]] = ()  #: the messages of the last request
-        self._count = 0
+        # A hash of the text would identify a message too, but could reveal the secrets in it.
+        self._ids = map("message-{}".format, count(1))
         self.model = ""
         self.started_at: datetime | None = None
         self.first_words = ""
@@ -141,7 +142,7 @@ class CallSeries:
 
     def _take(self, body: dict[str, Any], call: LoggedCall) -> None:
         """Add a message of a request. An answer in a request is one whose request was not logged."""
-        source_id = self._next_id()
+        source_id = next(self._ids)
         if body["role"] == "assistant":
             self._turns.answer(Answer(body=body, source_id=source_id, model=call.model), self.calls(body))
             return
@@ -152,7 +153,7 @@ class CallSeries:
     def _answer(self, body: dict[str, Any], call: LoggedCall) -> None:
         answer = Answer(
             body=body,
-            source_id=self._next_id(),
+            source_id=next(self._ids),
             at=call.at,
             model=call.model,
             usage=call.usage,
@@ -163,11 +164,6 @@ class CallSeries:
         )
         self._turns.answer(answer, self.calls(body))
         self._known.append(_mark(body))
-
-    def _next_id(self) -> str:
-        """Return a sequential id. A hash of the text could reveal the secrets in it."""
-        self._count += 1
-        return f"message-{self._count}"
 
 
 def conversation_id(messages: Iterable[Mapping[str, Any]]) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import count
 
 from compaction.messages import Usage
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
@@ -77,7 +78,7 @@ class _Chat:
         self._command = ""  #: a command that may send what it printed
         self._is_open = False  #: the last printed line continues on the next one
         self._last: Answer | None = None  #: the answer whose size has not been read yet
-        self._count = 0
+        self._ids = map("message-{}".format, count(1))
         self._opening = self._first_words = self._model = self._version = ""
 
     def take(self, line: str) -> None:
@@ -168,7 +169,7 @@ class _Chat:
         self._opening = self._opening or text
         is_meta = text.startswith(_INSERTED)
         body = {"role": "user", "content": text}
-        self._turns.add(ImportedMessage(body=body, source_id=self._next_id(), is_meta=is_meta))
+        self._turns.add(ImportedMessage(body=body, source_id=next(self._ids), is_meta=is_meta))
         if not is_meta:
             self._first_words = request_of(self._first_words, text)
 
@@ -182,13 +183,9 @@ class _Chat:
             self._command = ""
         if self._opening:  # what precedes the first question is output of a program
             self._last = Answer(
-                body={"role": "assistant", "content": text}, source_id=self._next_id(), model=self._model
+                body={"role": "assistant", "content": text}, source_id=next(self._ids), model=self._model
             )
             self._turns.answer(self._last)
-
-    def _next_id(self) -> str:
-        self._count += 1
-        return f"message-{self._count}"
 
 
 def _usage(line: str) -> Usage | None:
