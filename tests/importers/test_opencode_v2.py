@@ -176,6 +176,15 @@ def test_an_export_is_the_same_session(session: ImportedSession) -> None:
     assert (exported, damages) == (session, [])
 
 
+def test_a_fork_has_the_response_ids_of_its_origin(session: ImportedSession, tmp_path: Path) -> None:
+    copies = [record | {"id": f"msg_fork_{seq}"} for seq, record in enumerate(MESSAGES)]
+    (tmp_path / "fork").mkdir()
+    write_database(tmp_path / "fork", copies).close()
+    ids = [turn.response_id for turn in session.turns]
+    assert [turn.response_id for turn in session_in(tmp_path / "fork").turns] == ids
+    assert len(set(ids)) == 3  # two, and None
+
+
 def test_an_upgraded_session_is_read_from_both_tables(tmp_path: Path) -> None:
     """The upgrade copies messages with their times. Some have new ids, and some lack content."""
     older = {"role": "user", "time": {"created": START + 2000}}
