@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from django.urls import reverse
 from django.utils.html import strip_tags
@@ -295,3 +297,21 @@ def test_it_shows_how_the_provider_counts(member_client, long_session):
     long_session.calibration = {}
     long_session.save()
     assert "Provider: " not in page_of(member_client, long_session).text
+
+
+@pytest.mark.parametrize(
+    ("limit", "peak", "level"),
+    [
+        ({"budget_tokens": 100_000}, 99_000, "within"),
+        ({"budget_tokens": 100_000}, 101_000, "over"),
+        ({"context_window": 100_000}, 89_000, "within"),
+        ({"context_window": 100_000}, 91_000, "near"),
+    ],
+)
+def test_a_prompt_held_below_its_budget_is_no_warning(member_client, project, limit, peak, level):
+    session = make_session(project)
+    AgentSession.objects.filter(pk=session.pk).update(
+        peak_prompt_tokens=peak, last_prompt_tokens=9_000, **limit
+    )
+    page = member_client.get(reverse("session", args=[project.slug, session.pk])).text
+    assert re.findall(r'class="bar bar-(\w+)"', page) == ["within", level]

@@ -142,15 +142,22 @@ def minus(value: int, other: int) -> int:
 
 
 @register.filter
-def share_bar(part: int, whole: int) -> str:
-    """Draw a bar filled by `part` of `whole`. Decorative: the number next to it is accessible."""
-    share = min(100.0, 100 * part / whole) if whole else 0.0
-    level = "high" if share >= 90 else "raised" if share >= 70 else "low"
+def limit_bar(size: int, limit: Limit) -> str:
+    """Draw a bar filled by a prompt's share of its limit. Decorative: the number next to it is accessible.
+
+    Prompts may fill their budget almost completely, because compaction then holds them below it: only more
+    than the budget is a problem. contextapp does not enforce a context window, so 90% of it is a warning.
+    """
+    share = 100 * size / limit.tokens
+    if limit.name == "budget":
+        level = "over" if share > 100 else "within"
+    else:
+        level = "near" if share >= 90 else "within"
     return format_html(
         '<svg class="bar bar-{}" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
         '<rect width="{}" height="4"/></svg>',
         level,
-        f"{share:.1f}",
+        f"{min(share, 100.0):.1f}",
     )
 
 
