@@ -146,9 +146,15 @@ class TestProfiles:
     @pytest.mark.slow
     def test_the_page_shows_the_reasons(self, member_client, project):
         session = compacted_session(project)
-        assert "Calculating health" in member_client.get(address("session", session)).text
+        page = member_client.get(address("session", session)).text
+        assert "Calculating health" in page
+        [health] = re.findall(r'hx-get="([^"]+/health/)"\s+hx-trigger="every 5s"', page)
+        assert f'hx-get="{health}"' in member_client.get(health).text
         session.edits.update(referenced_turn=11)
         profile = profile_write(session=session)
+        update = member_client.get(health).text
+        assert f"grade-{profile.grade}" in update
+        assert "hx-get" not in update
         page = member_client.get(address("session", session)).text
         assert f"grade-{profile.grade}" in page
         assert "removed content that was referenced later" in page

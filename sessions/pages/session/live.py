@@ -7,11 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from sessions.models import AgentSession, Comment
-from sessions.pages.access import Viewer, private, session_of, viewer_of
+from sessions.pages.access import Viewer, private, session_of, viewer_of, with_session
 from sessions.pages.session.shared_responses import CSRF_PLACEHOLDER, SharedResponses, with_csrf_token
 from sessions.pages.session.tree import tree_context
 from sessions.pages.tabs import session_context
@@ -64,6 +65,13 @@ def _update(request: HttpRequest, viewer: Viewer, id: UUID, state: LiveState, kn
     if tab == "session":
         context |= _new(request, viewer, session, known)
     return render_to_string("sessions/_live.html", context, request)
+
+
+@require_safe
+@with_session
+def session_health(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """Return the health of a session, which a worker calculates: a page without it requests it repeatedly."""
+    return private(render(request, "sessions/_health.html", {"viewer": viewer, "session": session}))
 
 
 def live_context(request: HttpRequest, viewer: Viewer, session: AgentSession) -> dict[str, Any]:

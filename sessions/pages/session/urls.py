@@ -33,6 +33,7 @@ urlpatterns = [
     path(_SESSION, detail.session_detail, name="session"),
     path(f"{_SESSION}sub-agents/", tree.session_sub_agents, name="session_sub_agents"),
     path(f"{_SESSION}live/", live.session_live, name="session_live"),
+    path(f"{_SESSION}health/", live.session_health, name="session_health"),
     path(f"{_SESSION}chart/", chart.session_chart, name="session_chart"),
     path(f"{_SESSION}chart/table/", chart.session_chart_table, name="session_chart_table"),
     path(f"{_SESSION}prompt/", prompt.session_prompt, name="session_prompt"),
