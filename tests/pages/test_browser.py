@@ -11,8 +11,10 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from sessions.models import UsageRollup
 from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.samples.jobs import sample_run
+from sessions.services.sessions.profiles import profile_write
 from tests.browsing import DESKTOP, PHONE, fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
@@ -538,6 +540,10 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
     made.peak_prompt_tokens = made.last_prompt_tokens = 123_456
     made.cost_microusd, made.compaction_count = 12_345_678, 12
     made.save()
+    UsageRollup.objects.create(
+        project=project, session=made, at=made.started_at, hidden_tokens=4_180_000, saved_microusd=369_100
+    )
+    profile_write(session=made)
     at(reverse("sessions", args=[project.slug]))
     for width in (320, 390, 800, 1024, 1280):
         with subtests.test(width):
