@@ -5,7 +5,7 @@ import { cursorTip } from "./chart/cursor_tip.js";
 import { dollars, element, exact, resolved, short } from "./chart/format.js";
 import { fetchJson, followWidth, plotPlace } from "./chart/place.js";
 import { swatchLegend, swatchTable } from "./chart/swatches.js";
-import { wasKnown, zone } from "./zone.js";
+import { isReloading } from "./zone.js";
 
 const HEIGHT = 280;
 const COLORS = [0, 1, 2, 3, 4, 5, 6].map((index) => `var(--series-${index})`).concat("var(--muted)");
@@ -162,8 +162,5 @@ function chartsLoad(within) {
   }
 }
 
-// The server sums by days in the viewer's time zone. Reload once it knows the zone.
-const pageZone = document.getElementById("figures")?.dataset.zone;
-if (!wasKnown && pageZone !== zone && !new URLSearchParams(location.search).has("zone")) location.reload();
-else chartsLoad(document);
+if (!isReloading) chartsLoad(document);
 document.addEventListener("htmx:afterSwap", (event) => chartsLoad(event.target));

@@ -137,8 +137,10 @@ def test_the_time_zone_is_that_of_the_browser(browser, served_url, logged_in, ow
     cookie = logged_in(owner).cookies["sessionid"].value
     context.add_cookies([{"name": "sessionid", "value": cookie, "url": served_url}])
     page = context.new_page()
-    page.goto(address("trends"))
-    expect(page.get_by_text("(Europe/Berlin)")).to_be_visible()
+    for name in ("trends", "trends_projects"):
+        context.clear_cookies(name="zone")
+        page.goto(address(name))
+        expect(page.get_by_text("(Europe/Berlin)")).to_be_visible()
     context.close()
 
 
