@@ -91,11 +91,13 @@ class Payback:
     """Whether a compaction has broken even: it saved more than its re-caching and its recap cost.
 
     `calls_needed` is the number of calls until break-even. `calls_run` is the number of calls with its edits
-    so far: until the next compaction, the revert or the newest turn.
+    so far: until the next compaction, the revert or the newest turn. `microusd` is the price of the removed
+    tokens as cached input in these calls minus the costs, in micro-dollars; None without a known price.
     """
 
     calls_needed: int
     calls_run: int
+    microusd: int | None
 
     @property
     def is_reached(self) -> bool:
@@ -188,13 +190,20 @@ def _payback(session: AgentSession, row: Compaction) -> Payback | None:
     turns = session.turns.filter(index__gt=row.turn_index, index__lte=end)
     if session.billed_tokens:  # otherwise, no call reports its usage
         turns = turns.filter(prompt_reported__isnull=False)
-    return Payback(calls_needed=math.ceil(needed + _recap_calls(session, row)), calls_run=turns.count())
+    run, per_call = turns.count(), _microusd_per_call(session, row)
+    if per_call:
+        needed += (row.cost_microusd or 0) / per_call
+    return Payback(
+        calls_needed=math.ceil(needed),
+        calls_run=run,
+        microusd=round((run - needed) * per_call) if per_call else None,
+    )
 
 
-def _recap_calls(session: AgentSession, row: Compaction) -> float:
-    """Return the number of calls that pay for the recap. The removed tokens are priced as cached input."""
-    saved = float(row.record["tokens_saved"]) * float(row.record.get("calibration", 1))
+def _microusd_per_call(session: AgentSession, row: Compaction) -> float:
+    """Return the price of the removed tokens as cached input, or 0.0 if the model's price is unknown."""
     rates = rates_at(custom_prices(session.project), session.model, row.finished_at or row.created_at)
-    if not row.cost_microusd or rates is None or not rates.cache_read:
+    if rates is None:
         return 0.0
-    return row.cost_microusd / (saved * float(rates.cache_read) * 1_000_000)
+    saved = float(row.record["tokens_saved"]) * float(row.record.get("calibration", 1))
+    return saved * float(rates.cache_read) * 1_000_000
