@@ -745,6 +745,25 @@ def test_previews_of_right_to_left_text_show_its_beginning(at, page, project):
     assert [preview.evaluate(is_first_letter_visible) for preview in previews.all()] == [True, True]
 
 
+def test_titles_of_mixed_scripts_are_read_in_the_direction_of_their_first_letter(at, page, project):
+    session = make_session(project, title="أصلح الفواتير in pricing.py")
+    is_right_to_left = """(element) => {
+        const text = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).nextNode();
+        const left = (at) => {
+            const range = document.createRange();
+            range.setStart(text, at);
+            range.setEnd(text, at + 1);
+            return range.getBoundingClientRect().left;
+        };
+        const title = text.data.trimEnd();
+        return left(title.search(/\\S/)) > left(title.length - 1);
+    }"""
+    at(reverse("sessions", args=[project.slug]))
+    assert page.locator("[data-row] .title").evaluate(is_right_to_left)
+    at(page_address("session", session))
+    assert page.get_by_role("heading", level=1).evaluate(is_right_to_left)
+
+
 def test_each_line_of_a_highlighted_change_takes_one_row(at, page, project):
     edit = {"file_path": "f.py", "old_string": "a = 1", "new_string": "a = 2  # two\nb = 3"}
     call = {"type": "tool_use", "id": "call-0", "name": "Edit", "input": edit}
