@@ -158,12 +158,12 @@ def test_break_even(viewer_client, session):
     payback = page_of(viewer_client, session).context["detail"].payback
     assert (payback.calls_needed, payback.is_reached) == (5, True)
     assert payback.microusd == 4_800  # six calls at $0.003, minus 2.4 for re-caching and $0.006 for the recap
-    assert "Net savings: $0.0048" in strip_tags(one_line(page_of(viewer_client, session)))
+    assert "Net savings in these prompts: $0.0048" in strip_tags(one_line(page_of(viewer_client, session)))
     row.state, row.reverted_turn = Compaction.State.REVERTED, 6
     row.save()
     payback = page_of(viewer_client, session).context["detail"].payback
     assert (payback.calls_run, payback.is_reached, payback.microusd) == (1, False, -10_200)
-    assert "Net savings: −$0.0102" in strip_tags(one_line(page_of(viewer_client, session)))
+    assert "Net savings in these prompts: −$0.0102" in strip_tags(one_line(page_of(viewer_client, session)))
 
 
 def test_later_references_are_listed(viewer_client, session):
