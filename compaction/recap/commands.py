@@ -22,7 +22,7 @@ from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
 from compaction.tools.actions import Action
 from compaction.tools.failures import reports_failure
-from compaction.tools.outcomes import hides_outcome, is_error, passed_line
+from compaction.tools.outcomes import hides_outcome, is_error, is_started, passed_line
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -46,11 +46,14 @@ _BARE_FAILURE = re.compile(
     r"|Traceback \(most recent call last\):$|.*: too many errors$"
     r"|npm (?:ERR!|error) Lifecycle script |Error: Process completed with exit code \d"
 )
+#: Names of tools that only look something up, in the text of an item: `get_order`, `listIssues`.
+_LOOKUP = re.compile(r"`(?:mcp__[\w-]+__)?(?i:calculate|fetch|find|get|list|look_?up|read|search)(?=[-_A-Z])")
 #: The result of a call that the user rejected in Claude Code.
 _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
 
-#: The status of a command. The output of one that ran does not show whether it succeeded.
-_OK, _FAILED, _RAN = "ok", "failed", "ran"
+#: The status of a command. The output of one that ran does not show whether it succeeded, and one that was
+#: started continues in the background.
+_OK, _FAILED, _RAN, _STARTED = "ok", "failed", "ran", "started"
 #: Number of outputs whose line a process remembers.
 _REMEMBERED = 1 << 13
 _MAX_LINE = 160
@@ -128,6 +131,8 @@ def _outcome_item(action: Action, result: ToolResult, message: Message) -> Item:
 
 def _outcome(action: Action, result: ToolResult) -> tuple[str, str]:
     """Return the status of a run, and the line of its output that says most."""
+    if is_started(result.text):
+        return _STARTED, key_line(result.text, False) if action.command else ""
     failed = is_error(result, shows_file=action.shows_file, command=action.command)
     line = "" if failed else _result_line(action, result.text)
     line = line or key_line(result.text, failed)
@@ -153,9 +158,14 @@ def is_failure(item: Item) -> bool:
     return item.status is Status.OPEN or any(note.startswith("failed t") for note in item.notes)
 
 
+def is_lookup(item: Item) -> bool:
+    """Return whether an item is a successful call of a tool that only looks something up."""
+    return item.status is None and _LOOKUP.match(item.text) is not None
+
+
 def _is_known(item: Item) -> bool:
     """Return whether the newest run of a command showed its outcome."""
-    return not any(note.startswith(f"{_RAN} t") for note in item.notes)
+    return not any(note.startswith((f"{_RAN} t", f"{_STARTED} t")) for note in item.notes)
 
 
 def _is_rejected(result: ToolResult) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from compaction.identifiers.extract import references
 from compaction.messages import Message
-from compaction.recap.commands import is_failure
+from compaction.recap.commands import is_failure, is_lookup
 from compaction.recap.contents import Contents
 from compaction.recap.entities import Packing, rank
 from compaction.recap.handles import HANDLE_SHARE, Handled, handles_of, merged, with_handles
@@ -25,6 +25,8 @@ from compaction.sizes.tokens import TokenCounter, name_sizes
 REQUEST_SHARE = 0.30
 DECISION_SHARE = 0.12
 FACT_SHARE = 0.06
+#: Minimum of tokens for facts, so that a small recap lists several, and its maximum share of the cap.
+_MIN_FACTS, _MIN_FACTS_SHARE = 100, 0.12
 
 #: Share of the cap for the sections of a conversation without tools: its names have no files to belong to.
 PROSE_SHARE = 0.85
@@ -123,7 +125,13 @@ class _Extraction:
         return self._newest(self._contents.newest_decisions(cap, self._counter), cap)
 
     def commands(self) -> tuple[Item, ...]:
-        return self._newest(self._current_commands(), int(self._cap * FACT_SHARE))
+        """Return the newest commands and other calls, and the newest lookups in the space that they leave."""
+        room, least = self._cap * FACT_SHARE, min(_MIN_FACTS, self._cap * _MIN_FACTS_SHARE)
+        items = list(self._current_commands())
+        acts = self._newest([item for item in items if not is_lookup(item)], int(max(room, least)))
+        left = int(room) - sum(self._counter.count(item.render()) + 1 for item in acts)
+        lookups = self._newest(filter(is_lookup, items), left)
+        return tuple(sorted([*acts, *lookups], key=lambda item: item.sources))
 
     def _current_commands(self) -> Iterator[Item]:
         """Yield the commands. One that failed long ago and was not run again is no longer open.
@@ -162,7 +170,8 @@ class _Extraction:
             for item in items
         ]
         room = cap * 3 // 2 + (answer_cap if answered else 0)
-        steps = self._first(self._contents.todo_list.items(), cap // 2)
+        todo_list = self._contents.todo_list
+        steps = () if todo_list.is_abandoned(items) else self._first(todo_list.items(), cap // 2)
         used = sum(self._counter.count(item.render()) + 1 for item in steps)
         return (*self._newest(clipped, room - used), *steps)
 

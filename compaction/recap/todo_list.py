@@ -7,8 +7,8 @@ may contain only the steps that change (`merge`). Claude Code's `TaskCreate` and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compaction.jsontext import loads_object_fast
@@ -28,6 +28,9 @@ _OTHER_FIELDS = frozenset({"id", "status", "priority"})
 _STEP = re.compile(r"to do(?: #(\S+))?: ")
 _LONGEST = 120
 _MOST_STEPS = 12
+#: Number of completed requests after which a list that was not changed is abandoned. In recorded sessions, at
+#: most one request precedes the next change of a list.
+_ABANDONED_AFTER = 2
 
 
 @dataclass(slots=True)
@@ -81,10 +84,20 @@ class TodoList:
         """Return the first steps that are not done."""
         return list(self.steps.values())[:_MOST_STEPS]
 
+    def is_abandoned(self, requests: Iterable[Item]) -> bool:
+        """Return whether the agent has completed several requests since it last changed the list."""
+        changed = max((max(step.sources, default=0) for step in self.steps.values()), default=0)
+        later = [
+            item for item in requests if item.status is Status.DONE and min(item.sources, default=0) > changed
+        ]
+        return len(later) >= _ABANDONED_AFTER
+
     def _update(self, arguments: Mapping[str, Any], message: Message) -> None:
         number, status = str(arguments.get("taskId")), arguments.get("status")
         step = self.steps.get(number)
         if step is not None and isinstance(status, str):
+            for key, other in self.steps.items():
+                self.steps[key] = replace(other, sources=(*other.sources[:1], message.position))
             self._set(number, step.text, status, message)
 
     def _write(self, steps: Sequence[Mapping[str, Any]], message: Message, *, is_merge: bool) -> None:

@@ -27,6 +27,12 @@ _FIRST_LINE = re.compile(
     r"|(?:bash|sh|zsh): |error\b|ENOENT\b|(?:file|path) (?:not found|does not exist)\b)",
     re.IGNORECASE,
 )
+#: What agents answer if a sub-agent or a command continues in the background: Claude Code and Codex.
+_STARTED = re.compile(
+    r"\s*(?:Async agent launched|Command running in background with ID: "
+    r"|Command (?:did not complete within|was manually backgrounded)[^\n]* ID: "
+    r"|(?:Chunk ID: [^\n]*\n)?(?:Wall time: [^\n]*\n)?Process running with session ID )"
+)
 #: Filters that may remove the report of a failure, the number of lines or bytes that they show, and patterns
 #: that find it.
 _FILTER = re.compile(r"\| ?(?:head|tail|grep|egrep|rg)\b")
@@ -81,11 +87,19 @@ def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "")
     return _looks_failed(result.text)
 
 
-def hides_outcome(command: str, text: str) -> bool:
-    """Whether the output of a command is a part that shows no failure, but would not show each.
+def is_started(text: str) -> bool:
+    """Whether a result only reports that a command or a sub-agent was started and continues."""
+    return _STARTED.match(text) is not None
 
-    This is its beginning (`make | head`), or lines of a run of tests that do not report its success.
+
+def hides_outcome(command: str, text: str) -> bool:
+    """Whether the output of a command shows no failure, but would not show each.
+
+    It continues in the background, or the output is its beginning (`make | head`), or lines of a run of tests
+    that do not report its success.
     """
+    if is_started(text):
+        return True
     if "|" not in command or not _FILTER.search(command):
         return False
     filters = found[-1][1:] if (found := pipelines(command)) else []

@@ -363,3 +363,39 @@ def test_the_lines_of_a_command_are_separate_commands_in_the_next_recap() -> Non
     for step in ("npm run lint --fix", "npm run build"):
         later.calls("Bash", "done", is_error=False, command=f"cd web && {step}")
     assert all(fact.status is None for fact in recap_of(later, previous=recap).facts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Command running in background with ID: b7f2. Output is being written to: /tmp/tasks/b7f2.output",
+        "Command did not complete within its 120s timeout and was moved to the background with ID: b7f2",
+        "Chunk ID: f800eb\nWall time: 1.0 seconds\nProcess running with session ID 322\nOutput:\nBuilding",
+    ],
+)
+def test_a_command_that_continues_in_the_background_is_not_a_success(text: str) -> None:
+    failed = (
+        Transcript().user("Build it.").calls("Bash", "error: no disk", is_error=True, command="npm run build")
+    )
+    failed.calls("Bash", text, is_error=False, command="npm run build")
+    assert [fact.status for fact in recap_of(failed).facts] == [Status.OPEN]
+    started = Transcript().user("Serve it.").calls("Bash", text, is_error=False, command="npm run serve")
+    assert [note.split(" t")[0] for fact in recap_of(started).facts for note in fact.notes] == ["started"]
+
+
+def test_a_sub_agent_in_the_background_is_listed_as_started() -> None:
+    launched = (
+        "Async agent launched successfully.\nagentId: afba179 (This is an internal ID for your use)\n"
+        "The agent is working in the background. You will be notified automatically when it completes."
+    )
+    transcript = Transcript().user("Review it.").calls("Agent", launched, description="Review the pool")
+    assert [fact.render() for fact in recap_of(transcript).facts] == ["- `Agent Review the pool`: started t1"]
+
+
+def test_a_small_recap_lists_what_the_agent_changed_rather_than_what_it_looked_up() -> None:
+    transcript = Transcript().user("Cancel my trips.")
+    for number in range(4):
+        transcript.calls("cancel_trip", '{"state": "cancelled"}', trip=f"T{number}")
+        transcript.calls("get_trip", '{"state": "cancelled", "city": "Oslo"}', trip=f"T{number}")
+    facts = recap_of(transcript, cap=600).facts
+    assert [fact.text for fact in facts] == [f"`cancel_trip T{number}`" for number in range(4)]

@@ -127,3 +127,25 @@ def test_other_calls_with_a_status_are_listed_as_calls() -> None:
     transcript = started().calls("update_orders", "Saved.", customer="c7", orders=orders)
     assert steps_of(transcript) == []
     assert [item.text for item in recap_of(transcript).facts] == ["`update_orders c7`"]
+
+
+@pytest.mark.parametrize("start", [tasks(), started().calls("TodoWrite", "Saved.", **CALLS[0][1])])
+def test_a_list_that_the_agent_leaves_unchanged_during_later_requests_is_abandoned(start: Transcript) -> None:
+    steps = steps_of(start)
+    start.user("Thanks. What is a pool?").says("It keeps connections.")
+    assert steps_of(start) == steps
+    first = recap_of(start)
+    later = start.user("Rename the class.").calls("Bash", "", command="sed -i s/Pool/Set/ pool.py")
+    assert steps_of(later) == steps
+    later.says("Renamed.")
+    assert steps_of(later) == []
+    second = extract(later.messages[-4:], counter=COUNTER, cap_tokens=1_000, previous=first)
+    assert not any(item.text.startswith("to do") for item in second.open_items)
+
+
+def test_a_list_whose_steps_the_agent_completes_one_by_one_is_not_abandoned() -> None:
+    created = "Task #3 created successfully: Run the tests"
+    transcript = tasks().calls("TaskCreate", created, subject="Run the tests").user("Go on.").says("I will.")
+    transcript.calls("TaskUpdate", "Updated task #2 status", taskId="2", status="completed")
+    transcript.user("And?").says("The tests are next.")
+    assert steps_of(transcript) == ["to do #3: Run the tests: pending t6"]
