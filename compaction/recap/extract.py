@@ -36,6 +36,9 @@ ANSWER_SHARE = 0.06
 
 #: Requests are never clipped further than this (characters).
 _MIN_REQUEST = 80
+#: Longer requests contain pasted data (characters). What the user wants may follow it.
+_PASTED = 4_000
+_GAP = " … "
 _CHARACTERS_PER_TOKEN = 4
 _TITLE_TOKENS = 4
 
@@ -164,7 +167,7 @@ class _Extraction:
         clipped = [
             replace(
                 item,
-                text=shortened(item.text, size),
+                text=_clipped(item.text, size),
                 notes=tuple(_ends(note, answer_size) for note in item.notes) if item is answered else (),
             )
             for item in items
@@ -240,6 +243,12 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
     return (*joined, *named.values())
 
 
+def _clipped(request: str, size: int) -> str:
+    """Return the beginning of a request, or its ends if it contains pasted data, also in an earlier recap."""
+    has_ends = len(request) > _PASTED or _GAP in request
+    return _ends(request, size) if has_ends else shortened(request, size)
+
+
 def _ends(text: str, size: int) -> str:
     """Return the text, or its beginning and end if it is longer than `size` characters."""
     if len(text) <= size:
@@ -247,7 +256,7 @@ def _ends(text: str, size: int) -> str:
     half = size // 2 - 2
     start, end = shortened(text, half).removesuffix("…"), text[-half:]
     space = end.find(" ", 0, half // 4)
-    return f"{start} … {end[space + 1 :]}"
+    return f"{start}{_GAP}{end[space + 1 :]}"
 
 
 def _recency(item: Item) -> int:

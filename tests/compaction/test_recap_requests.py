@@ -142,7 +142,7 @@ def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:
     transcript = Transcript().user("start " + "word " * 5_000).user("keep this: port 5433")
     texts = [item.text for item in recap_of(transcript, cap=300).open_items]
     assert texts[0].startswith("user t0: start word")
-    assert texts[0].endswith("…")
+    assert len(texts[0]) < 400
     assert texts[1].endswith("keep this: port 5433")
 
 
@@ -226,3 +226,17 @@ def test_the_summary_of_a_client_is_not_a_request() -> None:
     )
     [request] = recap_of(talk.says("All tests pass.")).open_items
     assert (request.text, request.status) == ("user t0: Fix the pool.", Status.DONE)
+
+
+def test_a_request_with_pasted_data_keeps_what_the_user_writes_before_and_after_it() -> None:
+    log = "\n".join(f"10:00:{number % 60:02} worker {number}: retry" for number in range(1_500))
+    end = "Find out why, but do not change deploy.py."
+    transcript = Transcript().user(f"The deployment fails:\n{log}\n{end}")
+    transcript.calls("Bash", "ok", command="cat log").says("The disk is full.")
+    first = recap_of(transcript)
+    later = transcript.user("Free 2 GB then.").says("Done.").messages[4:]
+    second = extract(later, counter=COUNTER, cap_tokens=400, previous=first)
+    for recap in (first, second):
+        request = recap.open_items[0].text
+        assert request.startswith("user t0: The deployment fails:")
+        assert request.endswith(end)
