@@ -155,6 +155,55 @@ class TestAutomaticItems:
         session = Session().read(user("Make the pool evict."), assistant("Done, shall I commit it?"))
         assert session.read(user(text)).memory.task == "Make the pool evict."
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "谢谢！现在请给HTTP客户端添加重试功能。",
+            "很好。接下来重构登录页面的代码。",
+            "新任务：把文档迁移到Sphinx",
+            "ありがとうございます。次にログイン画面のテストを追加してください。",
+            "HTTPクライアントに再試行の処理を実装してほしい。",
+            "Danke! Füge jetzt Wiederholungen zum HTTP-Client hinzu.",
+            "Super, bitte die Login-Seite für Mobilgeräte reparieren.",
+            "Neue Aufgabe: Doku nach Sphinx umziehen",
+            "Gracias. Ahora añade reintentos al cliente HTTP.",
+            "¿Puedes corregir la página de inicio de sesión?",
+            "Merci ! Maintenant, ajoute des tentatives au client HTTP.",
+            "Peux-tu réécrire la page de connexion ? Corrige aussi le menu du site.",
+        ],
+    )
+    def test_other_work_replaces_a_finished_task_in_other_languages(self, text: str) -> None:
+        session = Session().read(user("Make the pool evict."), assistant("Done: it evicts now."))
+        assert session.read(user(text)).memory.task == text
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "你修改的代码还是报错，测试没有通过。",
+            "我增加了日志，但是测试还是没有通过。",
+            "为什么它一次移除两个条目，而不是一个？",
+            "好的，继续",
+            "请再运行一次全部的测试",
+            "修改这个问题，然后再运行测试",
+            "はい、お願いします。",
+            "追加されたテストがまだ失敗しています。",
+            "Der Test schlägt leider immer noch fehl.",
+            "Korrigiere das bitte noch vor dem Commit.",
+            "Bitte führe jetzt alle Tests aus.",
+            "Sí, adelante con esa propuesta, por favor.",
+            "¿Por qué elimina dos entradas y no una?",
+            "Non, la limite doit être de dix.",
+            "Implement this with a limit of ten.",
+            "Installation fails with the same error.",
+            "Die Änderung schlägt leider immer noch fehl.",
+            "Mejor usa Postgres en vez de eso.",
+            "Oui, vas-y, lance aussi les tests.",
+        ],
+    )
+    def test_messages_about_the_task_do_not_replace_it_in_other_languages(self, text: str) -> None:
+        session = Session().read(user("Make the pool evict."), assistant("Done, shall I commit it?"))
+        assert session.read(user(text)).memory.task == "Make the pool evict."
+
     def test_at_most_seven_read_or_edited_files_are_important(self) -> None:
         session = Session()
         for number in range(9):
@@ -317,6 +366,13 @@ class TestAutomaticItems:
             session.ran("ls", "a")
         assert session.memory.blockers == ("test fails: tests/test_pool.py::test_evicts: assert 3 == 2",)
         assert session.memory.tried == ("`npm test`: Error: no inspector",)
+
+    def test_a_blocker_remains_while_the_command_runs_in_the_background(self) -> None:
+        session = Session().ran("make wheel", "exit code: 2\nerror: no compiler")
+        session.ran(
+            "make wheel", "Command running in background with ID: b7f2. Output is being written to: /tmp/b7f2"
+        )
+        assert session.memory.blockers == ("`make wheel` fails: error: no compiler",)
 
     def test_a_search_without_results_is_not_a_blocker(self) -> None:
         assert Session().ran("grep -rn evict src", "exit code: 1").memory.blockers == ()

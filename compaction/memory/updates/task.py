@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from compaction.memory.updates import task_words
 from compaction.shortening import shortened
 
 #: Maximum characters of a task.
@@ -69,7 +70,9 @@ _ANSWER = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(rf"{_COURTESY}(?:question|how|what|when|where|which|who|why)\b", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|(?<=[。！？：])")
+#: Characters of Chinese and Japanese, which have no spaces between words.
+_CHARACTER = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 
 def task_of(text: str) -> str:
@@ -122,7 +125,7 @@ def replaces_task(text: str, *, is_finished: bool, has_files: bool) -> bool:
     if len(text) > _LONGEST_REQUEST:
         return False
     sentences = _SENTENCE_END.split(task_of(text))
-    if _PIVOT.match(sentences[0]):
+    if _PIVOT.match(sentences[0]) or task_words.PIVOT.match(sentences[0]):
         return True
     if not is_finished or _ANSWER.match(text):
         return False
@@ -131,10 +134,16 @@ def replaces_task(text: str, *, is_finished: bool, has_files: bool) -> bool:
 
 def _is_report(text: str, sentence: str) -> bool:
     """Whether a text describes new work at length, instead of asking a question or pasting an output."""
-    is_prose = sentence[:1].isalpha() and len(sentence.split()) >= _REPORT_SENTENCE_WORDS
-    is_question = sentence.endswith("?") or _QUESTION.match(sentence) is not None
-    return is_prose and not is_question and len(text.split()) >= _REPORT_WORDS
+    is_prose = sentence[:1].isalpha() and _word_count(sentence) >= _REPORT_SENTENCE_WORDS
+    is_question = sentence.endswith(("?", "？")) or _QUESTION.match(sentence) is not None
+    return is_prose and not is_question and _word_count(text) >= _REPORT_WORDS
 
 
 def _is_request(sentence: str) -> bool:
-    return len(sentence.split()) >= _MIN_WORDS and _REQUEST.match(sentence) is not None
+    is_work = _REQUEST.match(sentence) or task_words.REQUEST.match(sentence)
+    return _word_count(sentence) >= _MIN_WORDS and is_work is not None
+
+
+def _word_count(text: str) -> int:
+    """Return the number of words. Two characters of Chinese or Japanese count as one."""
+    return len(_CHARACTER.sub(" ", text).split()) + len(_CHARACTER.findall(text)) // 2
