@@ -67,6 +67,7 @@ class Agent:
 
     def _run(self, done: Event) -> None:
         body = {"id": self.name, "format": "anthropic", "agent": "chaos", "budget": {"input_tokens": BUDGET}}
+        body["if_exists"] = "return"  # if a fault loses the response, it is created again
         self._until_accepted("sessions/", orjson.dumps(body), {200, 201})
         choose = random.Random(self.name)
         while not done.is_set():
