@@ -74,10 +74,7 @@ class TodoList:
         """Add later messages of the prompt. A whole list in them is not listed again."""
         for message in messages:
             for call in message.tool_calls:
-                is_whole = call.name not in (_CREATE, _UPDATE) and not _is_merge(
-                    loads_object_fast(call.arguments)
-                )
-                if self.observe(call, message) and is_whole:
+                if self.observe(call, message) and _is_whole(call):
                     self.steps.clear()
 
     def items(self) -> list[Item]:
@@ -132,6 +129,11 @@ def _steps(arguments: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
 
 def _is_list(values: Sequence[Any]) -> bool:
     return all(isinstance(v, dict) and isinstance(v.get("status"), str) for v in values)
+
+
+def _is_whole(call: ToolCall) -> bool:
+    """Return whether a call that changes the list contains all of it."""
+    return call.name not in (_CREATE, _UPDATE) and not _is_merge(loads_object_fast(call.arguments))
 
 
 def _is_merge(arguments: Mapping[str, Any]) -> bool:
