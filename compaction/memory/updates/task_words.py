@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 
+#: German polite forms, which move the verb of the request to its end.
+_ASKING = r"(?:kannst|könntest) du|(?:können|könnten) sie|(?:ich|wir) (?:möchten?|will|wollen|müssen|sollten)"
 #: What may precede the request itself, such as thanks and polite forms.
 _BEFORE = (
-    r"(?:(?:(?:ok(?:ay)?|super|gut|danke|vielen dank|bitte|jetzt|nun|dann|als nächstes|(?:kannst|könntest) du"
-    r"|(?:können|könnten) sie|(?:ich|wir) (?:möchten?|will|wollen|müssen|sollten)"
+    rf"(?:(?:(?:ok(?:ay)?|super|gut|danke|vielen dank|bitte|jetzt|nun|dann|als nächstes|{_ASKING}"
     r"|merci|maintenant|ensuite|peux-tu|pourrais-tu|pouvez-vous|(?:je veux|il faut|on doit)(?: que tu)?"
     r"|gracias|perfecto|ahora|luego|por favor|puedes|podrías|(?:quiero|necesito)(?: que)?|hay que|vamos a)\b"
     r"|[¡¿]|好的?|谢谢|很好|现在|接下来|然后|请|帮我|帮忙|麻烦你?|我(?:们)?(?:想|要|需要)?|需要|再|给我"
@@ -28,8 +29,7 @@ _WORK = (
 )
 #: A request that ends with its verb: German with a polite form at the beginning, and Japanese.
 _VERB_LAST = (
-    r"(?:bitte|(?:kannst|könntest) du|(?:können|könnten) sie"
-    r"|(?:ich|wir) (?:möchten?|will|wollen|müssen|sollten))\b"
+    rf"(?:bitte|{_ASKING})\b"
     r".*\b(?:(?:hinzu|ein|um|ab)?(?:füg|zufüg|erstell|schreib|beheb|repar|korrig|entfern|lösch|änder|aktual|bau"
     r"|entwick|übersetz|ersetz|besser|erweiter|optim|implement|refaktor|installier|konfigur|richt)\w*n)\b"
     r"|.*(?:追加|実装|作成|修正|変更|削除|更新|改善|翻訳|移行|リファクタ\w*|書い|作っ|直し)\w{0,3}"
