@@ -9,6 +9,8 @@ from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
+import orjson
+
 from compaction.messages import Usage
 from pricing.usage import MAX_TOKENS
 
@@ -172,6 +174,11 @@ def decoded_text(data: Any) -> str:
         return base64.b64decode(str(data)).decode("utf-8", "replace")
     except ValueError:
         return ""
+
+
+def json_text(value: Any) -> str:
+    """Return a text unchanged, and any other value as JSON."""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def count_of(value: Any, most: int) -> int | None:

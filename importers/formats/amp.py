@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-import orjson
-
 from importers.base import ClientCompaction, Damage, ImportedMessage, ImportedSession, LogFile
 from importers.jsonlines import Record, first_value, list_in, read_records, take_messages, values
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
     arguments_of,
     disjoint_usage,
+    json_text,
     list_of,
     mapping_of,
     request_of,
@@ -150,7 +149,7 @@ def _block(part: Mapping[str, Any]) -> dict[str, Any] | None:
             return {"type": "text", "text": str(text)}
         case "redacted_thinking":
             return {"type": "redacted_thinking", "data": part["data"]}
-    return {"type": "text", "text": orjson.dumps(part).decode()}
+    return {"type": "text", "text": json_text(part)}
 
 
 def _result(call: str, run: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,14 +157,10 @@ def _result(call: str, run: Mapping[str, Any]) -> dict[str, Any]:
     status = str(run.get("status") or "")
     block = {"type": "tool_result", "tool_use_id": call}
     if status == "done":
-        return {**block, "content": _text(run.get("result", ""))}
+        return {**block, "content": json_text(run.get("result", ""))}
     error = run.get("error") or run.get("reason") or status
     words = mapping_of(error).get("message") or error
-    return {**block, "content": _text(words), "is_error": True}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return {**block, "content": json_text(words), "is_error": True}
 
 
 def _metadata(environment: Mapping[str, Any]) -> dict[str, str]:

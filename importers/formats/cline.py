@@ -23,6 +23,7 @@ from importers.jsonlines import Record, first_value, list_in, read_records, take
 from importers.turns import Answer, TurnBuilder, in_one_message
 from importers.values import (
     id_of,
+    json_text,
     mapping_of,
     microusd_of,
     request_of,
@@ -263,7 +264,7 @@ def _result(content: Any) -> Any:
     """Return a result as text or blocks. Newer versions of Cline store the JSON that they send as text."""
     if isinstance(content, list) and all(mapping_of(part).get("type") in _FIELDS for part in content):
         return [block for part in content if (block := _block(part))]
-    return content if isinstance(content, str) else orjson.dumps(content).decode()
+    return json_text(content)
 
 
 def _cached(request: Mapping[str, Any]) -> int:

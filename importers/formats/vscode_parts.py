@@ -8,10 +8,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import orjson
-
 from importers.formats.traced_messages import parsed
-from importers.values import arguments_of, count_of, embedded_file, list_of, mapping_of, time_of
+from importers.values import arguments_of, count_of, embedded_file, json_text, list_of, mapping_of, time_of
 
 #: Kinds of changes in a stored session.
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
@@ -205,7 +203,7 @@ def _result(id: str, result: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping) and "node" in value:
             content += _rendered(value["node"])
         elif value is not None:
-            content += content_of(value if isinstance(value, str) else orjson.dumps(value).decode())
+            content += content_of(json_text(value))
         elif mime := part.get("mimeType"):
             content += content_of(f"[{mime}]")
     only = content[0]["text"] if len(content) == 1 and content[0]["type"] == "text" else content
