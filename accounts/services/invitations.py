@@ -52,7 +52,7 @@ def invitation_send(invitation: Invitation, *, url: str) -> bool:
     """Send the link by email. Returns False if the server has no mail server or it rejects the message."""
     if not settings.EMAIL_HOST or not invitation.email:
         return False
-    subject = f"Invitation to {invitation.project.name}".replace("\n", " ")
+    subject = " ".join(f"Invitation to {invitation.project.name}".split())
     text = (
         f"You have been invited to join the contextapp project {invitation.project.name} "
         f"with the role {invitation.role}.\n\n"
