@@ -142,7 +142,7 @@ class Contents:
     def _observe_result(self, result: ToolResult, message: Message) -> None:
         action = self._calls.get(result.call_id, _UNKNOWN)
         if self.todo_list.pending:
-            self.todo_list.observe_result(result, message)
+            self.todo_list.observe_result(result)
         self._mention_in_order(result.text, message, action.path)
         if action.command and action.kind in (Kind.WRITE, Kind.EDIT):
             action = action._replace(command=program_run(action.command), shows_file=False)

@@ -2,6 +2,7 @@
 
 Most agents write the whole list with each call (`TodoWrite`, `update_plan`, `write_todos`). Cursor's writes
 may contain only the steps that change (`merge`). Claude Code's `TaskCreate` and `TaskUpdate` change one step.
+A call changes the list when its result arrives, unless it failed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from compaction.jsontext import loads_object_fast
 from compaction.messages import Message, ToolCall, ToolResult
 from compaction.recap.values import Item, Recap, Status
 from compaction.shortening import shortened
+from compaction.tools.outcomes import is_error
 
 _TOOL = re.compile(r"(?<![a-z])(?:todo|plan|task)|T[Oo][Dd][Oo]|Plan|Task")
 _CREATE, _UPDATE = "TaskCreate", "TaskUpdate"
@@ -38,7 +40,7 @@ class TodoList:
     """The steps that are not done, in their order, by number or text."""
 
     steps: dict[str, Item] = field(default_factory=dict)
-    pending: set[str] = field(default_factory=set)  #: the ids of calls of `TaskCreate` without a result
+    pending: dict[str, tuple[ToolCall, Message]] = field(default_factory=dict)  #: calls without a result
     _texts: dict[str, str] = field(default_factory=dict)  #: of the steps in written lists, by their ids
 
     def fold(self, previous: Recap) -> None:
@@ -48,33 +50,41 @@ class TodoList:
                 self.steps[found[1] or item.text] = item
 
     def observe(self, call: ToolCall, message: Message) -> bool:
-        """Add a call. Returns whether it changes the list."""
+        """Add a call. Returns whether it changes the list, unless it fails."""
         if not _TOOL.search(call.name):
+            return False
+        if call.name not in (_CREATE, _UPDATE) and _steps(loads_object_fast(call.arguments)) is None:
+            return False
+        self.pending[call.call_id] = call, message
+        return True
+
+    def observe_result(self, result: ToolResult) -> bool:
+        """Change the list as the call of this result did. Returns whether the call contains all steps."""
+        if result.call_id not in self.pending:
+            return False
+        call, message = self.pending.pop(result.call_id)
+        if is_error(result):
             return False
         arguments = loads_object_fast(call.arguments)
         if call.name == _CREATE:
-            self.pending.add(call.call_id)
+            if found := _CREATED.match(result.text):
+                self._set(found[1], _shortened(f"to do #{found[1]}: {found[2]}"), "pending", message)
         elif call.name == _UPDATE:
             self._update(arguments, message)
         elif (steps := _steps(arguments)) is not None:
-            self._write(steps, message, is_merge=_is_merge(arguments))
-        else:
-            return False
-        return True
-
-    def observe_result(self, result: ToolResult, message: Message) -> None:
-        """Add the step that a call of `TaskCreate` created."""
-        if result.call_id not in self.pending:
-            return
-        self.pending.remove(result.call_id)
-        if found := _CREATED.match(result.text):
-            self._set(found[1], _shortened(f"to do #{found[1]}: {found[2]}"), "pending", message)
+            is_merge = arguments.get("merge") is True
+            self._write(steps, message, is_merge=is_merge)
+            return not is_merge
+        return False
 
     def observe_shown(self, messages: Sequence[Message]) -> None:
-        """Add later messages of the prompt. A whole list in them is not listed again."""
+        """Add later messages of the prompt. The steps that they contain are not listed again."""
         for message in messages:
             for call in message.tool_calls:
-                if self.observe(call, message) and _is_whole(call):
+                if call.name != _CREATE:
+                    self.observe(call, message)
+            for result in message.tool_results:
+                if self.observe_result(result):
                     self.steps.clear()
 
     def items(self) -> list[Item]:
@@ -129,15 +139,6 @@ def _steps(arguments: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
 
 def _is_list(values: Sequence[Any]) -> bool:
     return all(isinstance(v, dict) and isinstance(v.get("status"), str) for v in values)
-
-
-def _is_whole(call: ToolCall) -> bool:
-    """Return whether a call that changes the list contains all of it."""
-    return call.name not in (_CREATE, _UPDATE) and not _is_merge(loads_object_fast(call.arguments))
-
-
-def _is_merge(arguments: Mapping[str, Any]) -> bool:
-    return arguments.get("merge") is True
 
 
 def _shortened(text: str) -> str:

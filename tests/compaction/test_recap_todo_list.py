@@ -74,6 +74,26 @@ def test_a_recap_lists_the_steps_of_the_newest_list(tool: str, arguments: dict[s
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "is_error"),
+    [
+        ("<tool_use_error>InputValidationError: todos[0].status is invalid</tool_use_error>", True),
+        ("failed to parse function arguments: missing field `status`", None),
+    ],
+)
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+def test_a_call_that_failed_does_not_change_the_list(
+    tool: str, arguments: dict[str, JSON], text: str, is_error: bool | None
+) -> None:
+    written = started().calls(tool, "Saved.", **arguments)
+    rejected = started().calls(tool, "Saved.", **arguments)
+    rejected.calls("TodoWrite", text, is_error=is_error, todos=[{"content": "Else", "status": "pending"}])
+    assert steps_of(rejected) == OPEN
+    assert steps_of(written, later=rejected.messages[5:]) == OPEN
+    failed = tasks().calls("TaskUpdate", text, is_error=is_error, taskId="2", status="completed")
+    assert steps_of(failed) == steps_of(tasks())
+
+
 def test_a_write_may_contain_only_the_steps_that_change() -> None:
     todos = [{"id": str(number), "content": text, "status": "pending"} for number, text in enumerate(TEXTS)]
     transcript = started().calls("todo_write", "Saved.", merge=False, todos=todos)
