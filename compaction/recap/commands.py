@@ -22,7 +22,14 @@ from compaction.shortening import shortened
 from compaction.text_cache import once_per_text
 from compaction.tools.actions import Action
 from compaction.tools.failures import reports_failure
-from compaction.tools.outcomes import hides_outcome, is_error, is_started, passed_line
+from compaction.tools.outcomes import (
+    hides_outcome,
+    is_error,
+    is_started,
+    is_stopped,
+    passed_line,
+    started_line,
+)
 
 _ERROR_LINE = re.compile(r"\b(?:error|fail(?:ed|ure)?|fatal|panic|exception|cannot)\b|Error\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -52,8 +59,8 @@ _LOOKUP = re.compile(r"`(?:mcp__[\w-]+__)?(?i:calculate|fetch|find|get|list|look
 _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool use|take this action)")
 
 #: The status of a command. The output of one that ran does not show whether it succeeded, and one that was
-#: started continues in the background.
-_OK, _FAILED, _RAN, _STARTED = "ok", "failed", "ran", "started"
+#: started continues in the background until it ends or is stopped.
+_OK, _FAILED, _RAN, _STARTED, _STOPPED = "ok", "failed", "ran", "started", "stopped"
 #: Number of outputs whose line a process remembers.
 _REMEMBERED = 1 << 13
 _MAX_LINE = 160
@@ -132,7 +139,9 @@ def _outcome_item(action: Action, result: ToolResult, message: Message) -> Item:
 def _outcome(action: Action, result: ToolResult) -> tuple[str, str]:
     """Return the status of a run, and the line of its output that says most."""
     if is_started(result.text):
-        return _STARTED, key_line(result.text, False) if action.command else ""
+        return _STARTED, shortened(started_line(result.text)[1], _MAX_LINE)
+    if is_stopped(result.text):
+        return _STOPPED, ""
     failed = is_error(result, shows_file=action.shows_file, command=action.command)
     line = "" if failed else _result_line(action, result.text)
     line = line or key_line(result.text, failed)
@@ -165,7 +174,8 @@ def is_lookup(item: Item) -> bool:
 
 def _is_known(item: Item) -> bool:
     """Return whether the newest run of a command showed its outcome."""
-    return not any(note.startswith((f"{_RAN} t", f"{_STARTED} t")) for note in item.notes)
+    unknown = tuple(f"{status} t" for status in (_RAN, _STARTED, _STOPPED))
+    return not any(note.startswith(unknown) for note in item.notes)
 
 
 def _is_rejected(result: ToolResult) -> bool:

@@ -11,6 +11,7 @@ from compaction.deadline import check_deadline
 from compaction.identifiers.extract import mentions
 from compaction.identifiers.texts import argument_names, names_of, result_names
 from compaction.messages import Message, Role, Text, ToolCall, ToolResult
+from compaction.recap.background import Background
 from compaction.recap.commands import Commands
 from compaction.recap.decisions import decisions
 from compaction.recap.handles import handles_of
@@ -22,6 +23,7 @@ from compaction.recap.values import Item, Recap
 from compaction.shell.chains import program_run
 from compaction.sizes.tokens import TokenCounter
 from compaction.tools.actions import Action, Kind, action_of
+from compaction.tools.outcomes import is_ended, is_started
 from compaction.tools.paths import Paths
 from compaction.user_requests import is_output
 
@@ -37,6 +39,7 @@ class Contents:
 
     files: dict[str, Item] = field(default_factory=dict)
     commands: Commands = field(default_factory=Commands)
+    background: Background = field(default_factory=Background)
     decisions: dict[str, Item] = field(default_factory=dict)  #: of earlier recaps
     open_items: OpenItems = field(default_factory=OpenItems)
     todo_list: TodoList = field(default_factory=TodoList)
@@ -53,6 +56,7 @@ class Contents:
         """Add the contents of an earlier recap."""
         self.decisions.update((item.text, item) for item in previous.decisions)
         self.commands.fold(previous)
+        self.background.fold(previous)
         self.statements.update((item.text, item) for item in previous.facts)
         self.open_items.fold(previous)
         self.todo_list.fold(previous)
@@ -88,6 +92,8 @@ class Contents:
             self._acts_in_text = self._used_tools = True
             self.open_items.reopen()
         elif message.role is Role.USER:
+            for action, result in self.background.notified(text):
+                self.commands.add(action, result, message)
             if self.open_items.add(text, message):
                 self._acts_in_text = False
         elif message.role is Role.ASSISTANT:
@@ -121,6 +127,8 @@ class Contents:
         action = action_of(call)
         if self.todo_list.observe(call, message):
             action = action._replace(label="")
+        else:
+            self.background.observe(call)
         if action.path and (path := self.paths.first_path(action.path)) != action.path:
             action = action._replace(path=path)
         self._calls[call.call_id] = action
@@ -144,12 +152,18 @@ class Contents:
         if self.todo_list.pending:
             self.todo_list.observe_result(result)
         self._mention_in_order(result.text, message, action.path)
-        if action.command and action.kind in (Kind.WRITE, Kind.EDIT):
+        asked = self.background.asked(result)
+        if asked and is_started(result.text):
+            return  # it still runs
+        if asked and is_ended(result.text):
+            action = asked
+        elif action.command and action.kind in (Kind.WRITE, Kind.EDIT):
             action = action._replace(command=program_run(action.command), shows_file=False)
         elif action.kind not in (Kind.COMMAND, Kind.OTHER):
             return
         if action.command or action.label:
             self.commands.add(action, result, message)
+            self.background.start(action, result.text)
 
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)

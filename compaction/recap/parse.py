@@ -19,7 +19,7 @@ _ITEM = re.compile(r"[-*•]\s+(?:\[(open|done|superseded)\]\s+)?(.+)", re.IGNOR
 
 #: A line that continues an item, such as those with the handles and names of a file.
 _CONTINUED = re.compile(r"[ \t]+(\w+): *(.*)")
-_COMMAND = re.compile(r"(`.+?`): ((?:ok|failed|ran) t\d+\b.*)")
+_COMMAND = re.compile(r"(`.+?`): ((?:ok|failed|ran|started|stopped) t\d+\b.*)")
 _HANDLES = "handles"
 _LABELS = frozenset({_HANDLES, *map(str, Group)})
 _LEFT_OUT = re.compile(r"\d+ older handles? (?:is|are) not listed\b.*")

@@ -20,19 +20,29 @@ from compaction.text_cache import once_per_text
 from compaction.tools.failures import reports_failure
 
 _EXIT_CODE = re.compile(
-    r"<returncode>(-?\d+)</returncode>|\bexit(?:ed with)?(?: code| status)[:= ]+(-?\d+)\b", re.IGNORECASE
+    r"<(?:returncode|exit_code)>(-?\d+)</|\bexit(?:ed with)?(?: code| status)[:= ]+(-?\d+)\b", re.IGNORECASE
 )
 _FIRST_LINE = re.compile(
     r"\s*(?:<[\w-]*error[\w-]*>|\{\s*\"error\"|(?:[\w.]*(?:error|exception)|fatal|failed|traceback)\b[^\n]{0,40}:"
     r"|(?:bash|sh|zsh): |error\b|ENOENT\b|(?:file|path) (?:not found|does not exist)\b)",
     re.IGNORECASE,
 )
-#: What agents answer if a sub-agent or a command continues in the background: Claude Code and Codex.
+#: What agents answer if a sub-agent or a command continues in the background: Claude Code and Codex. The line
+#: with its id.
 _STARTED = re.compile(
-    r"\s*(?:Async agent launched|Command running in background with ID: "
-    r"|Command (?:did not complete within|was manually backgrounded)[^\n]* ID: "
-    r"|(?:Chunk ID: [^\n]*\n)?(?:Wall time: [^\n]*\n)?Process running with session ID )"
+    r"\s*(?:Async agent launched[^\n]*\n(?=agentId: )|(?=Command running in background with ID: )"
+    r"|(?=Command (?:did not complete within|was manually backgrounded)[^\n]* ID: )"
+    r"|(?:Chunk ID: [^\n]*\n)?(?:Wall time: [^\n]*\n)?(?=Process running with session ID ))"
+    r"(?P<line>[^\n]*?(?:agentId:|\bID:?) (?P<id>[\w-]+)[^\n(]*)"
 )
+#: The status with which a later result about it begins: that of `BashOutput` and `TaskOutput` in Claude Code,
+#: and of its notifications.
+_STATUS = re.compile(
+    r"\s*(?:<(?:retrieval_status|task[_-]id|task_type|tool-use-id|output-file)>[^<]*</[\w-]+>\s*)*"
+    r"<status>(\w+)</status>"
+)
+_RUNNING, _FAILED, _COMPLETED, _KILLED = "running", "failed", "completed", "killed"
+_STOPPED = re.compile(r'\s*\{"message":"Successfully (?:killed|stopped) ')
 #: Filters that may remove the report of a failure, the number of lines or bytes that they show, and patterns
 #: that find it.
 _FILTER = re.compile(r"\| ?(?:head|tail|grep|egrep|rg)\b")
@@ -78,9 +88,10 @@ def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "")
     if result.is_error:
         return True
     code = None if result.is_error is False else exit_code(result.text)
-    if code:
+    status = "" if shows_file else _status(result.text)
+    if code or status == _FAILED:
         return True
-    succeeded = code == 0 or result.is_error is False
+    succeeded = code == 0 or result.is_error is False or status == _COMPLETED
     # `a | b` and `a || b` can succeed although `a` failed.
     if shows_file or (succeeded and not has_pipe(command)):
         return False
@@ -88,8 +99,29 @@ def is_error(result: ToolResult, *, shows_file: bool = False, command: str = "")
 
 
 def is_started(text: str) -> bool:
-    """Whether a result only reports that a command or a sub-agent was started and continues."""
-    return _STARTED.match(text) is not None
+    """Whether a result only reports that a command or a sub-agent was started, or still runs."""
+    return _STARTED.match(text) is not None or _status(text) == _RUNNING
+
+
+def is_stopped(text: str) -> bool:
+    """Whether a result reports that a command or a sub-agent in the background was stopped."""
+    return _STOPPED.match(text) is not None or _status(text) == _KILLED
+
+
+def is_ended(text: str) -> bool:
+    """Whether a result reports that a command or a sub-agent in the background is no longer running."""
+    return bool(_status(text) or is_stopped(text) or exit_code(text) is not None) and not is_started(text)
+
+
+def started_line(text: str) -> tuple[str, str]:
+    """Return the id of a command or a sub-agent that was started and the line with it, or empty strings."""
+    found = _STARTED.match(text)
+    return (found["id"], found["line"].strip()) if found else ("", "")
+
+
+def _status(text: str) -> str:
+    found = _STATUS.match(text)
+    return found[1] if found else ""
 
 
 def hides_outcome(command: str, text: str) -> bool:

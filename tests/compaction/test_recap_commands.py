@@ -389,7 +389,9 @@ def test_a_sub_agent_in_the_background_is_listed_as_started() -> None:
         "The agent is working in the background. You will be notified automatically when it completes."
     )
     transcript = Transcript().user("Review it.").calls("Agent", launched, description="Review the pool")
-    assert [fact.render() for fact in recap_of(transcript).facts] == ["- `Agent Review the pool`: started t1"]
+    assert [fact.render() for fact in recap_of(transcript).facts] == [
+        '- `Agent Review the pool`: started t1 "agentId: afba179"'
+    ]
 
 
 def test_a_small_recap_lists_what_the_agent_changed_rather_than_what_it_looked_up() -> None:
