@@ -83,6 +83,8 @@ CONTINUED = (
     "Another language model started to solve this problem and produced a summary",
     "The conversation history before this point was compacted into the following summary",
 )
+#: What Claude Code inserts in place of an answer if the user interrupted the model or left the client.
+_NO_ANSWER = "No response requested."
 #: The output of a command in an agent's text: the beginnings that agents use, and SWE-agent's shell prompt at
 #: the end.
 _OUTPUT = re.compile(
@@ -130,6 +132,11 @@ def is_output(text: str, turn: int) -> bool:
 def is_interruption(text: str) -> bool:
     """Whether a user's text is the agent's note that the user interrupted it."""
     return text.lstrip().startswith(_INTERRUPTIONS)
+
+
+def is_no_answer(text: str) -> bool:
+    """Whether an assistant's text is what the agent inserted because the model did not answer."""
+    return text.strip() == _NO_ANSWER
 
 
 def is_summary(text: str) -> bool:

@@ -9,7 +9,13 @@ from compaction.messages import Message
 from compaction.prefixes import common_length
 from compaction.recap.todo_list import is_step
 from compaction.recap.values import Item, Recap, Status
-from compaction.user_requests import is_client_command, is_interruption, is_summary, own_words
+from compaction.user_requests import (
+    is_client_command,
+    is_interruption,
+    is_no_answer,
+    is_summary,
+    own_words,
+)
 
 _REQUEST = re.compile(r"user t\d+: ")
 #: A word or a punctuation mark.
@@ -62,6 +68,8 @@ class OpenItems:
 
     def complete(self, answer: str, message: Message) -> None:
         """Mark earlier requests as done, and note the answer on the newest: the assistant ended its turn."""
+        if is_no_answer(answer):
+            return
         self.reopen()  # the newest text is the answer
         still_open, newest = dict[str, None](), ""
         for key in self._open:

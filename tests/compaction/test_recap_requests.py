@@ -138,6 +138,17 @@ def test_a_text_that_a_call_follows_is_no_answer() -> None:
     assert [item.status for item in recap_of(transcript).open_items] == [Status.DONE, Status.OPEN]
 
 
+def test_what_the_client_inserts_instead_of_an_answer_completes_no_request() -> None:
+    transcript = Transcript().user("Fix the pool.").calls("Read", "x", file_path="pool.py")
+    transcript.says("I fixed the pool.").user("<local-command-stdout>Bye!</local-command-stdout>")
+    transcript.says("No response requested.").user("Now run the tests.").calls("Read", "x", file_path="a.py")
+    transcript.user("[Request interrupted by user]").says("No response requested.")
+    assert [item.render() for item in recap_of(transcript).open_items] == [
+        "- [done] user t0: Fix the pool.: answered t2: I fixed the pool.",
+        "- [open] user t3: Now run the tests.",
+    ]
+
+
 def test_a_huge_request_is_clipped_and_displaces_no_other() -> None:
     transcript = Transcript().user("start " + "word " * 5_000).user("keep this: port 5433")
     texts = [item.text for item in recap_of(transcript, cap=300).open_items]
