@@ -174,6 +174,8 @@ class _Rollout:
             self._take_response_usage(payload)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             self._take_usage(mapping_of(payload.get("info")))
+        elif kind == "event_msg" and payload.get("type") == "turn_aborted":
+            self._unreported = self._answer = None  # later usage is that of other calls
 
     def _take_item(self, line: int, item: Mapping[str, Any], at: datetime | None) -> None:
         kind, body = item["type"], _body(item)
@@ -240,7 +242,7 @@ class _Rollout:
 
     def _take_compaction(self, line: int, payload: Mapping[str, Any], at: datetime | None) -> None:
         """Read a compaction: the client continued with the summary and some earlier user messages."""
-        self._answer = None
+        self._unreported = self._answer = None
         self._turns.compacted(ClientCompaction(tokens_before=None))
         for item in payload.get("replacement_history") or ():
             if isinstance(item, Mapping) and item.get("type") in _COMPACTIONS:

@@ -172,6 +172,29 @@ def test_codex_logs_the_usage_of_a_response_with_its_id() -> None:
     )
 
 
+def test_codex_an_aborted_response_has_no_usage() -> None:
+    """The usage that follows is that of the compaction, or its estimate of the prompt."""
+
+    def count(tokens: int) -> dict[str, Any]:
+        usage = {"input_tokens": tokens, "cached_input_tokens": 0, "output_tokens": 9}
+        info = {"last_token_usage": usage, "total_token_usage": usage}
+        return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+    lines = [
+        {"type": "session_meta", "payload": {"id": "cx-6"}},
+        *({"type": "response_item", "payload": item} for item in codex_items()[:3]),
+    ]
+    aborted = {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "interrupted"}}
+    compacted = {"type": "compacted", "payload": {"message": "So far"}}
+    for later in ([aborted, count(900), compacted], [compacted, count(900)]):
+        (session,), _ = read(jsonl(*lines, *later), "codex")
+        assert [turn.usage for turn in session.turns] == [None, None]
+        answered = [{"type": "response_item", "payload": codex_items()[2]}, count(1_000)]
+        (session,), _ = read(jsonl(*lines, *later, *answered), "codex")
+        usage = [turn.usage.prompt_tokens if turn.usage else 0 for turn in session.turns]
+        assert usage == [0, 1_000]
+
+
 def test_codex_ignores_messages_that_the_model_does_not_see() -> None:
     """A client shows them to the user, and logs them for its safety checks."""
     mark = "codex:code-mode-delivery:v1:complete"
