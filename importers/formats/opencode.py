@@ -177,10 +177,13 @@ class _Reading:
     ) -> Answer:
         finish = next((part for part in step if part["type"] == "step-finish"), message if is_only else {})
         times = mapping_of(message.get("time"))
-        # A fork copies messages with new ids, but with their times and tokens.
-        identity = [times, message.get("modelID"), finish.get("tokens"), source_id.partition("-")[2]]
-        digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)).hexdigest()
         usage = _usage(mapping_of(finish.get("tokens")))
+        # A fork copies messages with new ids, but with their times and tokens. Version 2 omits the total,
+        # so that the tokens of the output may be read differently.
+        prompt = [usage.uncached_tokens, usage.cache_read_tokens, usage.cache_write_tokens] if usage else []
+        identity = [*map(times.get, ("created", "completed")), message.get("modelID"), prompt]
+        identity.append(source_id.partition("-")[2])
+        digest = hashlib.sha256(orjson.dumps(identity)).hexdigest()
         return Answer(
             body={"role": "assistant", "content": [block for part in step if (block := content_block(part))]},
             source_id=source_id,

@@ -185,6 +185,22 @@ def test_a_fork_has_the_response_ids_of_its_origin(session: ImportedSession, tmp
     assert len(set(ids)) == 3  # two, and None
 
 
+def test_a_fork_of_a_session_of_version_1_has_its_response_ids() -> None:
+    """Version 2 copies the message without the total of its tokens."""
+    copied = answer(3, text("Done."), tokens=(90, 5, 0, 20, 10))
+    copied["time"] |= {"completed": START + 4000}
+    older = {"role": "assistant", "modelID": "claude-sonnet-4-5", "providerID": "anthropic"}
+    older |= {"id": "msg_1a", "time": copied["time"], "tokens": {"total": 125, **copied["tokens"]}}
+    part = {"id": "prt_1", "messageID": "msg_1a", "type": "text", "text": "Done."}
+    info = {"id": "ses_f1", "projectID": "p1", "time": {"created": START}}
+    logs = [
+        document({"info": info, "messages": [each]}) for each in ({"info": older, "parts": [part]}, copied)
+    ]
+    [first], [second] = ([*read(log, "opencode")[0]] for log in logs)
+    assert first.turns[0].usage == second.turns[0].usage
+    assert first.turns[0].response_id == second.turns[0].response_id is not None
+
+
 def test_an_upgraded_session_is_read_from_both_tables(tmp_path: Path) -> None:
     """The upgrade copies messages with their times. Some have new ids, and some lack content."""
     older = {"role": "user", "time": {"created": START + 2000}}
