@@ -25,7 +25,9 @@ function tipPlugin(data, fills, hidden) {
     const shares = data.series.map(({ name, values }, at) => [fills[at], name, hidden.has(at) ? 0 : values[index]]).filter(([, , value]) => value);
     const total = shares.reduce((sum, [, , value]) => sum + value, 0);
     const rows = shares.map(([color, name, value]) => [color, name, measured(value, data.unit)]);
-    tip.replaceChildren(element("b", "", `${bucketLabel(data, index, true)}: ${measured(total, data.unit)}`), swatchTable(rows));
+    const label = bucketLabel(data, index, true);
+    const title = data.has_total ? `${label}: ${measured(total, data.unit)}` : label;
+    tip.replaceChildren(element("b", "", title), swatchTable(rows));
   };
   return cursorTip("trend-tip", fill, { open: (_plot, _left, index) => narrow(data, index, index) });
 }

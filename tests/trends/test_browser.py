@@ -81,6 +81,22 @@ def test_a_bar_narrows_the_period_and_the_legend_hides_a_group(window):
     expect_chart(window)
 
 
+def test_the_tip_of_a_bar_shows_the_total_except_of_tags(window, used):
+    # A session with two tags counts toward both, so their sum is not what the day cost.
+    session = session_make(used, "tagged", agent="tagged", tags=["ci", "nightly"])
+    turns_add(session, [turn_make(session, 0, datetime.now(UTC), cost=142_300)])
+    rollups_fill()
+    for query, total in (("", ": $0.1423"), ("&group=tag", "")):
+        window.goto(f"{address('trends')}?agent=tagged{query}")
+        expect_chart(window)
+        plot = window.locator("[data-trend] .u-over")
+        box = plot.bounding_box()
+        plot.hover(position={"x": box["width"] * 29.6 / 30, "y": box["height"] / 2})
+        tip = window.locator(".trend-tip:visible")
+        expect(tip.locator("b")).to_have_text(re.compile(rf"\d{{4}}{re.escape(total)}$"))
+        expect(tip).to_contain_text("nightly" if query else "tagged")
+
+
 def test_the_steps_between_the_labels_of_small_costs_are_equal(window, used):
     session = session_make(used, "cheap", agent="cheap")
     turns_add(session, [turn_make(session, 0, datetime.now(UTC), cost=142_300)])

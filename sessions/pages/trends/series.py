@@ -61,7 +61,10 @@ def _names(project: Project, group: str, keys: Iterable[str]) -> Mapping[str, st
 
 
 def series_json(project: Project, parameters: Parameters) -> dict[str, Any]:
-    """Return the chart's data: one series per large group, with one value per bucket."""
+    """Return the chart's data: one series per large group, with one value per bucket.
+
+    Tags have no total (`has_total`): a session with several counts toward each of them.
+    """
     buckets = buckets_of(parameters.current.span, parameters.bucket)
     positions = {bucket: index for index, bucket in enumerate(buckets)}
     rows = trend_values(
@@ -87,6 +90,7 @@ def series_json(project: Project, parameters: Parameters) -> dict[str, Any]:
         "measure": parameters.measure,
         "unit": "tokens" if parameters.measure == "tokens" else "microusd",
         "series": series,
+        "has_total": "tag" not in group_names(parameters.grouping),
         "marks": _policy_marks(project, positions, parameters),
     }
 

@@ -78,10 +78,7 @@ def trends_series(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def trends_table(request: HttpRequest, slug: str) -> HttpResponse:
-    """Render the data of the chart as a table, without the buckets that have no data.
-
-    The sum over tags is not the total, because a session can have several.
-    """
+    """Render the data of the chart as a table, without the buckets that have no data."""
     viewer = viewer_of(request, slug)
     parameters, _ = parameters_of(request)
     data = series_json(viewer.project, parameters)
@@ -92,7 +89,7 @@ def trends_table(request: HttpRequest, slug: str) -> HttpResponse:
         "parameters": parameters,
         "filters": _filters(viewer.project, parameters),
         "series": data["series"],
-        "has_total": len(data["series"]) > 1 and "tag" not in group_names(parameters.grouping),
+        "has_total": data["has_total"] and len(data["series"]) > 1,
         "unit": data["unit"],
         "rows": [row for row in rows if any(row[1])],
     }
