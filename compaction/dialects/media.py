@@ -100,7 +100,7 @@ def _from_source(block: Mapping[str, Any]) -> dict[str, JSON] | None:
 
 
 def chat_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return an image or file of any dialect as a part of Chat Completions; None for other blocks."""
+    """Return an image, audio or file of any dialect as a part of Chat Completions; None for other blocks."""
     made = media_part(block)
     part = made or block
     match part.get("type"):
@@ -110,13 +110,15 @@ def chat_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
         case "input_file" if part.get("file_data") or part.get("file_id"):
             names = ("filename", "file_data", "file_id")
             return {"type": "file", "file": {name: part[name] for name in names if part.get(name)}}
+        case "input_audio" if isinstance(part.get("input_audio"), Mapping):
+            return {"type": "input_audio", "input_audio": part["input_audio"]}
         case "input_text" if made is not None:  # a document that consists of text
             return {"type": "text", "text": part["text"]}
     return None
 
 
 def anthropic_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """Return an image or file of OpenAI as a block of Anthropic's Messages API; None for other parts."""
+    """Return an image or PDF of OpenAI as a block of Anthropic's Messages API; None for other parts."""
     part = chat_media(block) or {}
     url = as_text(part.get("image_url", {}).get("url") or part.get("file", {}).get("file_data"))
     if "image_url" in part and url.startswith(("http://", "https://")):
@@ -125,4 +127,6 @@ def anthropic_media(block: Mapping[str, Any]) -> dict[str, JSON] | None:
     if not comma or not head.startswith("data:") or not data:
         return None
     source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
-    return {"type": "image" if "image_url" in part else "document", "source": source}
+    if "image_url" in part:
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source} if source["media_type"] == "application/pdf" else None

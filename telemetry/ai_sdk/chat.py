@@ -17,9 +17,8 @@ from telemetry.ai_sdk.parts import (
     words,
 )
 from telemetry.json_text import objects
+from telemetry.media import AUDIO_FORMATS
 from telemetry.values import Conversation
-
-_AUDIO = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
 
 def conversation(prompt: Sequence[JSON], answer: Sequence[JSON], tools: Sequence[JSON]) -> Conversation:
@@ -78,8 +77,8 @@ def _part(part: JSON, index: int) -> JSON:
         detail = option(part, "imageDetail")
         image = {"url": url_of(part)} | ({"detail": detail} if detail else {})
         return {"type": "image_url", "image_url": image}
-    if kind in _AUDIO and not is_url(part):
-        return {"type": "input_audio", "input_audio": {"data": data, "format": _AUDIO[kind]}}
+    if kind in AUDIO_FORMATS and not is_url(part):
+        return {"type": "input_audio", "input_audio": {"data": data, "format": AUDIO_FORMATS[kind]}}
     if data.startswith("file-"):
         return {"type": "file", "file": {"file_id": data}}
     name = words(part, "filename") or f"part-{index}.pdf"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compaction.dialects.media import chat_media
 from telemetry.json_text import parsed
 
 JSON = dict[str, Any]
@@ -65,9 +66,10 @@ def _contents(message: JSON) -> Iterator[JSON]:
     if content in (None, ""):
         for item in _items(_object(message.get("contents"))):
             part = _object(item.get("message_content"))
-            image = _object(_object(part.get("image")).get("image")).get("url")
-            if part.get("type") == "image" and image:
-                yield {"type": "uri", "modality": "image", "uri": image}
+            kind = str(part.get("type"))
+            media = _object(_object(part.get(kind)).get(kind))
+            if media.get("url"):
+                yield {"type": "uri", "modality": kind, "uri": media["url"]}
             elif isinstance(part.get("text"), str):
                 yield {"type": "text", "content": part["text"]}
 
@@ -86,8 +88,8 @@ def _part(block: JSON) -> JSON:
             }
         case "thinking" | "redacted_thinking" | "reasoning":
             return {"type": "reasoning", "content": block.get("thinking") or ""}
-        case "image_url":
-            return {"type": "uri", "modality": "image", "uri": _object(block.get("image_url")).get("url")}
+    if chat_media(block) is not None:
+        return block
     return {"type": "text", "content": block.get("text", block.get("content"))}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from compaction.dialects.media import anthropic_media
 from telemetry.json_text import parsed
+from telemetry.media import chat_part, media_note
 from telemetry.values import Conversation
 
 JSON = dict[str, Any]
@@ -49,7 +50,7 @@ def _chat(message: Parts) -> list[JSON]:
     role, parts = message["role"], _kept(message)
     results = [part for part in parts if part.get("type") == "tool_call_response"]
     found: list[JSON] = [
-        {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _result(part)}
+        {"role": "tool", "tool_call_id": str(part.get("id") or ""), "content": _result(part, _chat_part)}
         for part in results
     ]
     others = [part for part in parts if part.get("type") != "tool_call_response"]
@@ -59,7 +60,7 @@ def _chat(message: Parts) -> list[JSON]:
         body: JSON = {"role": role, "content": "\n\n".join(map(_part_text, contents)) or None}
         return [*found, body | ({"tool_calls": calls} if calls else {})]
     if contents:
-        if all(_media(part) is None for part in contents):
+        if all(chat_part(part) is None for part in contents):
             found.append({"role": role, "content": "\n".join(map(_part_text, contents))})
         else:
             found.append({"role": role, "content": [_chat_part(part) for part in contents]})
@@ -72,7 +73,7 @@ def _chat_call(part: JSON) -> JSON:
 
 
 def _chat_part(part: JSON) -> JSON:
-    return _media(part) or {"type": "text", "text": _part_text(part)}
+    return chat_part(part) or {"type": "text", "text": _part_text(part)}
 
 
 def _anthropic(messages: Sequence[Parts]) -> list[JSON]:
@@ -114,9 +115,15 @@ def _block(part: JSON) -> JSON:
             return {
                 "type": "tool_result",
                 "tool_use_id": str(part.get("id") or ""),
-                "content": _result(part),
+                "content": _result(part, _content_block),
             }
-    return anthropic_media(_media(part) or {}) or {"type": "text", "text": _part_text(part)}
+    return _content_block(part)
+
+
+def _content_block(part: JSON) -> JSON:
+    if part.get("type") in ("image", "document") and isinstance(part.get("source"), dict):
+        return part
+    return anthropic_media(chat_part(part) or {}) or {"type": "text", "text": _part_text(part)}
 
 
 def _kept(message: Parts) -> list[JSON]:
@@ -124,30 +131,10 @@ def _kept(message: Parts) -> list[JSON]:
     return [part for part in parts if part.get("type") not in _LEFT_OUT and not part.get("builtin")]
 
 
-def _media(part: JSON) -> JSON | None:
-    """Return an image or document as a part of Chat Completions, or None if the part is something else."""
-    modality, url = part.get("modality", "image"), _url(part)
-    if modality == "image" and url:
-        return {"type": "image_url", "image_url": {"url": url}}
-    if modality == "document" and url.startswith("data:"):
-        return {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
-    return None
-
-
-def _url(part: JSON) -> str:
-    """Return the URL of an image or document, or "" if the part has none."""
-    content = part.get("content")
-    match part.get("type"):
-        case "uri":
-            return str(part.get("uri") or "")
-        case "blob" if isinstance(content, str):
-            kind = "application/pdf" if part.get("modality") == "document" else "image/png"
-            return f"data:{part.get('mime_type') or kind};base64,{content}"
-    return ""
-
-
 def _part_text(part: JSON) -> str:
     """Return the text of a part, or its JSON if it is of a kind without text, such as the id of a file."""
+    if (note := media_note(part)) is not None:
+        return note
     if part.get("type") == "text" or "content" in part:
         content = part.get("content", part.get("text"))
         return content if isinstance(content, str) else "" if content is None else _json_text(content)
@@ -158,11 +145,15 @@ def _text(message: Parts) -> str:
     return "\n".join(_part_text(part) for part in message["parts"])
 
 
-def _result(part: JSON) -> str:
+def _result(part: JSON, block_of: Callable[[JSON], JSON]) -> Any:
+    """Return the result of a tool as text, or as blocks if it contains media."""
     value = next((part[name] for name in _RESULTS if part.get(name) is not None), "")
-    blocks = value if isinstance(value, list) else []
-    texts = [block["text"] for block in blocks if isinstance(block, dict) and "text" in block]
-    if texts and len(texts) == len(blocks):
+    items = value if isinstance(value, list) else [value]
+    blocks = [item for item in items if isinstance(item, dict)]
+    if any(chat_part(block) is not None for block in blocks):
+        return [block_of(item if isinstance(item, dict) else {"content": item}) for item in items]
+    texts = [block["text"] for block in blocks if "text" in block]
+    if texts and isinstance(value, list) and len(texts) == len(value):
         return "\n".join(map(_json_text, texts))
     return _json_text(value)
 

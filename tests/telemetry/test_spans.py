@@ -473,6 +473,90 @@ class TestConventions:
             blocks = [{"type": "image", "source": png}, {"type": "document", "source": pdf}]
             assert message["content"] == [*blocks, text]
 
+    @pytest.mark.parametrize("provider", ["anthropic", "openai"])
+    def test_audio_and_video_are_no_text(self, api_key: str, provider: str) -> None:
+        data = "UklGRiQAAABXQVZF" * 1_000
+        sent = [
+            {"type": "text", "content": "Transcribe these."},
+            {"type": "blob", "modality": "audio", "mime_type": "audio/wav", "content": data},
+            {"type": "blob", "mime_type": "video/mp4", "content": data},
+            {"type": "binary", "media_type": "audio/mpeg", "content": data},  # of Pydantic AI
+        ]
+        answered = [
+            {"type": "text", "content": "Done."},
+            {"type": "blob", "modality": "audio", "content": data},
+        ]
+        content = {
+            "gen_ai.provider.name": provider,
+            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": sent}]),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": answered}]),
+        }
+        send(api_key, span(1, **CHAT, **USED, **content))
+        session = AgentSession.objects.get()
+        question, answer = stored(session)
+        assert data not in json.dumps(answer)
+        assert "[audio block]" in json.dumps(answer)
+        if provider == "openai":
+            assert question["content"][1:] == [
+                {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}},
+                {
+                    "type": "file",
+                    "file": {"filename": "file.mp4", "file_data": f"data:video/mp4;base64,{data}"},
+                },
+                {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}},
+            ]
+        else:  # the API has no such blocks
+            notes = ["[audio block]", "[video block]", "[audio block]"]
+            assert [block["text"] for block in question["content"][1:]] == notes
+
+    @pytest.mark.parametrize("provider", ["anthropic", "openai"])
+    @pytest.mark.parametrize(
+        "image",
+        [
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBO"}},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+            {"type": "image", "data": "iVBO", "mimeType": "image/png"},  # of MCP
+            {"kind": "binary", "media_type": "image/png", "data": "iVBO"},  # of Pydantic AI
+        ],
+    )
+    def test_an_image_in_the_result_of_a_tool(self, api_key: str, provider: str, image: JSON) -> None:
+        call = {"type": "tool_call", "id": "t1", "name": "screenshot", "arguments": "{}"}
+        result = {"type": "tool_call_response", "id": "t1", "response": ["Taken.", image]}
+        sent = [{"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [result]}]
+        content = {"gen_ai.provider.name": provider, "gen_ai.input.messages": json.dumps(sent)}
+        send(api_key, span(1, **CHAT, **USED, **content))
+        _, message = stored(AgentSession.objects.get())
+        blocks = message["content"] if provider == "openai" else message["content"][0]["content"]
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBO"}
+        expected = {
+            "openai": {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+            "anthropic": {"type": "image", "source": source},
+        }
+        assert blocks == [{"type": "text", "text": "Taken."}, expected[provider]]
+
+    def test_audio_and_images_of_an_indexed_history(self, api_key: str) -> None:
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBO"}
+        openinference = {
+            "openinference.span.kind": "LLM",
+            "llm.provider": "openai",
+            "llm.token_count.prompt": 9,
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.contents.0.message_content.type": "audio",
+            "llm.input_messages.0.message.contents.0.message_content.audio.audio.url": (
+                "data:audio/wav;base64,UklGR"
+            ),
+        }
+        openllmetry = {
+            "gen_ai.prompt.0.role": "user",
+            "gen_ai.prompt.0.content": json.dumps([{"type": "image", "source": source}]),
+        }
+        send(api_key, span(1, **openinference))
+        send(api_key, span(2, **CHAT, **USED, **{"gen_ai.provider.name": "anthropic"}, **openllmetry))
+        [heard], [seen] = (stored(each) for each in AgentSession.objects.order_by("created_at"))
+        audio = {"data": "UklGR", "format": "wav"}
+        assert heard["content"] == [{"type": "input_audio", "input_audio": audio}]
+        assert seen["content"] == [{"type": "image", "source": source}]
+
     def test_tools_of_an_indexed_history(self, api_key: str) -> None:
         send(
             api_key,
