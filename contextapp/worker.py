@@ -17,6 +17,7 @@ from celery.bootsteps import StartStopStep
 from contextapp import scheduler
 from contextapp.celery import app
 from contextapp.embedded.launch import end_with_parent
+from contextapp.forks import end_forks_with_this_process
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, required=True, help="processes that run tasks")
     parser.add_argument("--schedule", help="run the scheduler too; it stores the last runs in this file")
     options = parser.parse_args()
+    if sys.platform != "linux":  # where Celery requests a signal for the processes that run tasks
+        end_forks_with_this_process()
     app.steps["worker"].add(SchedulerStep)
     # Gossip, mingle and heartbeat coordinate several workers, but there is only one.
     worker = app.Worker(
