@@ -196,6 +196,7 @@ def test_a_later_process_continues_the_history_from_which_the_agents_sdk_took_it
     assert said.splitlines() == ["Hello. Right question.", "New conversation."]
     [left] = ContextApp(served_url, admin_key).sessions()
     assert left["prompt"]["budget"] == 6_000
+    assert left["billed_tokens"]["output"] == 20
 
 
 def test_the_agents_sdk_continues_a_conversation_with_a_model_of_chat_completions(

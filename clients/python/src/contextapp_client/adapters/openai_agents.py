@@ -53,14 +53,16 @@ class ContextAppSession(SessionABC):
         self._branch = ""  # the id of the session that contains the history, if it is known
         self._last = _LastResponse()
 
-    def run_arguments(self, run_config: RunConfig | None = None) -> dict[str, Any]:
+    def run_arguments(
+        self, run_config: RunConfig | None = None, hooks: RunHooks[Any] | None = None
+    ) -> dict[str, Any]:
         """Return the arguments `session`, `run_config` and `hooks` of `Runner.run`.
 
-        A `call_model_input_filter` of `run_config` receives the compacted input.
+        A `call_model_input_filter` of `run_config` receives the compacted input. `hooks` receive all events.
         """
         given = run_config or RunConfig()
         config = replace(given, call_model_input_filter=self._filter(given.call_model_input_filter))
-        return {"session": self, "run_config": config, "hooks": self._last}
+        return {"session": self, "run_config": config, "hooks": _Hooks(self._last, hooks or RunHooks())}
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         items = await self._history()
@@ -120,8 +122,8 @@ class ContextAppSession(SessionABC):
         return ModelInputData(input=shown, instructions=given.instructions)
 
 
-class _LastResponse(RunHooks):
-    """Keep the model and usage of a run's last response for the next request to contextapp."""
+class _LastResponse:
+    """The model and usage of a run's last response, for the next request to contextapp."""
 
     def __init__(self) -> None:
         self.clear()
@@ -130,7 +132,7 @@ class _LastResponse(RunHooks):
         self._report: dict[str, Any] = {}
         self._calls: set[str] = set()
 
-    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+    def keep(self, agent: Any, response: Any) -> None:
         usage = response.usage
         self._calls = {item.call_id for item in response.output if getattr(item, "call_id", None)}
         self._report = {
@@ -150,3 +152,19 @@ class _LastResponse(RunHooks):
         """
         known = {item.get("call_id") for item in items}
         return self._report if not self._calls or self._calls & known else {}
+
+
+class _Hooks(RunHooks):
+    """Keep each response, and pass all events to the application's hooks."""
+
+    def __init__(self, last: _LastResponse, following: RunHooks[Any]) -> None:
+        self._last = last
+        self._following = following
+
+    def __getattribute__(self, name: str) -> Any:
+        is_event = name.startswith("on_") and name != "on_llm_end"
+        return getattr(self._following, name) if is_event else super().__getattribute__(name)
+
+    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+        self._last.keep(agent, response)
+        await self._following.on_llm_end(context, agent, response)
