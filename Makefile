@@ -23,7 +23,7 @@ check: ## lint, and run the fast tests: no browser, child processes, real transc
 test: ## install the dependencies and a browser, and run all tests (ARGS="-k name" selects some)
 	@scripts/setup test
 	@scripts/browser
-	$(PYTHON_BIN) -m pytest -n 3 --dist worksteal $(ARGS)
+	$(PYTHON_BIN) -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: ## check style, templates, types, import contracts and missing migrations
 	@scripts/setup test

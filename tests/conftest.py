@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.plugins.garbage",
     "tests.plugins.collecting",
     "tests.plugins.lanes",
+    "tests.plugins.workers",
     "tests.plugins.examples",
     "tests.plugins.transcripts",
     "tests.plugins.servers",
