@@ -7,5 +7,5 @@ MOST = 8
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return three workers for every two cores: tests wait for servers and browsers a quarter of their time."""
+    """Return three workers for two cores: tests wait for servers and browsers a quarter of their time."""
     return min(MOST, (os.cpu_count() or 1) * 3 // 2)
