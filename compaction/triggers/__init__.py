@@ -1,6 +1,7 @@
 """The triggers. To add one, write its module with a `TRIGGER` and list the module here.
 
     evaluate(state, policy) -> Trigger | None
+    fires(trigger, state, policy) -> bool
 
 Two rules limit all triggers. Re-fire delta: after a compaction, no trigger fires until the prompt has grown
 by `refire_delta`. Quiet point: no background trigger fires while a tool call is open, because a summary in
@@ -17,7 +18,7 @@ from compaction.policy import Policy
 from compaction.triggers.base import PLAN_TURNS, Trigger, TriggerState
 from compaction.triggers.requested import REQUESTED
 
-__all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate"]
+__all__ = ["TRIGGERS", "Trigger", "TriggerState", "evaluate", "fires"]
 
 #: The triggers with a condition, in order of precedence.
 _MODULES = ("hard", "soft", "turns", "idle")
@@ -32,16 +33,14 @@ TRIGGERS: dict[str, Trigger] = {trigger.name: trigger for trigger in (*map(_load
 
 
 def evaluate(state: TriggerState, policy: Policy) -> Trigger | None:
-    """Return the first trigger whose condition is met and that may fire, or None."""
-    if state.has_provider_engine:
-        return None
-    for trigger in TRIGGERS.values():
-        if trigger.condition(state, policy) and _may_fire(trigger, state, policy):
-            return trigger
-    return None
+    """Return the first trigger that fires, or None."""
+    return next((trigger for trigger in TRIGGERS.values() if fires(trigger, state, policy)), None)
 
 
-def _may_fire(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
+def fires(trigger: Trigger, state: TriggerState, policy: Policy) -> bool:
+    """Return whether the trigger's condition is met and no rule prevents it from firing."""
+    if state.has_provider_engine or not trigger.condition(state, policy):
+        return False
     if trigger.is_urgent(state, policy):
         return True
     if not _has_grown(state, policy):

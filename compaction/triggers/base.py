@@ -16,6 +16,7 @@ class TriggerState:
     `compacted_tokens` is the size of the prompt after the last compaction or attempt, or None before the
     first. `turns_since_compaction` counts from the same moment. `open_calls` are tool calls without a result.
     `planned_turns` is how many turns ago `next` was written in the working memory, or None if it is empty.
+    `is_soft_used` is false if the soft trigger is not used, because no model summarizes.
     `has_provider_engine` is set if the provider compacts the prompt.
     """
 
@@ -26,6 +27,7 @@ class TriggerState:
     idle_seconds: int = 0
     open_calls: int = 0
     planned_turns: int | None = None
+    is_soft_used: bool = True
     has_provider_engine: bool = False
 
     @property

@@ -7,7 +7,7 @@ from compaction.triggers.base import Trigger, TriggerState
 
 
 def condition(state: TriggerState, policy: Policy) -> bool:
-    return policy.soft > 0 and state.occupancy >= policy.soft
+    return state.is_soft_used and policy.soft > 0 and state.occupancy >= policy.soft
 
 
 def waits_for_plan(state: TriggerState, policy: Policy) -> bool:

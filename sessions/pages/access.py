@@ -101,6 +101,7 @@ def session_of(viewer: Viewer, id: UUID) -> AgentSession:
     session = session_get(project=viewer.project, id=id, user_id=viewer.user_id)
     if session is None:
         raise Http404("Session not found")
+    session.project = viewer.project
     return session
 
 

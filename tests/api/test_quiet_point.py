@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from accounts.models import Project
 from tests.api.client import Api
 from tests.api.talk import push, whole_turn
 
@@ -35,6 +38,25 @@ def test_planning_in_every_turn_does_not_delay_compactions_forever(api: Api) -> 
         result.append(fired(api, number))
         plan(api, f"step {number}")
     assert result == [[], [], [], [], ["turns"]]
+
+
+def test_the_interval_applies_above_the_soft_limit_if_no_model_summarizes(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "policy": {"every_turns": 3}, "budget": {"input_tokens": 2_600}})
+    pushed = [push(api, whole_turn(number)) for number in range(3)]
+    assert 0.7 < pushed[-1]["prompt"]["occupancy"] < 0.95
+    assert [each["trigger"] for each in pushed[-1]["fired"]] == ["turns"]
+
+
+def test_the_soft_limit_does_not_apply_if_the_project_turns_off_the_summarizer(
+    api: Api, project: Project, settings: Any
+) -> None:
+    settings.CONTEXTAPP_ANTHROPIC_API_KEY = "a key"
+    for model, triggers in (("off", []), ("", ["soft"])):
+        Project.objects.update(summarizer_model=model)
+        api.post("sessions/", {"id": f"s{model}", "budget": {"input_tokens": 2_600}})
+        for number in range(3):
+            pushed = push(api, whole_turn(number), f"s{model}")
+        assert [each["trigger"] for each in pushed["fired"]] == triggers, model
 
 
 def test_without_a_plan_nothing_is_delayed(api: Api) -> None:

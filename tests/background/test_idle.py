@@ -32,3 +32,14 @@ def test_small_idle_sessions_do_not_delay_the_compaction_of_others(api_key: str,
     )
     tasks.compactions_idle()
     assert [each["trigger"] for each in api.get("sessions/s1/compactions/").json()["data"]] == ["idle"]
+
+
+def test_an_idle_session_is_compacted_above_the_soft_limit_too(api: Api) -> None:
+    policy = {"idle_seconds": 1}
+    api.post("sessions/", {"id": "s1", "policy": policy, "budget": {"input_tokens": 2_600}})
+    for number in range(3):
+        pushed = push(api, whole_turn(number))
+    assert 0.7 < pushed["prompt"]["occupancy"] < 0.95
+    AgentSession.objects.update(last_active_at=timezone.now() - timedelta(hours=1))
+    tasks.compactions_idle()
+    assert [each["trigger"] for each in api.get("sessions/s1/compactions/").json()["data"]] == ["idle"]

@@ -381,6 +381,8 @@ QUIET = TriggerState(tokens=75_000, budget=100_000)
         (replace(QUIET, tokens=30_000, turns_since_compaction=10), {"every_turns": 10}, "turns"),
         (replace(QUIET, tokens=30_000, turns_since_compaction=9), {"every_turns": 10}, None),
         (replace(QUIET, tokens=30_000, turns_since_compaction=1), {"every_turns": 1}, "turns"),
+        (replace(QUIET, is_soft_used=False), {}, None),
+        (replace(QUIET, is_soft_used=False, turns_since_compaction=10), {"every_turns": 10}, "turns"),
         (replace(QUIET, tokens=60_000, idle_seconds=599), {"idle_seconds": 600}, None),
         (replace(QUIET, tokens=60_000, idle_seconds=600), {"idle_seconds": 600}, "idle"),
         (replace(QUIET, tokens=60_000, idle_seconds=1), {"idle_seconds": 1}, "idle"),

@@ -70,7 +70,7 @@ def prompt_slope(
     `compactions` are the turns of `compactions_by_turn`.
     """
     limit, policy = limit_of(session), policy_of(session.policy)
-    soft = policy.soft if is_soft_trigger_used(session.policy) else 0
+    soft = policy.soft if is_soft_trigger_used(session.policy, session.project) else 0
     share = min((each for each in (soft, policy.hard) if each), default=None)
     return slope_of(
         points,

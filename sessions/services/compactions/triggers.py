@@ -13,7 +13,7 @@ from django.utils import timezone
 from compaction.policy import Policy
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.sizes.breakdown import TokenBreakdown
-from compaction.triggers import TriggerState, evaluate, idle, requested
+from compaction.triggers import TriggerState, fires, idle, requested
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.summarizers import summarizer_missing
 from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
@@ -113,7 +113,7 @@ def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
 
 
 def _is_triggered(session: AgentSession, now: datetime) -> bool:
-    """Return whether the idle trigger fires."""
+    """Return whether the idle trigger fires, whether or not another trigger would."""
     policy = policy_of(session.policy)
     state = TriggerState(
         tokens=session_calibration(session).provider(TokenBreakdown(tokens=session.shown_components).total),
@@ -123,4 +123,4 @@ def _is_triggered(session: AgentSession, now: datetime) -> bool:
         open_calls=len(session.open_calls),
         has_provider_engine=is_compacted_by_provider(policy, session.format),
     )
-    return evaluate(state, policy) is idle.TRIGGER
+    return fires(idle.TRIGGER, state, policy)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from accounts.models import Project
 from compaction.capabilities import capabilities_of
 from compaction.messages import Thinking
 from compaction.provider_engine import is_compacted_by_provider
 from compaction.sizes.breakdown import TokenBreakdown
-from compaction.triggers import Trigger, TriggerState, evaluate, requested, soft
+from compaction.triggers import Trigger, TriggerState, evaluate, requested
 from sessions.models import AgentSession, Compaction, TurnSource
 from sessions.selectors.memory.revisions import memory_latest, memory_notes
-from sessions.selectors.summarizers import is_soft_trigger_used
+from sessions.selectors.summarizers import is_soft_trigger_possible, is_soft_trigger_used
 from sessions.selectors.token_budgets import policy_of
 from sessions.services.compactions.apply import session_compact
 from sessions.services.compactions.given_edits import tools_restore
@@ -35,7 +36,7 @@ class Triggered:
 
 
 def trigger_evaluate(turn: NewTurn) -> Trigger | None:
-    """Return the trigger that the turn fires. Reads the working memory only for background triggers."""
+    """Return the trigger that the turn fires. Reads further data only for background triggers."""
     trigger = trigger_possible(turn)
     if trigger is requested.THINKING:
         if _has_outdated_thinking(turn):
@@ -43,8 +44,14 @@ def trigger_evaluate(turn: NewTurn) -> Trigger | None:
         trigger = _of_state(turn)
     if trigger is None or not trigger.is_background:
         return trigger
-    planned_turns = _turns_since_planned(turn.session.id, turn.index)
-    return evaluate(replace(_state(turn), planned_turns=planned_turns), policy_of(turn.session.policy))
+    state = replace(
+        _state(turn),
+        planned_turns=_turns_since_planned(turn.session.id, turn.index),
+        is_soft_used=is_soft_trigger_used(
+            turn.session.policy, Project.objects.get(pk=turn.session.project_id)
+        ),
+    )
+    return evaluate(state, policy_of(turn.session.policy))
 
 
 def trigger_possible(turn: NewTurn) -> Trigger | None:
@@ -73,9 +80,7 @@ def _has_outdated_thinking(turn: NewTurn) -> bool:
 
 def _of_state(turn: NewTurn) -> Trigger | None:
     """Return the trigger that the session's state fires."""
-    trigger = evaluate(_state(turn), policy_of(turn.session.policy))
-    is_used = trigger is not soft.TRIGGER or is_soft_trigger_used(turn.session.policy)
-    return trigger if is_used else None
+    return evaluate(_state(turn), policy_of(turn.session.policy))
 
 
 def _state(turn: NewTurn) -> TriggerState:
@@ -86,6 +91,7 @@ def _state(turn: NewTurn) -> TriggerState:
         compacted_tokens=session.fired_tokens,
         turns_since_compaction=turn.index + 1 - (session.fired_turn or 0),
         open_calls=len(turn.continuation.open_calls),
+        is_soft_used=is_soft_trigger_possible(session.policy),
         has_provider_engine=turn.is_stateful
         or is_compacted_by_provider(policy_of(session.policy), turn.format),
     )
