@@ -133,7 +133,9 @@ class Compactor:
         field = PROVIDERS[call.provider].history_field(call.endpoint)
         loop = asyncio.get_running_loop()
         forwarded, limit = Event(), asyncio.timeout(self._patience)
+        model = call.model or text(fields.get("model"))
         sent = Sent(
+            model=model,
             is_side=identity.is_side,
             is_compacted=identity.is_compacted,
             is_forwarded=forwarded.is_set,
@@ -159,7 +161,7 @@ class Compactor:
             self._threads.submit(tokenizer)  # the next call of the session needs it
             raise NotServable(Reason.NEW)
         _put(self._known, key if name else _key_of(key, known), known)
-        model, edits = call.model or text(fields.get("model")), known.edits
+        edits = known.edits
         last, until = self._last.get(edits.session_id, (edits.compaction, 0))
         apply = partial(
             edits_splice,

@@ -124,6 +124,10 @@ class Calibration:
         )
         return replace(found, overhead=max(0, round(report[1] - found.factor * report[0])))
 
+    def restarted(self, *, initial: float) -> Calibration:
+        """Return the initial calibration for a model that counts differently, with the same overhead."""
+        return Calibration(initial=initial, overhead=round(self.overhead / self.factor * initial))
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that is stored with the session."""
         return {

@@ -31,11 +31,22 @@ def budget_tokens(*, own: int | None, context_window: int | None, model: str) ->
     return max(window - settings.CONTEXTAPP_MAX_OUTPUT, window // 2)
 
 
-def session_budget(session: AgentSession) -> int:
-    """Return the budget of the session's prompt, in the provider's tokens."""
-    return budget_tokens(
-        own=session.budget_tokens, context_window=session.context_window, model=session.model
-    )
+def window_after(window: int | None, *, model: str, following: str) -> int | None:
+    """Return the context window of a session with this `window` and `model` if `following` is called next.
+
+    A log may state a window that differs from the listed one, so it is kept unless the listed ones differ.
+    """
+    if following == model:
+        return window
+    listed = pricing.context_window(following)
+    return window if listed is None or listed == pricing.context_window(model) else listed
+
+
+def session_budget(session: AgentSession, *, model: str = "") -> int:
+    """Return the budget of the session's prompt, in the provider's tokens. Defaults to its last model."""
+    following = model or session.model
+    window = window_after(session.context_window, model=session.model, following=following)
+    return budget_tokens(own=session.budget_tokens, context_window=window, model=following)
 
 
 def calibration_of(data: Mapping[str, Any], *, model: str) -> Calibration:

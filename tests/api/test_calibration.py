@@ -92,6 +92,17 @@ def test_the_first_prompt_of_a_session_fits_by_what_the_project_has_learned(api:
     assert api.get("sessions/other/").json()["calibration"] == {"factor": 1.0, "overhead": 0, "reports": 0}
 
 
+def test_a_prompt_fits_at_once_if_the_next_model_counts_more_tokens(api: Api) -> None:
+    fields: dict[str, Any] = {"model": "gpt-4o", "budget": 12_000, "turns": 6}
+    list(served_sizes(api, lambda estimate: estimate + 3_000, session="s1", **fields))
+    assert 0.8 < api.get("sessions/s1/").json()["prompt"]["occupancy"] < 0.95
+    push(api, [whole_turn(9)[0]], session="s1", model=CLAUDE)
+    served = api.get("sessions/s1/prompt/").json()
+    assert served["fits"]
+    assert 1.25 * (served["tokens"] + 3_000) <= 12_000
+    assert api.get("sessions/s1/").json()["calibration"]["overhead"] == pytest.approx(3_750, rel=0.05)
+
+
 def test_a_session_reports_its_calibration(api: Api) -> None:
     created = api.post("sessions/", {"id": "s1", "model": CLAUDE}).json()
     assert created["calibration"] == {"factor": 1.25, "overhead": 0, "reports": 0}

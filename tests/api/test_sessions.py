@@ -17,7 +17,7 @@ from sessions.models import AgentSession
 from sessions.services.sessions.lifecycle import session_delete
 from sessions.services.sessions.profiles import profile_write
 from tests.api.client import Api, code
-from tests.api.talk import answer, push, request
+from tests.api.talk import answer, push, request, whole_turn
 from tests.plugins.reused import reused
 from tests.telemetry.events import SESSION, send
 from tests.telemetry.events import call as telemetry_call
@@ -106,6 +106,16 @@ class TestMaking:
     def test_the_budget_defaults_to_the_context_window(self, api: Api) -> None:
         made = api.post(SESSIONS, {"model": "claude-sonnet-4-5"}).json()
         assert made["prompt"]["budget"] == made["context_window"] - 16_000
+
+    def test_the_budget_follows_the_model(self, api: Api) -> None:
+        api.post(SESSIONS, {"id": "a", "model": "claude-sonnet-5-5"})
+        windows = []
+        for number, model in enumerate(("", "claude-haiku-4-5", "acme-1", "claude-sonnet-5-5")):
+            pushed = push(api, whole_turn(number), session="a", model=model)
+            windows.append(api.get("sessions/a/").json()["context_window"])
+            assert pushed["prompt"]["budget"] == windows[-1] - 16_000
+            assert api.get("sessions/a/prompt/").json()["budget"] == windows[-1] - 16_000
+        assert windows == [1_000_000, 200_000, 200_000, 1_000_000]
 
     def test_a_budget_above_the_context_window_is_accepted_and_shown(
         self, api: Api, project: Project, member_client: Client

@@ -349,6 +349,19 @@ def test_a_session_whose_policy_a_user_turned_off_is_not_compacted(agent: Agent,
 
 
 @pytest.mark.slow
+def test_a_request_to_a_model_with_a_smaller_window_is_compacted(agent: Agent, project: Project) -> None:
+    gateway_update(project=project, changes={"budget_tokens": None})
+    for number in range(8):
+        agent.work(number)
+    assert not AgentSession.objects.get().compactions.exists()
+    agent.model = "gpt-3.5-turbo"
+    response = agent.work(8)
+    assert response.headers["x-contextapp"].startswith("compact; ")
+    assert int(response.headers["x-contextapp"].rpartition("=")[2]) <= 8_192
+    assert AgentSession.objects.get().context_window == 16_385
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [1, 4, 8])
 def test_a_rewind_is_compacted_like_the_requests_before_it(agent: Agent, calls: int) -> None:
     """The whole history may exceed the context window of the model."""

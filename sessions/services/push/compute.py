@@ -16,7 +16,7 @@ from compaction.sizes.meter import spike_of
 from compaction.view.components import TOOLS
 from pricing.custom import custom_cost
 from sessions.models import TurnSource
-from sessions.selectors.token_budgets import budget_tokens, policy_of
+from sessions.selectors.token_budgets import budget_tokens, policy_of, window_after
 from sessions.services.push.values import NewTurn, Push, SessionState
 
 
@@ -35,7 +35,8 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         kept = {**sizes, TOOLS: 0} if session.has_shed_tools else sizes
         context, shown, preamble_version = context.set(**sizes), shown.set(**kept), preamble_version + 1
     served, prompt = shown.prompt_of(values), context.prompt_of(values)
-    budget = budget_tokens(own=session.budget_tokens, context_window=session.context_window, model=model)
+    window = window_after(session.context_window, model=session.model, following=model)
+    budget = budget_tokens(own=session.budget_tokens, context_window=window, model=model)
     continuation = session.continuation
     if first and session.format is None:
         continuation = continuation.detected(format)
@@ -46,6 +47,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         first_position=first,
         format=format,
         model=model,
+        context_window=window,
         cost_microusd=push_cost(model, push),
         calibration=calibration,
         budget=budget,

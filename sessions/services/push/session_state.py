@@ -16,8 +16,14 @@ from msgspec.structs import replace
 from psycopg.rows import namedtuple_row
 
 from compaction.sizes.breakdown import TokenBreakdown
+from pricing.tokenizers import token_factor
 from sessions.selectors.lookups import Route, route_forget, route_remember
-from sessions.selectors.token_budgets import budget_tokens, calibration_initial, calibration_of
+from sessions.selectors.token_budgets import (
+    budget_tokens,
+    calibration_initial,
+    calibration_of,
+    window_after,
+)
 from sessions.services.push.parameters import read_parameters
 from sessions.services.push.statements import LOCK, READ
 from sessions.services.push.values import NewTurn, Push, SessionState, Target
@@ -91,6 +97,7 @@ def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
         version=version,
         format=turn.format,
         model=turn.model,
+        context_window=turn.context_window,
         turn_count=state.turn_count + 1,
         message_count=state.message_count + len(push.messages),
         push_position=turn.push_position,
@@ -140,8 +147,9 @@ def _row(statement: LiteralString, target: Target, push: Push) -> Any:
 
 
 def calibrated(state: SessionState, push: Push) -> SessionState:
-    """Return the state with the calibration for the push's model, if the session has reported no usage yet.
+    """Return the state with the calibration for the push's model.
 
+    It stays the same if the session has reported usage and the model counts tokens like the previous one.
     Reads the calibrations of other sessions, at most once for each model.
     """
     if not reads_calibration(state, push):
@@ -150,11 +158,21 @@ def calibrated(state: SessionState, push: Push) -> SessionState:
         project_id=state.project_id,
         model=push.model,
         agent=state.agent,
-        budget=budget_tokens(own=state.budget_tokens, context_window=state.context_window, model=push.model),
+        budget=budget_tokens(
+            own=state.budget_tokens,
+            context_window=window_after(state.context_window, model=state.model, following=push.model),
+            model=push.model,
+        ),
     )
+    if state.calibration.reports:
+        calibration = state.calibration.restarted(initial=calibration.factor)
     return replace(state, calibration=calibration)
 
 
 def reads_calibration(state: SessionState, push: Push) -> bool:
     """Return whether the push needs the calibrations of other sessions."""
-    return bool(push.model) and push.model != state.model and not state.calibration.reports
+    if not push.model or push.model == state.model:
+        return False
+    if not state.calibration.reports:
+        return True
+    return bool(state.model) and token_factor(push.model) != token_factor(state.model)

@@ -152,6 +152,7 @@ class NewTurn(Struct, frozen=True, kw_only=True):
     first_position: int
     format: str | None
     model: str
+    context_window: int | None  #: of the model
     cost_microusd: int | None  #: None if the model has no price or no usage was reported
     calibration: Calibration
     budget: int

@@ -166,7 +166,7 @@ def new_tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdo
 
 def _compact_if_due(session: AgentSession, new: TokenBreakdown, sent: Sent) -> None:
     """Compact the session if its prompt with the new messages reaches the hard limit."""
-    calibration, budget = session_calibration(session), session_budget(session)
+    calibration, budget = session_calibration(session), session_budget(session, model=sent.model)
     stored = sum(session.shown_components.values())
     policy = policy_of(session.policy)
     state = TriggerState(
