@@ -11,10 +11,13 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from sessions.models import UsageRollup
+from sessions.models import AgentSession, UsageRollup
 from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.samples.jobs import sample_run
+from sessions.services.search.indexing import search_index_run
+from sessions.services.sessions.pins import message_pin
 from sessions.services.sessions.profiles import profile_write
+from sessions.store.bodies import json_bytes
 from tests.browsing import DESKTOP, PHONE, fits_in_width
 from tests.pages.served import address as page_address
 from tests.pages.served import compacted_session
@@ -628,6 +631,25 @@ def test_long_names_of_tools_wrap_on_a_phone(at, page, project, subtests):
             expect(page.get_by_text("mcp__server__").first).to_be_attached()
             assert fits_in_width(page)
             assert page.locator(".turn").evaluate_all(CUT_OFF) == []
+
+
+def test_long_names_wrap_on_a_phone(at, page, project, subtests):
+    call = {"type": "tool_use", "id": "c", "name": "mcp__server__" + "longname" * 6, "input": {}}
+    session = make_session(project, [turn(0, [message("assistant", [call], "a")])])
+    message_pin(session=session, position=0, pinned=True)
+    AgentSession.objects.filter(pk=session.pk).update(agent="agent" * 20, preamble_version=1)
+    session.preambles.create(version=1, from_turn=0, tools=json_bytes([{"name": "Bash", "input_schema": {}}]))
+    search_index_run()
+    page.set_viewport_size(PHONE)
+    for view, text in (
+        (page_address("session_compactions", session), "assistant, mcp__server__"),
+        (f"{reverse('tools', args=[project.slug])}?days=all", "Tool definitions of"),
+        (f"{reverse('search', args=[project.slug])}?q=server", "1 message in 1 session"),
+    ):
+        with subtests.test(view):
+            at(view)
+            expect(page.get_by_text(text)).to_be_visible()
+            assert fits_in_width(page)
 
 
 def test_menus_open_within_the_window(at, page, project, subtests):
