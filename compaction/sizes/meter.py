@@ -94,8 +94,8 @@ _FLAT_SHARE, _FLAT_TOKENS = 0.002, 400
 _WALL_SHARE = 0.9
 _WALL_TURNS = 10
 
-#: Compactions after which the prompt grows back within this many turns are ineffective.
-_SHORT_CYCLE = 3
+#: Compactions are ineffective if each lasts at most this many turns, and leaves this share of the limit.
+_SHORT_CYCLE, _SHORT_CYCLE_SHARE = 3, 0.25
 #: Number of newest compactions whose sizes are extrapolated, and number of compactions to extrapolate.
 _CYCLES, _CYCLES_LEFT = 5, 3
 
@@ -113,7 +113,7 @@ def slope(
     last = sizes[-1] if sizes else 0
     is_growing = rise > min(_FLAT_SHARE * limit, _FLAT_TOKENS)
     left = max(0, int((limit - last) / rise)) if is_growing else None
-    if last > limit:
+    if last > limit or _is_short_cycle(runs, limit):
         verdict = Verdict.WALL
     elif left is None:
         verdict = Verdict.FLAT
@@ -141,14 +141,21 @@ def _rise(runs: Sequence[Sequence[int]]) -> float:
     return _least_squares(settled[-SLOPE_TURNS:])
 
 
-def _runs_away(runs: Sequence[Sequence[int]], limit: int) -> bool:
-    """Whether compactions fail to keep the prompt below the limit.
+def _is_short_cycle(runs: Sequence[Sequence[int]], limit: int) -> bool:
+    """Whether the newest compactions last only a few turns, although the prompt is not small.
 
-    Each lasts only a few turns, or leaves more than the previous one with little room below the limit.
+    Prompts between them may not grow, for example if each turn is compacted.
     """
-    lengths = [len(run) for run in runs[1:-1]][-2:]
-    if len(lengths) == 2 and max(lengths) <= _SHORT_CYCLE:
-        return True
+    newest = runs[1:-1][-2:]
+    return (
+        len(newest) == 2
+        and max(map(len, newest)) <= _SHORT_CYCLE
+        and runs[-1][0] >= _SHORT_CYCLE_SHARE * limit
+    )
+
+
+def _runs_away(runs: Sequence[Sequence[int]], limit: int) -> bool:
+    """Whether each compaction leaves more than the previous one, with little room below the limit."""
     lows = [run[0] for run in runs[1:]][-_CYCLES:]
     rise = _least_squares(lows)
     return len(lows) >= 3 and lows[-1] + _CYCLES_LEFT * rise >= _WALL_SHARE * limit > lows[0]

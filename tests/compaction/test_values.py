@@ -259,6 +259,14 @@ def test_the_slope_has_a_verdict(sizes: list[int], verdict: Verdict) -> None:
     assert (trend.turns_left is None) == (verdict is Verdict.FLAT)
 
 
+def test_a_compaction_every_few_turns_is_a_wall_unless_the_prompt_is_small() -> None:
+    for turns in (1, 3):
+        compactions = range(0, 30, turns)
+        assert slope([40_000] * 30, 100_000, compactions=compactions).verdict is Verdict.WALL
+        assert slope([2_000] * 30, 100_000, compactions=compactions).verdict is Verdict.FLAT
+    assert slope([40_000] * 30, 100_000, compactions=range(0, 30, 4)).verdict is Verdict.FLAT
+
+
 def test_the_same_growth_has_the_same_verdict_in_a_larger_window() -> None:
     rising = [20_000 + 780 * n for n in range(30)]
     assert {slope(rising, window).verdict for window in (200_000, 1_000_000)} == {Verdict.GROWING}
