@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.dialects.declarations import separated
-from compaction.jsontext import dumps
+from compaction.jsontext import dumps, loads_bytes
 from compaction.messages import JSON, Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.provider_summary import COMPACTION
 from compaction.sizes.tokens import IMAGE_TOKENS
@@ -131,6 +131,14 @@ def tool_definitions(tools: JSON, convert: Callable[[Mapping[str, Any]], JSON]) 
     """Return the tool definitions of a request, without those that `convert` returns None for."""
     converted = (convert(tool) for tool in separated(tools))
     return [definition for definition in converted if definition is not None]
+
+
+def are_valid_definitions(tools: bytes | None, convert: Callable[[Mapping[str, Any]], JSON]) -> bool:
+    """Return whether stored tool definitions, if there are any, can be sent unchanged."""
+    if tools is None:
+        return True
+    given = loads_bytes(tools)
+    return bool(given) and tool_definitions(given, convert) == given
 
 
 def server_tool_text(part: ToolCall | ToolResult) -> str:

@@ -41,11 +41,27 @@ def separated(tools: JSON) -> Iterator[Mapping[str, Any]]:
         if not isinstance(tool, Mapping):
             continue
         if not is_gemini_tool(tool):
-            yield tool
+            yield _with_type(tool)
             continue
         for function in functions_of(tool) or ():
             named = {key: function[key] for key in ("name", "description") if function.get(key)}
             yield {**named, "input_schema": schema_of(function)}
+
+
+def _with_type(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a definition with the `type` that OpenAI requires, if it has none and is not Anthropic's.
+
+    Functions that are declared as in the deprecated field `functions` get the form of Anthropic's tools.
+    """
+    if tool.get("type") is not None or "input_schema" in tool:
+        return tool
+    for kind in ("function", "custom"):
+        if isinstance(tool.get(kind), Mapping):
+            return {**tool, "type": kind}
+    if not isinstance(tool.get("name"), str):
+        return tool
+    others = {key: value for key, value in tool.items() if key not in ("type", "parameters")}
+    return {**others, "input_schema": tool.get("parameters") or NO_ARGUMENTS}
 
 
 def schema_of(function: Mapping[str, Any]) -> JSON:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 _ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
 _CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
-_NESTED = re.compile(rb'"function"\s*:\s*\{')
 _BREAKPOINT = b'"cache_control"'
 _REASONING = re.compile(rb'"(?:reasoning_content|thinking_blocks)"')
 
@@ -77,8 +76,3 @@ class StoredPrompt:
         """The number of cache breakpoints."""
         others = (self.system or b"", self.tools or b"")
         return self.messages.breakpoints + sum(data.count(_BREAKPOINT) for data in others)
-
-    @property
-    def has_nested_functions(self) -> bool:
-        """Whether the tools are defined as in Chat Completions, with an object `function`."""
-        return self.tools is not None and _NESTED.search(self.tools) is not None

@@ -253,8 +253,10 @@ def test_tools_of_another_dialect_are_translated(api: Api, subtests: pytest.Subt
         "openai": {"type": "function", "function": function},
         "openai-responses": {"type": "function"} | function,
     }
+    # Without the type that OpenAI requires, as in the deprecated field `functions`.
+    untyped = {"function": function, "nested": {"function": function}}
     for format, wanted in tools.items():
-        for source, pushed in tools.items():
+        for source, pushed in (tools | untyped).items():
             with subtests.test(format=format, source=source):
                 name = f"{format}-{source}"
                 api.post("sessions/", {"id": name, "format": format})

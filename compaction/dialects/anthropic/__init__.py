@@ -21,7 +21,7 @@ from compaction.dialects.anthropic import (
     thinking,
 )
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import tool_definitions
+from compaction.dialects.blocks import are_valid_definitions, tool_definitions
 from compaction.dialects.openai_responses.parsing import united
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
@@ -100,7 +100,7 @@ class Anthropic(Dialect):
         messages = stored.messages
         if not messages.data or messages.has_repeated_ids:
             return False
-        if stored.tools is not None and b'"function"' in stored.tools:
+        if not are_valid_definitions(stored.tools, rendering.tool_json):
             return False
         return (
             stored.breakpoints <= limits.MAX_BREAKPOINTS

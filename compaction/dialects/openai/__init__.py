@@ -10,7 +10,7 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import tool_definitions
+from compaction.dialects.blocks import are_valid_definitions, tool_definitions
 from compaction.dialects.openai import content, parsing, recognition, rendering
 from compaction.dialects.openai_responses.parsing import united
 from compaction.dialects.stored import StoredPrompt
@@ -64,7 +64,7 @@ class OpenAI(Dialect):
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
         if not stored.messages.data or stored.messages.has_repeated_ids:
             return None
-        if stored.tools is not None and not stored.has_nested_functions:
+        if not are_valid_definitions(stored.tools, rendering.tool_json):
             return None
         if not capabilities.reasoning_field and stored.messages.has_reasoning:
             return None

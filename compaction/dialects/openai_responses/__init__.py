@@ -11,7 +11,7 @@ from typing import Any
 
 from compaction.capabilities import Capabilities
 from compaction.dialects.base import Dialect, Prompt
-from compaction.dialects.blocks import tool_definitions
+from compaction.dialects.blocks import are_valid_definitions, tool_definitions
 from compaction.dialects.openai_responses import content, kinds, parsing, reasoning, recognition, rendering
 from compaction.dialects.stored import StoredPrompt
 from compaction.invariants import pair_repair, pairs
@@ -102,7 +102,7 @@ class OpenAIResponses(Dialect):
         messages = stored.messages
         if not messages.data or messages.has_repeated_call_ids or messages.has_repeated_ids:
             return None
-        if stored.has_nested_functions or b'"input_schema"' in (stored.tools or b""):
+        if not are_valid_definitions(stored.tools, rendering.tool_json):
             return None
         fields = {"messages": b"[%b]" % messages.data}
         if stored.system is not None:
