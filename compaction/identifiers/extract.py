@@ -26,6 +26,7 @@ import orjson
 
 from compaction.identifiers.runs import EMAIL, HANDLE, NUMBER, RunNames
 from compaction.messages import JSON
+from compaction.utf8 import utf8
 
 
 class Kind(StrEnum):
@@ -125,7 +126,7 @@ def kind_of(name: str) -> Kind:
 
 def runs(text: str) -> list[bytes]:
     """Split a text at every ASCII character that identifiers cannot contain. The runs are UTF-8."""
-    return text.encode("utf-8", "replace").translate(_RUN_BYTES).split()
+    return utf8(text).translate(_RUN_BYTES).split()
 
 
 def _plain(text: str) -> str:

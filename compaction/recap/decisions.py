@@ -10,6 +10,7 @@ import re2
 
 from compaction.recap.decision_words import ENGLISH, OTHERS
 from compaction.text_cache import once_per_text
+from compaction.utf8 import utf8
 
 _DECISION = re.compile(ENGLISH, re.IGNORECASE)
 #: Not within a word, except in scripts without spaces between words.
@@ -65,7 +66,7 @@ _MIN_SENTENCE, _MAX_SENTENCE = 20, 280
 @once_per_text(1 << 13)
 def decisions(text: str) -> Sequence[str]:
     """Return the first and the last sentence that state a decision. Those in between are usually drafts."""
-    encoded = text.encode("utf-8", "replace")  # RE2 rejects lone surrogates
+    encoded = utf8(text)
     patterns = [pair for pair in _PATTERNS if pair[1].search(encoded)]
     if not patterns:
         return ()
@@ -102,7 +103,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _decides(sentence: str, patterns: Sequence[tuple[re.Pattern[str], Any]]) -> bool:
-    encoded = sentence.encode("utf-8", "replace")
+    encoded = utf8(sentence)
     return (
         len(encoded) >= _MIN_SENTENCE
         and len(sentence) <= _MAX_SENTENCE

@@ -13,6 +13,7 @@ from compaction.sizes.tokens import TokenCounter
 from compaction.tools.actions import Action, Kind, action_of
 from compaction.tools.outcomes import is_error
 from compaction.user_requests import own_words
+from compaction.utf8 import utf8
 
 #: Maximum characters of each kind of content. Recaps should omit tool outputs, so their limit is low;
 #: failures have a higher limit, because they may be the subject of the work.
@@ -106,4 +107,4 @@ def clip(text: str, size: int) -> str:
         start = _LAST_WORD.sub("", text[:head])
         end = _FIRST_WORD.sub("", text[len(text) - (size - head) :])
         text = f"{start} [… {len(text) - len(start) - len(end)} characters left out …] {end}"
-    return text.encode("utf-8", "replace").decode()
+    return utf8(text).decode()

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import re2
 
+from compaction.utf8 import utf8
+
 #: Patterns of lines that report a failure, by tool. RE2 syntax, anchored at the beginning of a line.
 _SIGNS = {
     "pytest": (
@@ -118,7 +120,7 @@ class Lines:
 
 def reports_failure(text: str) -> bool:
     """Return whether a line of the output reports a failure. Time is linear in the text."""
-    return bool(_SET.Match(_encoded(text)))
+    return bool(_SET.Match(utf8(text)))
 
 
 def failing_lines(text: str) -> list[Lines]:
@@ -128,7 +130,7 @@ def failing_lines(text: str) -> list[Lines]:
 
 
 def _ranges(text: str, lines: list[str]) -> Iterator[Lines]:
-    encoded = _encoded(text)
+    encoded = utf8(text)
     report = _REPORT.search(encoded)
     limit = len(lines)
     if report:
@@ -136,16 +138,11 @@ def _ranges(text: str, lines: list[str]) -> Iterator[Lines]:
         yield Lines(first, limit)
         limit = first
     for number, line in enumerate(lines[:limit]):
-        if _LINE.search(_encoded(line)):
+        if _LINE.search(utf8(line)):
             end = number + 1
             while end < limit and end - number <= _AFTER and _CONTINUES.match(lines[end]):
                 end += 1
             yield Lines(max(0, number - _BEFORE), end)
-
-
-def _encoded(text: str) -> bytes:
-    """Return the text for RE2, which rejects lone surrogates."""
-    return text.encode("utf-8", "replace")
 
 
 def _merged(ranges: Iterator[Lines]) -> Iterator[Lines]:

@@ -18,6 +18,7 @@ from compaction.shell.runners import REPORTING, command_of, runner_of
 from compaction.shell.syntax import Simple, has_pipe, pipelines
 from compaction.text_cache import once_per_text
 from compaction.tools.failures import reports_failure
+from compaction.utf8 import utf8
 
 _EXIT_CODE = re.compile(
     r"<(?:returncode|exit_code)>(-?\d+)</|\bexit(?:ed with)?(?: code| status)[:= ]+(-?\d+)\b", re.IGNORECASE
@@ -73,7 +74,7 @@ def exit_code(text: str) -> int | None:
     """Return the exit code at the beginning or end of an output, or None."""
     ends = (text,) if len(text) <= _ENDS else (text[:_ENDS], text[-_ENDS:])
     # Cheaper than the pattern, and most outputs have no exit code. Bytes change to lower case much faster.
-    words = " ".join(ends).encode("utf-8", "replace").lower()
+    words = utf8(" ".join(ends)).lower()
     for end in ends if b"exit" in words or b"returncode" in words else ():
         if found := _EXIT_CODE.search(end):
             return int(found[1] or found[2])
@@ -140,7 +141,7 @@ def hides_outcome(command: str, text: str) -> bool:
 
 def reports_success(text: str) -> bool:
     """Whether a line of an output reports that all tests passed, as far as it shows them."""
-    return _SUCCESS.search(text.encode("utf-8", "replace")) is not None  # RE2 rejects lone surrogates
+    return _SUCCESS.search(utf8(text)) is not None
 
 
 def passed_line(text: str) -> str:

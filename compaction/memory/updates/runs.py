@@ -16,6 +16,7 @@ from compaction.shell.runners import (
     selected_tests,
 )
 from compaction.tools.outcomes import exit_code, hides_outcome, reports_success
+from compaction.utf8 import utf8
 
 _FAILED = (
     re.compile(
@@ -137,14 +138,9 @@ def _is_target(word: str) -> bool:
 def _selects(selection: str, test: str) -> bool:
     """Return whether a selection matches a test. The agent wrote it, so only RE2 limits the time it takes."""
     try:
-        return re2.search(_encoded(selection), _encoded(test), _SELECTION) is not None
+        return re2.search(utf8(selection), utf8(test), _SELECTION) is not None
     except re2.error:
         return selection in test
-
-
-def _encoded(text: str) -> bytes:
-    """Return the text for RE2, which rejects lone surrogates."""
-    return text.encode("utf-8", "replace")
 
 
 def _selection_options() -> re2.Options:
