@@ -249,11 +249,6 @@ class _Block:
             offset += _SIZES[self.lengths[index]]
 
 
-def block_items(packed: bytes) -> Iterator[tuple[bytes, Postings]]:
-    """Yield the terms of a block with their postings, in order."""
-    return _Block.read(packed).items()
-
-
 def block_find(packed: bytes, term: bytes) -> Postings | None:
     """Return the postings of a term in a block, or None if the block does not contain it."""
     block = _Block.read(packed)

@@ -15,7 +15,6 @@ from search.segments import (
     Segment,
     block_find,
     block_find_prefix,
-    block_items,
     segment_build,
 )
 
@@ -30,22 +29,34 @@ documents = st.builds(
 )
 
 
-def stored(segment: Segment) -> dict[bytes, Postings]:
-    return {term: postings for _, data in segment.blocks for term, postings in block_items(data)}
+def names(found: Sequence[Document]) -> set[str]:
+    return {term for document in found for term in document.counts}
 
 
-def expected(found: Sequence[Document]) -> dict[bytes, list[tuple[int, int]]]:
-    names = {term for document in found for term in document.counts}
+def stored(segment: Segment, terms: set[str]) -> dict[str, Postings]:
+    """Return the postings of the terms. Fails if the segment contains more terms."""
+    blocks = [data for _, data in segment.blocks]
+    assert sum(len(block_find_prefix(data, b"")) for data in blocks) == len(terms)
     return {
-        name.encode(): [(at, d.counts[name]) for at, d in enumerate(found) if name in d.counts]
-        for name in names
+        term: postings
+        for data in blocks
+        for term in terms
+        if (postings := block_find(data, term.encode())) is not None
+    }
+
+
+def expected(found: Sequence[Document]) -> dict[str, list[tuple[int, int]]]:
+    return {
+        name: [(at, d.counts[name]) for at, d in enumerate(found) if name in d.counts]
+        for name in names(found)
     }
 
 
 @given(st.lists(documents, min_size=1, max_size=20))
 def test_a_segment_returns_its_messages(found: list[Document]) -> None:
     segment = segment_build(found)
-    assert {term: list(zip(*each, strict=True)) for term, each in stored(segment).items()} == expected(found)
+    postings = stored(segment, names(found))
+    assert {term: list(zip(*each, strict=True)) for term, each in postings.items()} == expected(found)
     header = Header.unpack(segment.header.pack())
     assert list(header.roles) == [document.role for document in found]
     assert list(header.tools) == [document.tool for document in found]
@@ -59,8 +70,9 @@ def test_merged_segments_equal_one_that_was_built_at_once(parts: list[list[Docum
     built = [segment_build(part) for part in parts]
     earlier = [(each.header, [data for _, data in each.blocks]) for each in built[:-1]]
     merged = segment_build(parts[-1], after=earlier)
-    whole = segment_build([document for part in parts for document in part])
-    assert stored(merged) == stored(whole)
+    documents = [document for part in parts for document in part]
+    whole, terms = segment_build(documents), names(documents)
+    assert stored(merged, terms) == stored(whole, terms)
     assert merged.strong == whole.strong
     assert Header.unpack(merged.header.pack()) == whole.header
 
