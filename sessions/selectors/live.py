@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Max
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.selectors import projects_of
@@ -19,24 +20,28 @@ LIVE_PERIOD = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """Counters that change with everything that the pages display."""
+    """Counters that change with everything that the pages display.
+
+    `summed` is the number of turns in the rollups, from which the savings are calculated.
+    """
 
     turns: int
     edits: int
     memory: int
+    summed: int
 
     def encode(self) -> str:
-        return f"{self.turns}.{self.edits}.{self.memory}"
+        return f"{self.turns}.{self.edits}.{self.memory}.{self.summed}"
 
     @classmethod
     def decode(cls, text: str) -> LiveState | None:
         pieces = text.split(".")
-        if len(pieces) != 3 or not all(
+        if len(pieces) != 4 or not all(
             piece.isascii() and piece.isdigit() and len(piece) < 10 for piece in pieces
         ):
             return None
-        turns, edits, memory = map(int, pieces)
-        return cls(turns=turns, edits=edits, memory=memory)
+        turns, edits, memory, summed = map(int, pieces)
+        return cls(turns=turns, edits=edits, memory=memory, summed=summed)
 
 
 def is_live(session: AgentSession) -> bool:
@@ -47,6 +52,11 @@ def is_live(session: AgentSession) -> bool:
 def live_state(*, user: Any, slug: str, id: UUID) -> LiveState | None:
     """Return the state of a session that the user may see, or None. One query, by primary keys."""
     rows = AgentSession.objects.filter(pk=id, project__in=projects_of(user).filter(slug=slug))
-    row = rows.annotate(memory=Max("memory_revisions__number"))
-    found = row.values_list("turn_count", "edits_revision", "memory").first()
-    return LiveState(turns=found[0], edits=found[1], memory=found[2] or 0) if found is not None else None
+    rows = rows.annotate(
+        memory=Coalesce(Max("memory_revisions__number"), 0), summed=Coalesce("rollupcursor__turns", 0)
+    )
+    found = rows.values_list("turn_count", "edits_revision", "memory", "summed").first()
+    if found is None:
+        return None
+    turns, edits, memory, summed = found
+    return LiveState(turns=turns, edits=edits, memory=memory, summed=summed)

@@ -14,8 +14,10 @@ from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.memory.revisions import Writer, memory_patch
 from sessions.services.sessions.comments import comment_create
 from sessions.services.sessions.lifecycle import session_delete
-from tests.pages.served import address
+from sessions.services.spending.rollups import rollups_fill
+from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
+from tests.trends.turns import turn_make, turns_add
 
 #: Polls at once instead of after some seconds.
 POLL = "document.dispatchEvent(new Event('visibilitychange'))"
@@ -71,7 +73,21 @@ class TestRequests:
         assert f'id="turn-{last + 1}"' not in page
         assert f"?after={last}" in page
 
-    @pytest.mark.parametrize("since", ["", "x", "1.2", "1.2.3.4", "-1.0.0", "9.9.9"])
+    @pytest.mark.slow
+    def test_the_savings_appear_as_soon_as_they_are_calculated(self, member_client, project):
+        session = compacted_session(project, name="live")
+        count, now = session.turn_count, timezone.now()
+        AgentSession.objects.filter(pk=session.pk).update(last_active_at=now)
+        turns_add(session, [turn_make(session, count, now, prompt_estimate=9_000, prompt_served=100)])
+        since = self.since(member_client, session)
+        assert "Not known yet" in member_client.get(address("session", session)).text
+        rollups_fill()
+        page = member_client.get(address("session_live", session), {"since": since, "append": 1}).text
+        assert 'id="tiles" hx-swap-oob="true"' in page
+        assert "fewer input tokens" in page
+        assert "Not known yet" not in page
+
+    @pytest.mark.parametrize("since", ["", "x", "1.2", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "9.9.9.9"])
     def test_an_unknown_state_is_outdated(self, member_client, project, since):
         session = active(project, 2)
         response = member_client.get(address("session_live", session), {"since": since, "append": 1})
