@@ -95,7 +95,10 @@ class Gateway:
         except Refused as error:
             await body.discard(most=self._most_bytes)
             text = route.provider.error(error.kind, str(error))
-            await respond(send, error.status, text, [(REPORT, b"refused")])
+            added = [(REPORT, b"refused")]
+            if error.status < 500:  # otherwise, Claude Code repeats a call with a wrong key for three minutes
+                added.append((b"x-should-retry", b"false"))
+            await respond(send, error.status, text, added)
         except Disconnected:
             return
 

@@ -213,6 +213,12 @@ def test_a_setting_that_is_misspelled_is_refused_with_its_name(
     assert not provider.received
 
 
+def test_clients_do_not_repeat_a_request_that_the_gateway_refuses(gateway: Running, api_key: str) -> None:
+    """Claude Code repeats requests with status 401 for minutes, unless a header forbids it."""
+    response = gateway.call(MESSAGES, ODD, headers(f"{api_key}x"))
+    assert (response.status, response.headers["x-should-retry"]) == (401, "false")
+
+
 def test_a_url_that_is_not_ascii_is_refused(gateway: Running, provider: Provider, api_key: str) -> None:
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=PATIENCE) as connection:
         sent = f"GET /gateway/anthropic/v1/é HTTP/1.1\r\nHost: x\r\nX-Contextapp-Key: {api_key}\r\n\r\n"
