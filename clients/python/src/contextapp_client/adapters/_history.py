@@ -110,7 +110,10 @@ async def run(transport: BaseTransport, steps: Steps[T]) -> T:
 def run_blocking(transport: BaseTransport, steps: Steps[T]) -> T:
     """Carry out steps of the synchronous client."""
     if not isinstance(transport, SyncTransport):
-        raise TypeError("a session of `AsyncContextApp` requires the asynchronous methods of the framework")
+        raise TypeError(
+            "`AsyncContextApp` only works with the framework's asynchronous methods, such as `ainvoke`. "
+            "For its synchronous methods, use `ContextApp`."
+        )
     return transport.run(steps)
 
 

@@ -209,7 +209,10 @@ def _thread_id() -> str:
     """Return the thread of the current run. Raises `ValueError`."""
     thread: object = get_config().get("configurable", {}).get("thread_id")
     if not thread:
-        raise ValueError("the config of the run has no `thread_id`, which is the id of the session")
+        raise ValueError(
+            "The run has no `thread_id`, which is the id of its session. Pass the config "
+            '`{"configurable": {"thread_id": "…"}}` to the run, or a session to the middleware.'
+        )
     return str(thread)
 
 
