@@ -77,6 +77,7 @@ def run(home: Path, host: str, port: int) -> None:
     web, worker = servers.web(host, port), servers.worker(home)
     os.chdir(env.ROOT)
     os.environ["CONTEXTAPP_HOME"] = str(home)
+    write_line("starting; the first start takes up to a minute")
     with Supervisor() as supervisor:
         start_data(supervisor, home)
         prepare_data()
