@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from uuid import UUID
+
+from django.db.models import Sum
+from django.utils import timezone
 
 from accounts.models import Project
 from pricing.custom import CustomPrice
+from sessions.models import UsageRollup
+
+#: The period in which unpriced models are counted, in days.
+UNPRICED_DAYS = 30
 
 
 def custom_prices(project: Project) -> tuple[CustomPrice, ...]:
@@ -19,3 +27,11 @@ def project_prices(ids: Collection[UUID]) -> Mapping[UUID, Sequence[CustomPrice]
     """Return the custom prices of those projects that have some. One query."""
     found = Project.objects.filter(pk__in=ids).exclude(custom_prices=[])
     return {project.pk: custom_prices(project) for project in found}
+
+
+def models_unpriced(project: Project) -> list[tuple[str, int]]:
+    """Return the models whose recent calls have no price, and the number of these calls, most calls first."""
+    since = timezone.now() - timedelta(days=UNPRICED_DAYS)
+    rows = UsageRollup.objects.filter(project=project, at__gte=since, unpriced_turns__gt=0)
+    by_model = rows.values_list("model").annotate(calls=Sum("unpriced_turns"))
+    return list(by_model.order_by("-calls", "model"))

@@ -16,7 +16,9 @@ from pricing.custom import CustomPrice, custom_cost
 from sessions.models import Turn
 from sessions.selectors.custom_prices import custom_prices
 from sessions.services.spending.custom_prices import MAX_PRICES
+from sessions.services.spending.rollups import rollups_fill
 from tests.api.client import Api
+from tests.trends.turns import session_make, turn_make, turns_add
 
 pytestmark = pytest.mark.django_db
 
@@ -159,3 +161,23 @@ def test_invalid_prices_are_rejected(wrong, project, owner_client):
     assert owner_client.post(address(), {**FORM, **wrong}).status_code == 422
     project.refresh_from_db()
     assert project.custom_prices == []
+
+
+def test_models_without_a_price_are_listed_with_their_calls(project, viewer_client):
+    now = datetime.now(UTC)
+    session = session_make(project, "fix")
+    days = [(0, "acme-7b"), (1, "acme-7b"), (2, "acme-8b"), (40, "acme-6b")]
+    calls = [
+        turn_make(session, number, now - timedelta(days=age), cost=None, model=model)
+        for number, (age, model) in enumerate(days)
+    ]
+    turns_add(session, [*calls, turn_make(session, 4, now, cost=1_000, model="gpt-5")])
+    rollups_fill()
+    response = viewer_client.get(address())
+    assert response.context["unpriced"] == [("acme-7b", 2), ("acme-8b", 1)]
+    assert "Models without a price" in response.text
+    assert f'href="{address()}"' in viewer_client.get(reverse("trends", args=["alpha"])).text
+
+
+def test_without_unpriced_calls_no_models_are_listed(project, viewer_client):
+    assert "Models without a price" not in viewer_client.get(address()).text

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from pricing.custom import CustomPrice
 from sessions.pages.access import Viewer, actor_of, owner_of
 from sessions.pages.settings.common import PlainForm, sent_by_owner, settings_page
-from sessions.selectors.custom_prices import custom_prices
+from sessions.selectors.custom_prices import UNPRICED_DAYS, custom_prices, models_unpriced
 from sessions.services.spending.custom_prices import (
     MAX_PRICES,
     TooManyPrices,
@@ -108,4 +108,10 @@ def project_price_remove(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _page(request: HttpRequest, viewer: Viewer, form: PriceForm) -> HttpResponse:
     prices = [(one, [getattr(one, name) for name in _RATES]) for one in custom_prices(viewer.project)]
-    return settings_page(request, viewer, "prices.html", {"form": form, "prices": prices})
+    context = {
+        "form": form,
+        "prices": prices,
+        "unpriced": models_unpriced(viewer.project),
+        "unpriced_days": UNPRICED_DAYS,
+    }
+    return settings_page(request, viewer, "prices.html", context)
