@@ -250,6 +250,15 @@ def test_the_newest_sessions_are_chosen_by_agent(project: Project, session: Agen
     assert len(sessions_newest(project_id=project.pk, limit=9)) == 2
 
 
+def test_the_newest_sessions_leave_out_those_without_a_conversation(
+    project: Project, session: AgentSession
+) -> None:
+    make_session(project, [reading_turn(0)], name="requests a title")
+    reported = make_session(project, name="reported by telemetry")
+    AgentSession.objects.filter(pk=reported.pk).update(message_count=0)
+    assert sessions_newest(project_id=project.pk, limit=9) == [session]
+
+
 @pytest.mark.slow
 def test_custom_policies_are_stored_as_differences_from_their_preset(
     project: Project, make: Callable[..., ReplayRun], owner: User, monkeypatch: pytest.MonkeyPatch
