@@ -83,6 +83,14 @@ class ClientCompaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedPreamble:
+    """A system prompt and tools, as JSON in the session's format."""
+
+    system: Any = None
+    tools: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTurn:
     """One model call: the messages that are new in its prompt, then the model's answer.
 
@@ -94,7 +102,7 @@ class ImportedTurn:
     tokens that the provider reported if those of `usage` are an estimate. `prompt_served` is the estimated
     size of the call's prompt if it was not the whole transcript. `is_usage_final` is set if the output tokens
     were already compared with the answer. `billed` is false if the response is billed to another session.
-    Latencies are in milliseconds.
+    `preamble` is set if the system prompt or the tools change with this turn. Latencies are in milliseconds.
     """
 
     messages: Sequence[ImportedMessage]
@@ -104,6 +112,7 @@ class ImportedTurn:
     request_id: str | None = None
     at: datetime | None = None
     client_compaction: ClientCompaction | None = None
+    preamble: ImportedPreamble | None = None
     cost_microusd: int | None = None
     cache_write_1h_tokens: int = 0
     output_reported: int | None = None
@@ -128,7 +137,8 @@ class ImportedComment:
 class ImportedSession:
     """A session of a log. `external_id` is stable, so importing the log again finds the same session.
 
-    `system` and `tools` are JSON in the session's format, if the log contains them. `context_window` is the
+    `system` and `tools` are JSON in the session's format, if the log contains them. Those of a turn replace
+    them from that turn on. `context_window` is the
     model's context window in tokens, if the log contains it. `notes` and `comments` are stored only if the
     session is new.
     """

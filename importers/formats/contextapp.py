@@ -1,7 +1,7 @@
 """Exports of contextapp: one JSON object per line, with its `type` and the `session` to which it belongs.
 
 `sessions/selectors/transcripts/export.py` writes them. Files can be concatenated: each begins with a line of
-the type `contextapp-session`. The newest system prompt and tools apply to the whole imported session.
+the type `contextapp-session`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importers.base import (
     Damage,
     ImportedComment,
     ImportedMessage,
+    ImportedPreamble,
     ImportedSession,
     ImportedTurn,
     LogFile,
@@ -75,7 +76,7 @@ class _Session:
             raise ValueError("`session` is not the id of a session")
         self.id = facts["session"]
         self._facts = facts
-        self._system: Mapping[str, Any] = {}
+        self._preambles: dict[int, ImportedPreamble] = {}  # by the turn from which they apply
         self._turns: dict[int, _Turn] = {}
         self._positions: set[int] = set()
         self._comments: list[ImportedComment] = []
@@ -84,7 +85,7 @@ class _Session:
         """Read a line. A turn whose own line is damaged keeps its messages."""
         match record["type"]:
             case "system":
-                self._system = _checked_system(record)
+                self._preambles[count_of(record.get("from_turn"), _MAX_POSITION) or 0] = _preamble(record)
             case "turn":
                 self._turn(record["turn"]).facts = record
             case "message":
@@ -93,19 +94,20 @@ class _Session:
                 self._comments.append(_comment(record, self._turns[record["turn"]].index))
 
     def imported(self) -> ImportedSession:
-        facts = self._facts
+        facts, turns = self._facts, self._imported_turns()
+        opening = self._preambles.get(0, ImportedPreamble())
         return ImportedSession(
             external_id=self.id,
             format=str(facts.get("format") or DEFAULT),
             agent=str(facts.get("agent") or ""),
-            turns=self._imported_turns(),
+            turns=turns,
             model=str(facts.get("model") or ""),
             title=str(facts.get("title") or ""),
             parent_external_id=id_of(facts.get("parent")),
             started_at=time_of(facts.get("started_at")),
             context_window=count_of(facts.get("context_window"), MAX_TOKENS) or None,
-            system=self._system.get("system"),
-            tools=self._system.get("tools"),
+            system=opening.system,
+            tools=opening.tools,
             tags=_strings(facts.get("tags")),
             metadata=mapping_of(facts.get("metadata")),
             notes=str(facts.get("notes") or ""),
@@ -115,10 +117,11 @@ class _Session:
     def _imported_turns(self) -> list[ImportedTurn]:
         """Return the turns. `omitted_from` counts only the messages that could be read."""
         read = sorted(self._positions)
-        turns = [turn.imported() for turn in self._turns.values()]
+        turns = [(number, turn.imported()) for number, turn in self._turns.items()]
         return [
             replace(
                 turn,
+                preamble=self._preambles.get(number) if number else None,
                 messages=[
                     replace(message, omitted_from=bisect_left(read, message.omitted_from))
                     if message.omitted_from is not None
@@ -126,7 +129,7 @@ class _Session:
                     for message in turn.messages
                 ],
             )
-            for turn in turns
+            for number, turn in turns
         ]
 
     def _new_message(self, record: Mapping[str, Any]) -> ImportedMessage:
@@ -172,14 +175,14 @@ class _Turn:
         )
 
 
-def _checked_system(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the record if its system prompt and tools have types that the providers accept."""
+def _preamble(record: Mapping[str, Any]) -> ImportedPreamble:
+    """Return the system prompt and tools, whose types the providers must accept."""
     system, tools = record.get("system"), record.get("tools")
     if not (system is None or isinstance(system, str) or _is_list_of_objects(system)):
         raise TypeError("`system` is neither a string nor an array of content blocks")
     if not (tools is None or _is_list_of_objects(tools)):
         raise TypeError("`tools` is not an array of tool definitions")
-    return record
+    return ImportedPreamble(system=system, tools=tools)
 
 
 def _message(record: Mapping[str, Any]) -> ImportedMessage:

@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from accounts.models import Project
 from importers.base import ImportedSession, LogFile
 from importers.registry import recognize
+from sessions.api.imports import views
 from sessions.models import AgentSession, Comment
 from sessions.selectors.transcripts.export import session_jsonl
 from sessions.services.imports import uploads
@@ -86,12 +87,19 @@ def test_another_project_gets_the_same_session(
     assert stranger_api.post("imports/", data).json()["format"] == "contextapp"
     session = AgentSession.objects.get(project=other_project, external_id="s1")
     before, after = lines(data), lines(exported(session))
-    header, systems, rest = after[0], after[1:2], after[2:]
+    header, rest = after[0], after[1:]
     metadata = {"branch": "fix", "parent_external_id": "parent"}  # which is not imported
     assert header == before[0] | {"parent": None, "metadata": metadata}
-    assert systems == [before[2] | {"from_turn": 0}]
-    assert rest == before[3:]
-    assert {line["type"] for line in rest} == {"turn", "message", "comment"}
+    assert rest == before[1:]
+    assert {line["type"] for line in rest} == {"system", "turn", "message", "comment"}
+    assert [line["from_turn"] for line in rest if line["type"] == "system"] == [0, 2]
+    for turn in range(5):
+        prompts = [each.get(f"sessions/s1/prompt/?at_turn={turn}").json() for each in (api, stranger_api)]
+        first, second = ([one[field] for field in ("system", "tools", "messages")] for one in prompts)
+        assert first == second, turn
+    assert [turn["components"] for turn in stranger_api.get("sessions/s1/turns/").json()["data"]] == [
+        turn["components"] for turn in api.get("sessions/s1/turns/").json()["data"]
+    ]
     for name in ("cost_microusd", "unpriced_turns", "output_tokens", "last_prompt_tokens", "turn_count"):
         assert getattr(session, name) == getattr(pushed, name), name
     assert session.pins.get().position == 1
@@ -102,10 +110,11 @@ def test_a_long_session_is_imported_in_steps(
     pushed: AgentSession, stranger_api: Api, other_project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "STEP_MESSAGES", 1)
+    monkeypatch.setattr(views, "SMALL_SECONDS", 60.0)
     [row] = stranger_api.post("imports/", exported(pushed)).json()["sessions"]
     assert (row["state"], row["turns"]) == ("new", 5)
     session = AgentSession.objects.get(project=other_project, external_id="s1")
-    assert lines(exported(session))[2:] == lines(exported(pushed))[3:]
+    assert lines(exported(session))[1:] == lines(exported(pushed))[1:]
 
 
 def test_the_copy_can_be_continued(pushed: AgentSession, stranger_api: Api) -> None:
@@ -130,12 +139,28 @@ def test_the_copy_of_a_compacted_session_counts_tokens_like_the_original(api: Ap
     assert stranger_api.get("sessions/s1/").json()["calibration"] == original["calibration"]
 
 
+def test_system_prompts_and_tools_that_begin_and_end_later_are_imported(
+    api: Api, stranger_api: Api, other_project: Project
+) -> None:
+    api.post("sessions/", {"id": "s2"})
+    versions: list[dict[str, Any]] = [{}, {"system": "Be brief.", "tools": TOOLS}, {"tools": []}, {}]
+    for number, fields in enumerate(versions):
+        push(api, [request(f"Question {number}."), answer()], session="s2", **fields)
+        data = api.get("sessions/s2/export/").getvalue()
+        for _ in range(2):
+            stranger_api.post("imports/", data)
+        session = AgentSession.objects.get(project=other_project, external_id="s2")
+        assert lines(exported(session))[1:] == lines(data)[1:]
+    assert session.preamble_version == 2
+    assert session.shown_components == AgentSession.objects.get(project__slug="alpha").shown_components
+
+
 @pytest.mark.slow
 def test_a_session_is_restored_after_it_was_deleted(pushed: AgentSession, project: Project) -> None:
     data = exported(pushed)
     session_delete(session=pushed)
     restored = imported(project, data)
-    assert lines(exported(restored))[2:] == lines(data)[3:]
+    assert lines(exported(restored))[1:] == lines(data)[1:]
     assert restored.parent is not None
     assert restored.parent.external_id == "parent"
 
@@ -157,7 +182,7 @@ def test_a_longer_export_adds_the_rest(
     [row] = stranger_api.post("imports/", exported(pushed)).json()["sessions"]
     assert (row["state"], row["turns"]) == ("grown", 1)
     session = AgentSession.objects.get(project=other_project, external_id="s1")
-    assert lines(exported(session))[2:] == lines(exported(pushed))[3:]
+    assert lines(exported(session))[1:] == lines(exported(pushed))[1:]
 
 
 def test_the_author_of_an_imported_comment_is_not_a_member_here(

@@ -15,7 +15,7 @@ import pricing
 from compaction.errors import FormatError
 from compaction.jsontext import MAX_DEPTH
 from compaction.messages import Message, Role, Usage
-from importers.base import ClientCompaction, ImportedSession, ImportedTurn
+from importers.base import ClientCompaction, ImportedPreamble, ImportedSession, ImportedTurn
 from pricing.tokenizers import token_factor
 from redaction import Finding, Redaction, redact, redact_bytes
 from sessions.services.ingestion import IngestedMessage, NewPreamble, messages_ingest, preamble_ingest
@@ -40,8 +40,9 @@ class PreparedTurn:
     """One model call. `cost_microusd` is the cost in the log, else from the price table, else None.
 
     `output_reported` are the output tokens in the log if those of `usage` are an estimate. `prompt_served` is
-    the estimated size of the call's prompt if it was not the whole transcript. `billed` is false if the log
-    shows that the response is billed to another session.
+    the estimated size of the call's prompt if it was not the whole transcript. `preamble` is set if the
+    system prompt or the tools change with this turn. `billed` is false if the log shows that the response is
+    billed to another session.
     """
 
     messages: Sequence[IngestedMessage]
@@ -54,6 +55,7 @@ class PreparedTurn:
     request_id: str | None = None
     at: datetime | None = None
     client_compaction: ClientCompaction | None = None
+    preamble: NewPreamble | None = None
     first_token_ms: int | None = None
     duration_ms: int | None = None
     billed: bool = True
@@ -117,10 +119,17 @@ def _turn(
         request_id=turn.request_id and _name(turn.request_id),
         at=turn.at or next((message.at for message in reversed(turn.messages) if message.at), None),
         client_compaction=mark and replace(mark, trigger=_name(mark.trigger)),
+        preamble=_preamble(turn.preamble, redaction, found) if turn.preamble is not None else None,
         first_token_ms=turn.first_token_ms,
         duration_ms=turn.duration_ms,
         billed=turn.billed,
     )
+
+
+def _preamble(preamble: ImportedPreamble, redaction: Redaction, found: list[Finding]) -> NewPreamble:
+    new, findings = preamble_ingest(preamble.system or None, preamble.tools or None, redaction=redaction)
+    found.extend(findings)
+    return new or NewPreamble(system=None, tools=None, system_tokens=0, tools_tokens=0)
 
 
 def _without_secrets(turn: ImportedTurn, redaction: Redaction, found: list[Finding]) -> ImportedTurn:

@@ -24,7 +24,7 @@ from sessions.services.processes import process_pool
 
 #: Part of every digest. Increase it when an importer reads more from a log than before, so that imported
 #: logs are read again.
-_VERSION = b"6"
+_VERSION = b"7"
 
 #: Starting a process takes about as long as reading this many bytes of compressed logs.
 _BYTES_PER_PROCESS = 4 << 20

@@ -12,7 +12,7 @@ from django.db import transaction
 from accounts.models import Project
 from compaction.prefixes import common_length
 from importers.base import ImportedSession
-from sessions.models import AgentSession, Preamble
+from sessions.models import AgentSession
 from sessions.selectors.redaction import redaction_of
 from sessions.services.blobs import blobs_remove, messages_delete
 from sessions.services.commits import after_commit
@@ -37,7 +37,13 @@ from sessions.services.imports.prepare import (
     session_prepare,
 )
 from sessions.services.imports.reported import Joined, calls_join, reported_remove
-from sessions.services.imports.rows import billed_elsewhere, omissions_update, turns_place, turns_write
+from sessions.services.imports.rows import (
+    billed_elsewhere,
+    omissions_update,
+    opening_write,
+    turns_place,
+    turns_write,
+)
 from sessions.services.imports.tally import Tally, once_of
 from sessions.services.imports.unnamed import calls_identify
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
@@ -175,9 +181,9 @@ def _rewrite_end(
     first = _first_unfinished(session, stored, imported, same=same, end=end)
     if len(imported) < len(stored):
         return False
-    new_preamble = _write_preamble(session, prepared)
+    new_preamble = opening_write(session, prepared.preamble)
     elsewhere = billed_elsewhere(session, prepared.turns, kept=first)
-    tally = Tally.opening(prepared, at=session.started_at)
+    tally = Tally.opening(prepared, session)
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = new_preamble or same < len(imported) or tally != Tally.of(session)
     annotations = annotations_of(session, first=first) if changed and session.turn_count else None
@@ -253,29 +259,19 @@ def _append(
 
 
 def _unknown_part(turn: PreparedTurn, known: set[str | None]) -> PreparedTurn | None:
-    """Return the turn with only its unknown messages, or None if all are known."""
+    """Return the turn with only its unknown messages, or None if all are known.
+
+    The session keeps its system prompt and tools, because edits may have removed the latter.
+    """
     messages = [m for m in turn.messages if m.source_id not in known]
     if not messages:
         return None
     begins = messages[0] is turn.messages[0]
-    return replace(turn, messages=messages, client_compaction=turn.client_compaction if begins else None)
+    mark = turn.client_compaction if begins else None
+    return replace(turn, messages=messages, client_compaction=mark, preamble=None)
 
 
 # -- Shared ---------------------------------------------------------------------------------------
-
-
-def _write_preamble(session: AgentSession, prepared: PreparedSession) -> bool:
-    """Store the system prompt and tools. Return whether they are new."""
-    preamble = prepared.preamble
-    if preamble is None:
-        return False
-    if session.preamble_hash is not None and bytes(session.preamble_hash) == preamble.hash:
-        return False
-    Preamble.objects.update_or_create(
-        session=session, version=1, defaults={"from_turn": 0, **preamble.columns}
-    )
-    session.preamble_version, session.preamble_hash = 1, preamble.hash
-    return True
 
 
 def _save(session: AgentSession, prepared: PreparedSession, tally: Tally) -> None:

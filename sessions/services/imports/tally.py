@@ -39,6 +39,7 @@ class Tally:
     once: Sequence[Once] = field(default=(), compare=False)
     continuation: Continuation = field(default_factory=Continuation)
     context_start: int = 0
+    preamble_version: int = 0
     last_prompt: int = 0
     peak_prompt: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -47,12 +48,18 @@ class Tally:
     calibration: Calibration = field(default_factory=Calibration)
 
     @classmethod
-    def opening(cls, prepared: PreparedSession, *, at: datetime) -> Tally:
+    def opening(cls, prepared: PreparedSession, session: AgentSession) -> Tally:
         """Return the counters before the first turn: system prompt and tools, if the log contains them."""
         preamble = prepared.preamble
+        has_preambles = preamble is not None or any(turn.preamble for turn in prepared.turns)
         breakdown = TokenBreakdown().set(**preamble.components) if preamble else TokenBreakdown()
-        calibration = calibration_of({}, model=prepared.facts.model)
-        return cls(last_at=at, context=breakdown, shown=breakdown, calibration=calibration)
+        return cls(
+            last_at=session.started_at,
+            context=breakdown,
+            shown=breakdown,
+            preamble_version=int(preamble is not None) if has_preambles else session.preamble_version,
+            calibration=calibration_of({}, model=prepared.facts.model),
+        )
 
     @classmethod
     def of(cls, session: AgentSession) -> Tally:
@@ -64,6 +71,7 @@ class Tally:
             shown=TokenBreakdown(tokens=session.shown_components),
             continuation=continuation_of(open_calls=session.open_calls, needs_repair=session.needs_repair),
             context_start=session.context_start,
+            preamble_version=session.preamble_version,
             last_prompt=session.last_prompt_tokens,
             peak_prompt=session.peak_prompt_tokens,
             usage=Usage(**{name: getattr(session, name) for name in USAGE_COUNTS}),
@@ -81,6 +89,10 @@ class Tally:
         if turn.client_compaction is None:
             context = context.subtract(_omitted(self.once, self.messages + len(values) - answers))
         return context.prompt_of(values)
+
+    def preamble_version_of(self, turn: PreparedTurn) -> int:
+        """Return the version of the system prompt and tools in this turn."""
+        return self.preamble_version + (turn.preamble is not None)
 
     def output_spike(self, turn: PreparedTurn, limit: int) -> int | None:
         """Return the tokens of the turn's tool outputs if they are a spike."""
@@ -104,6 +116,7 @@ class Tally:
             once=[each for each in once if each[0] >= messages],
             continuation=(Continuation() if restarts else self.continuation).after(values, format),
             context_start=self.messages if restarts else self.context_start,
+            preamble_version=self.preamble_version_of(turn),
             last_prompt=size or self.last_prompt,
             calibration=self._calibration(turn, prompt),
             peak_prompt=max(size, self.peak_prompt),
@@ -119,6 +132,7 @@ class Tally:
             "shown_components": dict(self.shown.tokens),
             **continuation_columns(self.continuation),
             "context_start": self.context_start,
+            "preamble_version": self.preamble_version,
             "plan_turn": None,
             "last_prompt_tokens": self.last_prompt,
             "peak_prompt_tokens": self.peak_prompt,
@@ -163,6 +177,8 @@ def _omitted(once: Iterable[Once], end: int) -> list[Message]:
 
 def _before(turn: PreparedTurn, breakdown: TokenBreakdown) -> TokenBreakdown:
     """Return what a turn begins with: a compaction by the client removes the messages."""
+    if turn.preamble is not None:
+        breakdown = breakdown.set(**turn.preamble.components)
     return breakdown.without_messages() if turn.client_compaction else breakdown
 
 
