@@ -217,10 +217,15 @@ def _parent_id(call: ApiCall, data: Mapping[str, Any]) -> UUID | None:
     return parent.pk
 
 
+def _words(call: ApiCall, name: str) -> str:
+    text = call.query.get(name, "")
+    if "\0" in text:
+        raise InvalidField(name, f"`{name}` must not contain NUL characters.")
+    return text
+
+
 def _filter(call: ApiCall) -> SessionFilter:
-    text, agent, model, tag = (call.query.get(name, "") for name in ("q", "agent", "model", "tag"))
-    if any("\0" in each for each in (text, agent, model, tag)):
-        raise InvalidField(None, "Filters must not contain NUL characters.")
+    text, agent, model, tag = (_words(call, name) for name in ("q", "agent", "model", "tag"))
     return SessionFilter(
         text=text,
         agent=agent,

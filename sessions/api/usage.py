@@ -97,7 +97,8 @@ def _span(call: ApiCall) -> Span:
     first = _day(call, "from") or last - timedelta(days=_DEFAULT_DAYS - 1)
     span = Span(first=first, last=last, zone=zone)
     if first > last:
-        raise InvalidField("from", f"`from` ({first}) must not be after `to` ({last}).")
+        end = f"`to` ({last})" if "to" in call.query else f"`to`, which defaults to today ({last})"
+        raise InvalidField("from", f"`from` ({first}) must not be after {end}.")
     if span.days > _MAX_DAYS:
         raise InvalidField("from", f"The period must have at most {_MAX_DAYS} days, not {span.days:,}.")
     return span
@@ -112,7 +113,7 @@ def _day(call: ApiCall, name: str) -> date | None:
     except ValueError:
         day = None
     if day is None or not _FIRST_DAY <= day <= _LAST_DAY:
-        raise InvalidField(name, f"`{name}` must be a date such as 2026-01-31.")
+        raise InvalidField(name, f"`{name}` must be a date from {_FIRST_DAY} to {_LAST_DAY}.")
     return day
 
 

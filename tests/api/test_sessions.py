@@ -341,7 +341,9 @@ class TestListing:
         ],
     )
     def test_an_invalid_query_is_rejected(self, api: Api, query: str) -> None:
-        assert api.get(f"{SESSIONS}?{query}").status_code == 400
+        response = api.get(f"{SESSIONS}?{query}")
+        assert response.status_code == 400
+        assert response.json()["error"]["param"] == query.partition("=")[0]
 
     def test_other_projects_are_not_listed(self, api: Api, stranger_api: Api, names: list[str]) -> None:
         assert self.found(stranger_api, "") == self.found(stranger_api, "q=run") == []

@@ -154,6 +154,13 @@ class TestQuestions:
         error = api.get("usage/?from=2026-01-31&to=2026-01-05").json()["error"]
         assert (error["code"], error["param"]) == ("invalid_field", "from")
         assert error["message"] == "`from` (2026-01-31) must not be after `to` (2026-01-05)."
+        error = api.get("usage/?from=2998-01-01").json()["error"]
+        assert error["param"] == "from"
+        assert "which defaults to today" in error["message"]
+
+    def test_the_error_for_an_invalid_day_contains_the_days_that_are_allowed(self, api: Api) -> None:
+        error = api.get("usage/?to=3000-01-01").json()["error"]
+        assert error["message"] == "`to` must be a date from 2000-01-01 to 2999-12-31."
 
     def test_the_period_has_at_most_366_days(self, api: Api) -> None:
         assert api.get("usage/?from=2025-01-01&to=2026-01-01").status_code == 200
