@@ -212,6 +212,21 @@ def test_a_response_of_several_items_becomes_one_message() -> None:
     ]
 
 
+def test_anthropic_gets_no_file_but_a_pdf_and_chat_completions_get_audio() -> None:
+    files = [
+        {"type": "input_file", "filename": name, "file_data": f"data:{kind};base64,{PNG}"}
+        for name, kind in (("a.pdf", "application/pdf"), ("b.docx", "application/msword"))
+    ]
+    audio = {"type": "input_audio", "input_audio": {"data": PNG, "format": "wav"}}
+    item = {"type": "message", "role": "user", "content": [*files, audio]}
+    messages = dialects.parse([item], format="openai-responses")
+    claude = render(messages, format="anthropic").messages[0]["content"]
+    assert [block["type"] for block in claude] == ["document", "text", "text"]  # it accepts no other files
+    chat = render(messages, format="openai").messages[0]["content"]
+    assert [block["type"] for block in chat] == ["file", "file", "input_audio"]
+    assert chat[2] == audio
+
+
 def test_instructions_and_tools_are_translated_for_responses() -> None:
     system = [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]
     tools = [
