@@ -97,3 +97,16 @@ def test_errors_are_reported(arguments: list[str], message: str, tmp_path: Path)
     given = [str(tmp_path) if argument == "." else argument for argument in arguments]
     with pytest.raises(CommandError, match=message):
         call_command("replay", *given, verbosity=0)
+
+
+def test_missing_costs_are_explained(log: Path, tmp_path: Path) -> None:
+    def printed(*arguments: str) -> str:
+        out = StringIO()
+        given = ["--policies", "off", "--ratios", "0.5", "--jobs", "1", *arguments]
+        call_command("replay", str(log), str(unknown), *given, stdout=out, verbosity=0)
+        return out.getvalue()
+
+    unknown = tmp_path / "unknown.json"
+    unknown.write_text(json.dumps({"model": "acme-7b", "messages": items()}))
+    assert "the model of 1 session has no known price: unknown" in printed()
+    assert "no known price" not in printed("--prices", "gpt-5")

@@ -32,6 +32,9 @@ from sessions.management.log_paths import add_path_arguments, selected_logs
 #: Width of the table if the output is not a terminal.
 _WIDTH = 150
 
+#: Maximum number of sessions without a price that are named.
+_MAX_NAMES = 5
+
 #: Relative difference up to which a predicted cost counts as accurate.
 _ACCURATE = 0.10
 
@@ -109,6 +112,7 @@ class Command(BaseCommand):
             table(settings, sums, title=title)
         )
         self.stdout.write(text.getvalue())
+        self._print_unpriced(found)
         self._print_accuracy(found, settings, each=options["sessions"])
         if options["json"]:
             rows = [
@@ -116,6 +120,16 @@ class Command(BaseCommand):
                 for s, total in zip(settings, sums, strict=True)
             ]
             options["json"].write_text(json.dumps(rows, indent=1))
+
+    def _print_unpriced(self, found: Sequence[Compared]) -> None:
+        """Explain why the table has no costs, if the model of a session has no price."""
+        names = [session.name for session in found if session.totals[0].cost is None]
+        if names:
+            more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+            self.stdout.write(
+                f"Costs are missing because the model of {len(names):,} session{pluralize(len(names))} has no "
+                f"known price: {', '.join(names[:_MAX_NAMES])}{more}. Set --prices to price all sessions alike."
+            )
 
     def _print_accuracy(self, found: Sequence[Compared], settings: Sequence[Setting], *, each: bool) -> None:
         """Compare the predicted cost under `off` with the actual cost from the logs."""
