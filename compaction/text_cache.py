@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any, TypeVar, TypeVarTuple
 
 Fact = TypeVar("Fact")
+Content = TypeVar("Content", str, bytes)
 Others = TypeVarTuple("Others")
 
 #: Returned by a lookup of a text that is not cached. An exception would take much longer.
@@ -22,15 +23,15 @@ _caches: list[dict[Any, Any]] = []
 
 def once_per_text(
     limit: int,
-) -> Callable[[Callable[[str, *Others], Fact]], Callable[[str, *Others], Fact]]:
+) -> Callable[[Callable[[Content, *Others], Fact]], Callable[[Content, *Others], Fact]]:
     """Return a decorator that caches up to `limit` results of a function of a text and hashable values."""
 
-    def decorate(find: Callable[[str, *Others], Fact]) -> Callable[[str, *Others], Fact]:
+    def decorate(find: Callable[[Content, *Others], Fact]) -> Callable[[Content, *Others], Fact]:
         known: dict[Any, Any] = {}
         _caches.append(known)
 
         @wraps(find)
-        def found(text: str, *others: *Others) -> Fact:
+        def found(text: Content, *others: *Others) -> Fact:
             key = hash(text), len(text), *others
             fact: Fact = known.get(key, _UNKNOWN)
             if fact is _UNKNOWN:

@@ -13,6 +13,7 @@ from compaction.jsontext import dumps, loads_bytes
 from compaction.messages import JSON, Message, Opaque, Role, Text, ToolCall, ToolResult
 from compaction.provider_summary import COMPACTION
 from compaction.sizes.tokens import IMAGE_TOKENS
+from compaction.text_cache import once_per_text
 
 _NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -38,6 +39,9 @@ _GOOGLE_MEDIA = {"inlineData": "data", "inline_data": "data", "fileData": "uri",
 
 #: The user's message before a prompt that would begin with the model's.
 OPENING = "[The beginning of this conversation is not shown.]"
+
+#: Number of lists of tool definitions about which a process remembers whether they are valid.
+_REMEMBERED_TOOLS = 1 << 10
 
 #: Maximum number of characters of an unsupported block that is included in its text note.
 _MAX_NOTE = 2_000
@@ -133,10 +137,9 @@ def tool_definitions(tools: JSON, convert: Callable[[Mapping[str, Any]], JSON]) 
     return [definition for definition in converted if definition is not None]
 
 
-def are_valid_definitions(tools: bytes | None, convert: Callable[[Mapping[str, Any]], JSON]) -> bool:
-    """Return whether stored tool definitions, if there are any, can be sent unchanged."""
-    if tools is None:
-        return True
+@once_per_text(_REMEMBERED_TOOLS)
+def are_valid_definitions(tools: bytes, convert: Callable[[Mapping[str, Any]], JSON]) -> bool:
+    """Return whether stored tool definitions can be sent unchanged."""
     given = loads_bytes(tools)
     return bool(given) and tool_definitions(given, convert) == given
 

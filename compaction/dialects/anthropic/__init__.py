@@ -100,7 +100,7 @@ class Anthropic(Dialect):
         messages = stored.messages
         if not messages.data or messages.has_repeated_ids:
             return False
-        if not are_valid_definitions(stored.tools, rendering.tool_json):
+        if stored.tools and not are_valid_definitions(stored.tools, rendering.tool_json):
             return False
         return (
             stored.breakpoints <= limits.MAX_BREAKPOINTS

@@ -64,7 +64,7 @@ class OpenAI(Dialect):
     def join_stored(self, stored: StoredPrompt, capabilities: Capabilities) -> dict[str, bytes] | None:
         if not stored.messages.data or stored.messages.has_repeated_ids:
             return None
-        if not are_valid_definitions(stored.tools, rendering.tool_json):
+        if stored.tools and not are_valid_definitions(stored.tools, rendering.tool_json):
             return None
         if not capabilities.reasoning_field and stored.messages.has_reasoning:
             return None

@@ -102,7 +102,7 @@ class OpenAIResponses(Dialect):
         messages = stored.messages
         if not messages.data or messages.has_repeated_call_ids or messages.has_repeated_ids:
             return None
-        if not are_valid_definitions(stored.tools, rendering.tool_json):
+        if stored.tools and not are_valid_definitions(stored.tools, rendering.tool_json):
             return None
         fields = {"messages": b"[%b]" % messages.data}
         if stored.system is not None:
