@@ -86,10 +86,11 @@ def request_of(known: str, text: str) -> str:
 
     A command such as `/mode`, a greeting or one word says nothing about a session.
     """
-    return text if not known or (not _is_request(known) and _is_request(text)) else known
+    return text if not known or (not is_request(known) and is_request(text)) else known
 
 
-def _is_request(text: str) -> bool:
+def is_request(text: str) -> bool:
+    """Return whether a message of the user can state the task of a session."""
     title = title_of(text)
     return len(title.split()) >= _REQUEST_WORDS and not _COMMAND.match(title)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from django.test import Client
 from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.services.sessions.lifecycle import session_delete
-from sessions.services.sessions.profiles import profile_write
+from sessions.services.sessions.profiles import profile_write, profiles_refresh
 from tests.api.client import Api, code
 from tests.api.talk import answer, push, request, whole_turn
 from tests.plugins.reused import reused
@@ -359,3 +360,37 @@ def test_an_unknown_session_is_not_found(api: Api, name: str) -> None:
             {"messages": [request()]} if address == "turns/" else {"name": "x"} if "tool" in address else {}
         )
         assert api.post(f"sessions/{name}/{address}", body).status_code == 404
+
+
+class TestTitle:
+    @pytest.fixture
+    def title_of(self, api: Api) -> Callable[..., str]:
+        """Push messages to a new session, and return its title after the next refresh."""
+
+        def title(*messages: Any, **fields: Any) -> str:
+            session = api.post(SESSIONS, fields).json()["id"]
+            push(api, list(messages), session)
+            profiles_refresh()
+            return str(api.get(f"{SESSIONS}{session}/").json()["title"])
+
+        return title
+
+    def test_it_is_the_first_request(self, title_of: Callable[..., str]) -> None:
+        wanted = request("<reminder>Be brief.</reminder>\n# Fix the login of the shop\nIt fails.")
+        later = request("Now do the same for the other site.")
+        assert title_of(request("Hi"), answer("How can I help you?"), wanted, later) == (
+            "Fix the login of the shop"
+        )
+
+    def test_contents_of_gemini(self, title_of: Callable[..., str]) -> None:
+        words = {"role": "user", "parts": [{"text": "Fix the login of the shop"}]}
+        assert title_of(words, format="gemini") == "Fix the login of the shop"
+
+    def test_a_title_that_was_set_stays(self, title_of: Callable[..., str]) -> None:
+        assert title_of(request("Fix the login of the shop"), title="Nightly run") == "Nightly run"
+
+    def test_a_removed_title_does_not_return(self, api: Api, session: dict[str, Any]) -> None:
+        push(api, [request("Fix the login of the shop")])
+        api.patch(f"{SESSIONS}s1/", {"title": ""})
+        profiles_refresh()
+        assert api.get(f"{SESSIONS}s1/").json()["title"] == ""

@@ -8,13 +8,19 @@ from types import MappingProxyType
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
+from compaction.messages import Message, Role, Text
+from importers.values import is_request, title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession, Star
 from sessions.selectors.redaction import redaction_of
+from sessions.selectors.transcripts.rows import messages_load
 from sessions.services.sessions.audit import session_audit
+from sessions.store.flags import MessageFlag
 
 #: Characters of the notes on a session.
 MAX_NOTES = 10_000
+#: Number of first messages of which one may be the title.
+_OPENING = 20
 
 
 class LabelsChanged(Exception):
@@ -84,3 +90,18 @@ def session_star(*, session: AgentSession, user_id: int, starred: bool) -> None:
         Star.objects.get_or_create(session=session, user_id=user_id)
     else:
         Star.objects.filter(session=session, user_id=user_id).delete()
+
+
+def title_set(*, session: AgentSession) -> None:
+    """Name a session without a title after its first request, if that is among the first messages."""
+    rows = messages_load(session.pk, [(0, _OPENING)])
+    messages = (row.value(session.format) for row in rows if not row.flags & MessageFlag.META)
+    texts = (_text_of(message) for message in messages if message.role is Role.USER)
+    title = next((title_of(text) for text in texts if is_request(text)), "")
+    if title:
+        unnamed = AgentSession.objects.filter(pk=session.pk, title="", keeps_labels=False)
+        unnamed.update(title=title)
+
+
+def _text_of(message: Message) -> str:
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text))

@@ -1,4 +1,7 @@
-"""Session profiles: sparkline and health, refreshed by the scheduler after a session changes."""
+"""Session profiles: sparkline and health, refreshed by the scheduler after a session changes.
+
+A refresh also names sessions without a title after their first request.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from sessions.selectors.health.grades import PRESSURE, REPEATED_TURNS, Health, S
 from sessions.selectors.memory.revisions import memory_span
 from sessions.selectors.recent_activity import RECENT, sessions_active_since
 from sessions.selectors.token_budgets import limit_of, policy_of, session_calibration
+from sessions.services.sessions.labels import title_set
 
 #: Points of a sparkline.
 SPARKLINE = 48
@@ -69,7 +73,11 @@ def profile_write(*, session: AgentSession) -> SessionProfile:
 def _profiles_write(sessions: Sequence[AgentSession]) -> list[SessionProfile]:
     facts = health_facts(session.pk for session in sessions) if sessions else {}
     # In one order, so that concurrent passes cannot block each other.
-    profiles = [_profile(session, facts[session.pk]) for session in sorted(sessions, key=attrgetter("pk"))]
+    ordered = sorted(sessions, key=attrgetter("pk"))
+    profiles = [_profile(session, facts[session.pk]) for session in ordered]
+    for session in ordered:
+        if not session.title and not session.keeps_labels:
+            title_set(session=session)
     columns = [field.name for field in SessionProfile._meta.concrete_fields if not field.primary_key]
     return SessionProfile.objects.bulk_create(
         profiles, update_conflicts=True, unique_fields=["session"], update_fields=columns
