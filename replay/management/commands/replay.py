@@ -127,8 +127,9 @@ class Command(BaseCommand):
         if names:
             more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
             self.stdout.write(
-                f"Costs are missing because the model of {len(names):,} session{pluralize(len(names))} has no "
-                f"known price: {', '.join(names[:_MAX_NAMES])}{more}. Set --prices to price all sessions alike."
+                f"Costs are missing because the model of {len(names):,} session{pluralize(len(names))} has "
+                f"no known price: {', '.join(names[:_MAX_NAMES])}{more}. "
+                "Set --prices to price all sessions alike."
             )
 
     def _print_accuracy(self, found: Sequence[Compared], settings: Sequence[Setting], *, each: bool) -> None:
