@@ -45,6 +45,8 @@ _ADDED = re.compile(
 )
 #: What agents add to the last line of the output of a command.
 _APPENDED = re.compile(r"(?:</(?:output|stdout|stderr)>|\[Python Interpreter: [^\]\n]*\])$")
+#: A line below an excerpt of the source, which points to the place of an error in it: `  |    ^~~~`.
+_POINTER = re.compile(r"(?:\[[\w:.-]+\]\s+)?(?:\|\s*)?[~^]+$")
 #: Lines that only report that something failed, as the status does.
 _BARE_FAILURE = re.compile(
     r"FAIL(?:\s+\S+\s+(?:\S+|\[build failed\]))?$|exit status \d+$"
@@ -223,8 +225,12 @@ def _quoted(command: str) -> str:
 def key_line(text: str, failed: bool) -> str:
     """Return the most informative line of an output: the last error line of a failure, or the last line."""
     last = bare = ""
+    is_pointer = False
     window = _FAILURE_WINDOW if failed else _WINDOW
     for line in map(str.strip, reversed(text[-window:].splitlines())):
+        was_pointer, is_pointer = is_pointer, _POINTER.match(line) is not None
+        if was_pointer or is_pointer:
+            continue
         if not _LETTERS.search(line) or _ADDED.match(line) or contains_handle(line):
             continue
         last = last or line

@@ -23,6 +23,7 @@ _STATE = re.compile(
 _INSPECTS = (
     r"grep|rg|ag|ls|cat|head|tail|find|fd|which|type|diff|cmp|echo|printf|cd|pwd|stat|file|wc|jq|tree|ps|pgrep|man"
     r"|git\s+(?:diff|log|show|status|branch|grep|blame|ls-files|ls-tree|rev-parse|remote|check-ignore)"
+    r"|gh\s+\w+\s+(?:view|diff|list|checks|status)"
 )
 _INSPECTION = re.compile(rf"^(?:sudo\s+)?(?:{_INSPECTS})\b")
 _QUIET = re.compile(

@@ -54,6 +54,19 @@ def test_the_outcome_of_a_command_is_that_of_its_first_program(command: str, tex
         ),
         ("pool.go:9:2: undefined: evict\n[lint] ERROR task failed", True, "pool.go:9:2: undefined: evict"),
         ("FAIL", True, "FAIL"),
+        (
+            (
+                "[lint:go] pool.go:9:2: Error return value is not checked\n[lint:go]   func Evict() error {\n"
+                "[lint:go]   ^\n[lint:go] 1 issues:"
+            ),
+            True,
+            "[lint:go] pool.go:9:2: Error return value is not checked",
+        ),
+        (
+            "pool.c:3:9: error: unknown type\n  error_t evict;\n  ^~~~~~~",
+            True,
+            "pool.c:3:9: error: unknown type",
+        ),
         ("0 issues.\nFinished in 2.66s", False, "0 issues."),
         ("Checked 9 files.\n> pool@1.0.0 check\n> tsc --noEmit", False, "Checked 9 files."),
         (
@@ -83,6 +96,7 @@ def test_a_command_that_the_terminal_repeats_is_not_its_outcome() -> None:
 def test_searches_and_listings_that_succeed_are_left_out() -> None:
     transcript = worked_session().calls("Bash", "pool.py", is_error=False, command="cd src && ls -la")
     transcript.calls("Bash", "3", is_error=False, command="grep -E 'a|b > c' x 2>/dev/null | sort | wc -l")
+    transcript.calls("Bash", "+    return idle", is_error=False, command="gh pr diff 227 --name-only")
     transcript.calls("Bash", "fatal: bad revision", is_error=True, command="git log nothing")
     assert [item.text for item in recap_of(transcript).facts] == [
         "`pytest -q`",
