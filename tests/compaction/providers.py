@@ -230,6 +230,7 @@ _IS_VALID: dict[str, Callable[[dict[str, Any]], object]] = {
     "reasoning": lambda item: isinstance(item["summary"], list) and item["encrypted_content"],
     "function_call": lambda item: item["name"] and isinstance(json.loads(item["arguments"]), dict),
     "custom_tool_call": lambda item: item["name"] and isinstance(item["input"], str),
+    "shell_call_output": lambda item: all("stdout" in run for run in item["output"]),
 }
 
 

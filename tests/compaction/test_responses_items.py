@@ -57,6 +57,10 @@ def _image(text: str) -> JSON:
     return {"type": "input_image", "image_url": f"https://example.org/{text}.png"}
 
 
+def _texts(text: str) -> list[JSON]:
+    return [{"type": "input_text", "text": text}]
+
+
 class Words:
     """Words that occur once in a history."""
 
@@ -83,7 +87,8 @@ def exchanges(draw: st.DrawFn, word: Words) -> list[JSON]:
     # The output of a computer call is an image. No client sends it for another call.
     name = draw(st.sampled_from([f"{kind}_output", "function_call_output", "custom_tool_call_output"]))
     key = "id" if name == "local_shell_call_output" and draw(st.booleans()) else "call_id"
-    return [call, {"type": name, key: id, "output": OUTPUTS[name](word())}]
+    made_output = draw(st.sampled_from([OUTPUTS[name], OUTPUTS[name], str, _texts]))  # not always of its type
+    return [call, {"type": name, key: id, "output": made_output(word())}]
 
 
 @st.composite

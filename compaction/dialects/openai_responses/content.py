@@ -21,6 +21,7 @@ from compaction.dialects.openai_responses.kinds import (
     ROLES,
     call_id_of,
     can_answer,
+    is_output,
     kind_of,
     text_kind,
 )
@@ -70,8 +71,8 @@ def _tool_faults(item: Mapping[str, Any], kind: str) -> Iterator[str]:
         yield "a function call must have a name, and a JSON object as arguments"
     if kind == CUSTOM_CALL and not (item.get("name") and isinstance(item.get("input"), str)):
         yield "a custom tool call must have a name and a string as input"
-    if kind in OUTPUT_KINDS and not isinstance(item.get("output"), str | list | Mapping):
-        yield f"`{kind}` without an `output`"
+    if kind in OUTPUT_KINDS and not is_output(kind, item.get("output")):
+        yield f"`{kind}` without an `output` of the type that the provider accepts"
 
 
 def _message_faults(item: Mapping[str, Any]) -> Iterator[str]:

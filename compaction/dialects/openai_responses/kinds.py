@@ -13,18 +13,26 @@ ITEM_REFERENCE = "item_reference"
 CUSTOM_CALL, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 FUNCTION_CALL, FUNCTION_OUTPUT = "function_call", "function_call_output"
 COMPUTER_CALL, COMPUTER_OUTPUT = "computer_call", "computer_call_output"
+SHELL_OUTPUT = "shell_call_output"
 
 #: The kinds of calls that the client runs, and the kind of their output.
 OUTPUTS: Mapping[str, str] = {
     FUNCTION_CALL: FUNCTION_OUTPUT,
     CUSTOM_CALL: CUSTOM_OUTPUT,
     "local_shell_call": "local_shell_call_output",
-    "shell_call": "shell_call_output",
+    "shell_call": SHELL_OUTPUT,
     "apply_patch_call": "apply_patch_call_output",
     COMPUTER_CALL: COMPUTER_OUTPUT,
 }
 CALLS = frozenset(OUTPUTS)
 OUTPUT_KINDS = frozenset(OUTPUTS.values())
+#: Outputs that must have one type. Those of functions and custom tools are a string or an array of content.
+_OUTPUT_TYPES: Mapping[str, type] = {
+    "local_shell_call_output": str,
+    SHELL_OUTPUT: list,
+    "apply_patch_call_output": str,
+    COMPUTER_OUTPUT: dict,
+}
 
 #: Calls and other items that the provider runs or writes.
 HOSTED = frozenset(
@@ -71,6 +79,13 @@ def can_answer(output: str, call: str) -> bool:
     Clients also answer calls of the local shell with outputs of functions.
     """
     return output == OUTPUTS[call] or (call == "local_shell_call" and output == FUNCTION_OUTPUT)
+
+
+def is_output(kind: str, output: JSON) -> bool:
+    """Return whether the provider accepts this `output` of an item. That of a shell is an array of runs."""
+    if kind == SHELL_OUTPUT and isinstance(output, list):
+        return all(isinstance(run, Mapping) and "stdout" in run for run in output)
+    return isinstance(output, _OUTPUT_TYPES.get(kind, str | list))
 
 
 def text_kind(role: object) -> str:

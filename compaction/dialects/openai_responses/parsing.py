@@ -35,7 +35,9 @@ from compaction.dialects.openai_responses.kinds import (
     OUTPUT_KINDS,
     REASONING,
     SETTINGS,
+    SHELL_OUTPUT,
     call_id_of,
+    is_output,
     kind_of,
     text_kind,
 )
@@ -143,14 +145,15 @@ def _call(item: Mapping[str, Any], kind: str) -> ToolCall:
 
 
 def _result(item: Mapping[str, Any], kind: str) -> ToolResult:
-    output, call_id = item.get("output"), call_id_of(item)
+    output: Any = item.get("output")
+    call_id = call_id_of(item)
+    is_valid = is_output(kind, output)
     text, media = joined_text(output)
-    if kind == COMPUTER_OUTPUT:
+    if is_valid and kind == COMPUTER_OUTPUT:
         text, media = "", IMAGE_TOKENS
-    elif kind == "shell_call_output" and isinstance(output, list):
-        runs = [run for run in output if isinstance(run, Mapping)]
-        text = "\n".join(as_text(run.get(name)) for run in runs for name in ("stdout", "stderr"))
-    is_sound = isinstance(output, str | list | Mapping) and is_id(call_id)
+    elif is_valid and kind == SHELL_OUTPUT:
+        text = "\n".join(as_text(run.get(name)) for run in output for name in ("stdout", "stderr"))
+    is_sound = is_valid and is_id(call_id)
     return ToolResult(
         call_id=as_text(call_id), text=text, media_tokens=media, source=item, patched=not is_sound
     )

@@ -34,6 +34,7 @@ from compaction.dialects.openai_responses.kinds import (
     OUTPUT_KINDS,
     OUTPUTS,
     ROLES,
+    SHELL_OUTPUT,
     call_id_of,
     can_answer,
     kind_of,
@@ -170,7 +171,7 @@ def _output_value(part: ToolResult, source: Mapping[str, Any] | None) -> JSON:
     if source is not None and kind == COMPUTER_OUTPUT:
         return source.get("output") or {"type": "computer_screenshot"}
     text = error_text(part)
-    if kind == "shell_call_output":
+    if kind == SHELL_OUTPUT:
         return shell_output(text)
     if not part.media_tokens or kind not in (FUNCTION_OUTPUT, CUSTOM_OUTPUT):
         return text
@@ -212,7 +213,7 @@ def _without_blind_calls(items: Sequence[Item], kinds: Mapping[str, str]) -> Ite
         for item in items
         if kind_of(item) in OUTPUT_KINDS
         and kinds.get(_call_id(item)) == COMPUTER_CALL
-        and not can_answer(kind_of(item), COMPUTER_CALL)
+        and not (can_answer(kind_of(item), COMPUTER_CALL) and isinstance(item.get("output"), dict))
     }
     for item in items:
         text = texts.get(_call_id(item))
