@@ -2,6 +2,9 @@
 
 Of every `TURN` tasks, one may come from any queue. Otherwise, imports and replays would never run while more
 urgent tasks arrive faster than the workers run them.
+
+An import of many logs sends an indexing task for each session. These tasks are in the last queue, so that
+they do not delay any others.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ _TASKS: dict[str, tuple[str, ...]] = {
         "sessions.tasks.retention_run",
         "sessions.tasks.rollups_fill",
     ),
+    "search": ("sessions.tasks.search_index",),
 }
 
 DEFAULT = "default"
@@ -44,10 +48,15 @@ class UrgentFirst(priority_cycle):
         self._taken = 0
 
     def consume(self, n: int) -> list[str]:
-        """Return the queues: the most urgent first, but for the last task of a turn, each one in turn."""
+        """Return the queues: the most urgent first.
+
+        For the last task of a turn, the least urgent is first, then the one before it, and so on.
+        """
         turn, place = divmod(self._taken, TURN)
-        first = (-1 - turn) % n if place == TURN - 1 and n else 0
-        return [*self.items[first:n], *self.items[:first]]
+        if place < TURN - 1 or not n:
+            return self.items[:n]
+        first, reverse = turn % n, self.items[:n][::-1]
+        return [*reverse[first:], *reverse[:first]]
 
     def rotate(self, last_used: str) -> None:
         """Count a task that was taken."""

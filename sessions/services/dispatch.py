@@ -30,7 +30,8 @@ SAMPLE_LOAD = "sessions.tasks.sample_load"
 TIMEOUT = 0.5
 PAUSE = 5.0
 
-#: Seconds after which a message is discarded; by then the sweep has sent another one.
+#: Seconds after which a message is discarded; by then the sweep has sent another one. No sweep sends indexing
+#: tasks, which may wait for longer after an import of many logs.
 EXPIRES = 600
 
 _paused_until = 0.0
@@ -58,5 +59,5 @@ def _send(task: str, *arguments: Any) -> None:
     }
     with current_app.connection_for_write(connect_timeout=TIMEOUT, transport_options=options) as broker:
         current_app.signature(task, args=arguments).apply_async(
-            connection=broker, retry=False, expires=EXPIRES
+            connection=broker, retry=False, expires=None if task == SEARCH_INDEX else EXPIRES
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from celery import Celery
 
 from contextapp.celery import app
 from contextapp.queues import TURN
+from sessions.services.dispatch import IMPORT_STEP, SEARCH_INDEX, task_dispatch
 
 WAITING = (
     "replay.tasks.replay_step",
@@ -45,12 +47,35 @@ def test_a_task_that_is_not_urgent_does_not_wait_for_all_urgent_ones() -> None:
     assert "sessions.tasks.import_step" in taken[:TURN]
 
 
-def _taken(connection: Any, celery: Celery, count: int | None) -> list[str]:
-    """Take tasks one after the other, as a worker with one process does; all of them if `count` is None."""
+@pytest.mark.slow
+@pytest.mark.usefixtures("servers")
+def test_an_upload_does_not_wait_for_the_search_index_of_many_imported_sessions() -> None:
+    """The indexing tasks do not expire while they wait, because no sweep would send them again."""
+    with app.connection_for_read() as connection:
+        _taken(connection, app, None)
+        for _ in range(40):
+            assert task_dispatch(SEARCH_INDEX, uuid4())
+        task_dispatch(IMPORT_STEP, uuid4())
+        waiting: list[Any] = []
+        taken = _taken(connection, app, 41, messages=waiting)
+    assert taken[0] == IMPORT_STEP
+    assert taken.count(SEARCH_INDEX) == 40
+    assert {each.headers["expires"] for each in waiting[1:]} == {None}
+
+
+def _taken(
+    connection: Any, celery: Celery, count: int | None, *, messages: list[Any] | None = None
+) -> list[str]:
+    """Take tasks one after the other, as a worker with one process does; all of them if `count` is None.
+
+    Appends them to `messages`.
+    """
     taken: list[str] = []
 
     def take(body: Any, message: Any) -> None:
         taken.append(message.headers["task"])
+        if messages is not None:
+            messages.append(message)
         message.ack()
 
     with connection.channel() as channel:
