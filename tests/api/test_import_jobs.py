@@ -320,3 +320,13 @@ class TestFailures:
         id = upload(conversation(1)).json()["id"]
         assert jobs.import_jobs_sweep() == 1
         assert dispatched.count((IMPORT_STEP, id)) == 1
+
+    def test_many_waiting_imports_are_not_all_notified_again_by_every_sweep(
+        self, upload: Callable[..., HttpResponse], project: Project, dispatched: list[tuple[str, str]]
+    ) -> None:
+        oldest = upload(conversation(1)).json()["id"]
+        waiting = [ImportJob(project=project, name="log.json", size=1) for _ in range(200)]
+        ImportJob.objects.bulk_create(waiting)
+        dispatched.clear()
+        assert jobs.import_jobs_sweep() == len(dispatched) <= 50
+        assert (IMPORT_STEP, oldest) in dispatched

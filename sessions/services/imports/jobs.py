@@ -18,6 +18,9 @@ from sessions.services.dispatch import IMPORT_STEP, task_dispatch
 from sessions.services.imports.execution import LONGEST_LEASE
 from sessions.services.imports.uploads import Readable, upload_delete, upload_store
 
+#: Jobs that one sweep dispatches. Jobs that wait for a worker are free too, and more messages would pile up.
+_SWEEP_JOBS = 50
+
 #: Time after which the record of a finished job is deleted. Its sessions stay.
 KEPT = timedelta(days=30)
 
@@ -63,9 +66,9 @@ def import_job_cancel(*, job: ImportJob) -> ImportJob:
 
 
 def import_jobs_sweep() -> int:
-    """Dispatch the open jobs without a worker. Returns their number."""
+    """Dispatch the oldest open jobs without a worker. Returns their number."""
     jobs = ImportJob.objects.filter(is_free(longest=LONGEST_LEASE), state__in=ImportJob.OPEN).order_by("pk")
-    return sum(task_dispatch(IMPORT_STEP, id) for id in jobs.values_list("pk", flat=True))
+    return sum(task_dispatch(IMPORT_STEP, id) for id in jobs.values_list("pk", flat=True)[:_SWEEP_JOBS])
 
 
 def import_jobs_expire() -> int:
