@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -202,3 +203,21 @@ class TestLongHistories:
         shown = json.dumps(prompt(api)["messages"])
         assert "Now read all other files." in shown
         assert "calls are left" not in shown
+
+    @pytest.mark.slow
+    def test_the_latest_request_is_found_without_a_look_up_for_each_message(self, api: Api) -> None:
+        api.post("sessions/", {"id": "s1", "format": "anthropic", "policy": {"soft": 0}})
+        push(api, [request("Read all files.")])
+        for number in range(120):
+            push(api, [call(f"toolu_{number:05}"), result(f"toolu_{number:05}", "text")])
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE agent_sessions_message")
+            before = _look_ups(cursor)
+            assert api.post("sessions/s1/compact/", {"preview": True}).json()["state"] == "preview"
+            assert _look_ups(cursor) - before < 60
+
+
+def _look_ups(cursor: Any) -> int:
+    """Return how many times this transaction has searched an index of the messages."""
+    cursor.execute("SELECT idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'agent_sessions_message'")
+    return int(cursor.fetchone()[0] or 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import LiteralString
 
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
@@ -23,12 +24,24 @@ from compaction.strategies import drop_oldest
 from sessions.models import AgentSession, Message
 from sessions.selectors.past_prompts.runs import run_of
 from sessions.selectors.transcripts.rows import Span, messages_load, visible_spans
+from sessions.store.postgres import rows_fetch
 
 #: A prompt with more messages is shortened to about `KEPT_MESSAGES`.
 MAX_MESSAGES, KEPT_MESSAGES = 20_000, 4_000
 
 #: Number of messages to search for the end of the head, and for a request at which to cut.
 _NEAR = 200
+
+
+#: The last of `_requests`, in one scan from the end: agents may work for thousands of turns on one request.
+_LATEST_REQUEST: LiteralString = """
+SELECT position, turn_index
+  FROM (SELECT position, turn_index, role, omitted_from,
+               lead(role = 'assistant' AND tool_name <> '') OVER (ORDER BY position DESC) AS answers_calls
+          FROM agent_sessions_message WHERE session_id = %(session)s) AS m
+ WHERE role = 'user' AND omitted_from IS NULL AND answers_calls IS NOT TRUE
+ ORDER BY position DESC LIMIT 1
+"""
 
 
 def history_shorten(
@@ -114,9 +127,9 @@ def _protected(session: AgentSession, start: int, end: int) -> Sequence[int]:
     pins = session.pins.filter(position__gte=start, position__lt=end).values_list("position", flat=True)
     pinned = _messages(session).filter(position__in=list(pins))
     turns = set(pinned.values_list("turn_index", flat=True))
-    latest = _requests(session).order_by("-position").values_list("position", "turn_index").first()
-    if latest is not None and latest[0] < end:
-        turns.add(latest[1])
+    for position, turn in rows_fetch(_LATEST_REQUEST, {"session": session.pk}):
+        if position < end:
+            turns.add(turn)
     rows = session.turns.filter(index__in=turns).order_by("index")
     spans = rows.values_list("first_position", "message_count")
     return [at for first, count in spans for at in range(max(first, start), min(first + count, end))]
