@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
 from django import forms
@@ -24,7 +25,11 @@ class LoginForm(AuthenticationForm):
     rejected_until: datetime | None = None
 
     def clean(self) -> dict[str, Any]:
-        name, address = self.cleaned_data.get("username", ""), address_of(self.request)
+        if (
+            self.errors
+        ):  # Without a name or a password, nothing is checked, so it must not count as a success.
+            return self.cleaned_data
+        name, address = self.cleaned_data["username"], address_of(self.request)
         if wait := attempt_begin(name=name, address=address):
             self.rejected_until = timezone.now() + wait
             raise forms.ValidationError("Too many failed logins.", "throttled")
@@ -56,8 +61,16 @@ class PasswordPage(SuccessMessageMixin, PasswordChangeView):  # type: ignore[typ
 
 
 def address_of(request: HttpRequest | None) -> str:
-    """Return the client's address: that of the peer, or behind a proxy, that of the proxy's peer."""
+    """Return the client's address: that of the peer, or behind a proxy, that of the proxy's peer.
+
+    For IPv6, returns the /64 network, because a client can use any address in it.
+    """
     if request is None:
         return ""
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if settings.BEHIND_TLS else ""
-    return (forwarded.rsplit(",", 1)[-1].strip() or request.META.get("REMOTE_ADDR") or "")[:64]
+    text = (forwarded.rsplit(",", 1)[-1].strip() or request.META.get("REMOTE_ADDR") or "")[:64]
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        return text
+    return str(address.ipv4_mapped or IPv6Network((int(address), 64), strict=False))

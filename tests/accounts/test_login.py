@@ -64,6 +64,27 @@ def test_a_login_clears_the_failures(member):
     assert not LoginFailure.objects.exists()
 
 
+def test_a_login_without_a_password_does_not_clear_the_failures(member):
+    failures("marc", "127.0.0.1", 4)
+    for blank in ("", "\0"):
+        log_in("marc", blank)
+    log_in("marc", "wrong")
+    assert b"Too many failed attempts" in log_in("marc", RIGHT).content
+
+
+def test_the_addresses_of_an_ipv6_network_are_one_client(member, settings):
+    settings.BEHIND_TLS = True
+    for number in range(5):
+        client = Client(headers={"X-Forwarded-For": f"2001:db8:0:7::{number}"})
+        client.post("/login/", {"username": "marc", "password": "wrong"})
+    neighbor, other = (
+        Client(headers={"X-Forwarded-For": address}) for address in ("2001:db8:0:7:ab::", "2001:db8:0:8::1")
+    )
+    form = {"username": "marc", "password": RIGHT}
+    assert b"Too many failed attempts" in neighbor.post("/login/", form).content
+    assert other.post("/login/", form).status_code == 302
+
+
 @pytest.mark.slow
 def test_one_name_and_one_address_do_not_lock_others_out():
     for number in range(20):
