@@ -9,7 +9,8 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import orjson
 from google.protobuf.message import DecodeError
@@ -24,9 +25,19 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from telemetry import otlp_json, otlp_protobuf
+from telemetry.protobuf_size import messages_exceed
 from telemetry.records import LogRecord, Span
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
+
+Record = TypeVar("Record", LogRecord, Span)
+
+#: Log records or spans of an export. Exporters send hundreds.
+MAX_RECORDS = 100_000
+
+#: Messages of an export in protobuf, and separators in JSON, which limit its values. Small values take up to
+#: 90 times as much memory as bytes, so a body of a few hundred compressed kilobytes could exhaust it.
+_MAX_MESSAGES, _MAX_SEPARATORS = 2_000_000, 4_000_000
 
 #: The response to each signal, and its field for the number of rejected records in protobuf and JSON.
 _RESPONSES: dict[str, tuple[Any, str, str]] = {
@@ -41,7 +52,7 @@ class InvalidExport(ValueError):
 
 
 class TooLarge(ValueError):
-    """The body is larger than the limit when it is decompressed."""
+    """The decompressed body, or the number of records or values in it, exceeds its limit."""
 
 
 def inflate(body: bytes, *, most: int) -> bytes:
@@ -53,29 +64,38 @@ def inflate(body: bytes, *, most: int) -> bytes:
     except (zlib.error, gzip.BadGzipFile) as error:
         raise InvalidExport(f"the body is not valid gzip: {error}") from None
     if len(data) > most:
-        raise TooLarge
+        raise TooLarge(f"the decompressed body exceeds the limit of {most:,} bytes")
     return data
 
 
-def read_logs(body: bytes, encoding: str) -> Iterator[LogRecord]:
-    """Return the log records of an export request. Raises `InvalidExport`."""
+def read_logs(body: bytes, encoding: str) -> list[LogRecord]:
+    """Return the log records of an export request. Raises `InvalidExport` or `TooLarge`."""
     if encoding == JSON:
-        return otlp_json.log_records(_json(body, "resourceLogs"))
+        return _limited(otlp_json.log_records(_json(body, "resourceLogs")))
     request = ExportLogsServiceRequest()
     _parse(request, body)
-    return otlp_protobuf.log_records(request)
+    return _limited(otlp_protobuf.log_records(request))
 
 
-def read_spans(body: bytes, encoding: str) -> Iterator[Span]:
-    """Return the spans of an export request. Raises `InvalidExport`."""
+def read_spans(body: bytes, encoding: str) -> list[Span]:
+    """Return the spans of an export request. Raises `InvalidExport` or `TooLarge`."""
     if encoding == JSON:
-        return otlp_json.spans(_json(body, "resourceSpans"))
+        return _limited(otlp_json.spans(_json(body, "resourceSpans")))
     request = ExportTraceServiceRequest()
     _parse(request, body)
-    return otlp_protobuf.spans(request)
+    return _limited(otlp_protobuf.spans(request))
+
+
+def _limited(records: Iterator[Record]) -> list[Record]:
+    found = list(islice(records, MAX_RECORDS + 1))
+    if len(found) > MAX_RECORDS:
+        raise TooLarge(f"the export exceeds the limit of {MAX_RECORDS:,} records")
+    return found
 
 
 def _parse(request: Any, body: bytes) -> None:
+    if messages_exceed(body, request.DESCRIPTOR, _MAX_MESSAGES):
+        raise _too_many_values()
     try:
         request.ParseFromString(body)
     except DecodeError as error:
@@ -83,6 +103,8 @@ def _parse(request: Any, body: bytes) -> None:
 
 
 def _json(body: bytes, field: str) -> list[Any]:
+    if sum(map(body.count, (b",", b"{", b"["))) > _MAX_SEPARATORS:
+        raise _too_many_values()
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -91,6 +113,10 @@ def _json(body: bytes, field: str) -> list[Any]:
     if not isinstance(found, list):
         raise InvalidExport(f"`{field}` must be an array")
     return found
+
+
+def _too_many_values() -> TooLarge:
+    return TooLarge("the export has too many values; send smaller batches")
 
 
 def response(signal: str, encoding: str, *, rejected: int = 0, message: str = "") -> bytes:

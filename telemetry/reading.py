@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from telemetry import claude_code, codex
 from telemetry.genai.spans import read as read_spans
@@ -22,6 +22,6 @@ def log_reports(records: Iterable[LogRecord]) -> list[Report]:
     return sorted(found, key=lambda report: report.at)
 
 
-def span_reports(spans: Iterable[Span]) -> list[Report]:
+def span_reports(spans: Sequence[Span]) -> list[Report]:
     """Return what the spans report, in order of time. Spans of neither models nor tools are ignored."""
-    return sorted(read_spans(list(spans)), key=lambda report: report.at)
+    return sorted(read_spans(spans), key=lambda report: report.at)

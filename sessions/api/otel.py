@@ -91,6 +91,8 @@ class _Export(Endpoint):
             stored = self.store(call.principal, _body(call.request), encoding)
         except otlp.InvalidExport as error:
             raise InvalidRequest("bad_json", sentence(error)) from None
+        except otlp.TooLarge as error:
+            raise InvalidRequest("body_too_large", sentence(error), status=413) from None
         content = otlp.response(
             self.signal, encoding, rejected=stored.rejected, message=stored.reason[:1_000]
         )
@@ -99,7 +101,7 @@ class _Export(Endpoint):
         return response
 
     def store(self, principal: Principal, body: bytes, encoding: str) -> Stored:
-        """Store the export. Raises `InvalidExport`."""
+        """Store the export. Raises `InvalidExport` or `TooLarge`."""
         return Stored()
 
 
@@ -168,7 +170,7 @@ def _encoding(request: HttpRequest) -> str:
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Return the decompressed body. Raises `InvalidRequest` or `InvalidExport`."""
+    """Return the decompressed body. Raises `InvalidRequest`, `InvalidExport` or `TooLarge`."""
     body = body_of(request)
     compression = request.META.get("HTTP_CONTENT_ENCODING", "identity").strip().lower()
     if compression in ("identity", ""):
@@ -177,10 +179,4 @@ def _body(request: HttpRequest) -> bytes:
         raise InvalidRequest(
             "unsupported_media_type", "OTLP requests can only be compressed with gzip.", status=415
         )
-    limit = settings.CONTEXTAPP_MAX_BODY_BYTES * _INFLATION
-    try:
-        return otlp.inflate(body, most=limit)
-    except otlp.TooLarge:
-        raise InvalidRequest(
-            "body_too_large", f"The decompressed body exceeds the limit of {limit:,} bytes.", status=413
-        ) from None
+    return otlp.inflate(body, most=settings.CONTEXTAPP_MAX_BODY_BYTES * _INFLATION)

@@ -155,6 +155,15 @@ def _protobuf_spans(body: JSON) -> bytes:
     return json_format.ParseDict(body, ExportTraceServiceRequest()).SerializeToString()
 
 
+def field(number: int, content: bytes) -> bytes:
+    """Return a field of a protobuf message that contains bytes or another message."""
+    length, size = bytearray(), len(content)
+    while size > 0x7F:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([number << 3 | 2, *length, size]) + content
+
+
 class TestErrors:
     def test_without_a_valid_key(self) -> None:
         response = post("", export())
@@ -200,6 +209,38 @@ class TestErrors:
         response = post(api_key, b" " * 40_001, compressed=True)
         assert response.status_code == 413
         assert "40,000 bytes" in response.json()["message"]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("type", "body"),
+        [
+            ("application/json", b'{"resourceSpans":[%b{}]}' % (b"{}," * 2_500_000)),
+            (PROTOBUF, field(1, field(2, b"\x12\x00" * 2_500_000))),
+            (PROTOBUF, field(1, field(2, field(2, b"\x4a\x00" * 2_500_000)))),
+            (PROTOBUF, field(1, field(2, b"\x12\x00" * 2_500_000 + b"\x12\xff"))),
+        ],
+        ids=["json", "spans", "attributes", "truncated"],
+    )
+    def test_a_small_body_that_takes_much_memory(self, api_key: str, type: str, body: bytes) -> None:
+        response = post(api_key, body, signal="traces", type=type, compressed=True)
+        assert response.status_code == 413
+        assert b"send smaller batches" in response.content
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("type", ["application/json", PROTOBUF])
+    def test_an_export_of_too_many_records(self, api_key: str, type: str) -> None:
+        json_body = b'{"resourceSpans":[{"scopeSpans":[{"spans":[%b{}]}]}]}' % (b"{}," * 100_000)
+        body = json_body if type == "application/json" else field(1, field(2, b"\x12\x00" * 100_001))
+        response = post(api_key, body, signal="traces", type=type)
+        assert response.status_code == 413
+        assert b"100,000 records" in response.content
+
+    @pytest.mark.slow
+    def test_a_large_protobuf_export_is_accepted(self, api_key: str) -> None:
+        """All kinds of fields are counted correctly: unknown ones, groups, numbers and long strings."""
+        unknown = b"\xa3\x06\xa4\x06" + b"\xa8\x06\x01" + b"\xad\x06" + bytes(4) + b"\xa1\x06" + bytes(8)
+        body = field(1, field(2, field(2, unknown + field(5, b"\x12\x00" * 2_500_000))))
+        assert post(api_key, body, signal="traces", type=PROTOBUF).status_code == 200
 
     def test_other_methods(self, api_key: str) -> None:
         response = Client().get("/otel/v1/logs", headers={"authorization": f"Bearer {api_key}"})
