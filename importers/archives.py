@@ -6,7 +6,7 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import zstandard
@@ -43,8 +43,9 @@ def is_archive(data: bytes, *folders: str) -> bool:
 def entries(data: bytes) -> tuple[list[Entry], bool]:
     """Return the files in an archive, and whether it is complete.
 
-    A truncated archive has no directory, which is at its end. Its entries are found by their headers. If a
-    file was written twice, the later one applies.
+    A truncated archive has no directory, which is at its end. Its entries are found by their headers. So are
+    those of an archive whose entries overlap: many entries for the same bytes could take days to decompress.
+    If a file was written twice, the later one applies.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -52,9 +53,17 @@ def entries(data: bytes) -> tuple[list[Entry], bool]:
                 Entry(name=info.filename, offset=info.header_offset, size=info.compress_size)
                 for info in archive.infolist()
             ]
+        if _is_overlapping(found):
+            raise zipfile.BadZipFile
         return list({entry.name: entry for entry in found}.values()), True
     except (zipfile.BadZipFile, ValueError, OSError, struct.error, NotImplementedError):
         return list({entry.name: entry for entry in _by_header(data)}.values()), False
+
+
+def _is_overlapping(found: Iterable[Entry]) -> bool:
+    ordered = sorted(found, key=lambda entry: entry.offset)
+    ends = (entry.offset + _HEADER.size + entry.size for entry in ordered)
+    return any(entry.offset < end for entry, end in zip(ordered[1:], ends, strict=False))
 
 
 def entry_data(data: bytes, entry: Entry) -> bytes:

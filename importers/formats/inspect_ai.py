@@ -72,7 +72,8 @@ def _read_archive(log: LogFile) -> Iterator[ImportedSession | Damage]:
     """Yield the sessions of an archive. Only one sample is in memory at a time."""
     found, is_complete = entries(log.data)
     if not is_complete:
-        yield Damage(file=log.name, line=1, reason="the archive is truncated; its complete samples were read")
+        reason = "the archive is truncated or damaged; its complete samples were read"
+        yield Damage(file=log.name, line=1, reason=reason)
     by_name = {entry.name: entry for entry in found}
     facts: Mapping[str, Any] = {}
     for name in _FACTS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,21 @@ def test_the_complete_samples_of_a_truncated_archive_are_read() -> None:
     sessions, damages = read(LogFile(name="run.eval", data=data[:middle]), "inspect")
     assert len(sessions) == 2
     assert [damage.reason for damage in damages] == [
-        "the archive is truncated; its complete samples were read",
+        "the archive is truncated or damaged; its complete samples were read",
         "samples/b_epoch_1.json: the archive is truncated",
     ]
+
+
+def test_many_entries_for_the_same_bytes_are_read_once():
+    target = io.BytesIO(archive(a=sample(), b=sample()))
+    with zipfile.ZipFile(target, "a") as written:
+        original = written.getinfo("samples/b_epoch_1.json")
+        for number in range(1_000):
+            listed = copy(original)
+            listed.filename = listed.orig_filename = f"samples/b{number}_epoch_1.json"
+            written.filelist.append(listed)
+        written.writestr("summaries.json", "[]")
+    names = [entry.name for entry in entries(target.getvalue())[0]]
+    assert names == [
+        "_journal/start.json", "samples/a_epoch_1.json", "samples/b_epoch_1.json", "summaries.json"
+    ]  # fmt: skip
