@@ -10,7 +10,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from importers.registry import IMPORTERS
 from tests.api.client import Api, code
 
 MESSAGES = [
@@ -132,19 +131,10 @@ class TestImport:
         assert len(ids) == 1
         assert "log-" in ids.pop()
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("format", list(IMPORTERS))
-    def test_a_file_of_another_format_is_reported_as_damaged(
-        self, upload: Any, format: str, subtests: pytest.Subtests
-    ) -> None:
-        for data in (b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"):
-            with subtests.test(repr(data)):
-                response = upload(data, f"name=run.json&format={format}")
-                assert response.status_code == 200, response.content
-                result = response.json()
-                assert result["damage_count"] or not any(
-                    session["messages"] for session in result["sessions"]
-                )
+    def test_a_file_of_another_format_is_reported_as_damaged(self, upload: Any) -> None:
+        response = upload(b"no JSON", "name=run.json&format=claude-code")
+        assert (response.status_code, response.json()["sessions"]) == (200, [])
+        assert response.json()["damage_count"] == 1
 
     def test_secrets_are_redacted_and_counted(self, upload: Any) -> None:
         secret = {"role": "user", "content": "Use ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}

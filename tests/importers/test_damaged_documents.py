@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Project
 from importers.base import Damage, LogFile
 from importers.registry import IMPORTERS, log_items
+from sessions.selectors.redaction import redaction_of
+from sessions.services.imports.logs import log_import
+from sessions.services.imports.reader import Reader
 from tests.importers.logs import document, jsonl, read
 from tests.importers.test_anthropic_messages import MESSAGES as ANTHROPIC
 from tests.importers.test_atif import STEPS, trajectory
@@ -86,6 +90,16 @@ def test_a_value_of_another_format_is_reported(format: str, value: Any) -> None:
     [damage] = log_items(IMPORTERS[format], document(value))
     assert isinstance(damage, Damage)
     assert damage.reason.startswith("not a record of this format: ")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("format", list(IMPORTERS))
+def test_a_file_of_another_format_is_reported_or_adds_no_messages(project: Project, format: str) -> None:
+    reader = Reader(redaction=redaction_of(project), format=format)
+    for data in (b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"):
+        log = reader.read_file(LogFile(name="run.json", data=data))
+        results = log_import(project=project, log=log)
+        assert log.damages or not any(result.session.message_count for result in results), data
 
 
 def test_a_deeply_nested_call_does_not_hide_the_others() -> None:
