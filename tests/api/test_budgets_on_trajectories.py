@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import cycle, product
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ TURNS, LEAST_TOKENS = 60, 30_000
 LEAST_BUDGET = 16_000
 
 
+@cache
 def long_session(folder: Path) -> ImportedSession:
     """Return the first session with many turns and tokens."""
     for session in sessions_of(folder):
