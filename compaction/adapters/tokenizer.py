@@ -7,10 +7,10 @@ once it has encoded so much text that fastokens pays off. The web server loads f
 
 from __future__ import annotations
 
-import base64
 import gzip
 import os
 import threading
+from binascii import a2b_base64
 from collections.abc import Sequence
 from importlib.resources import files
 from importlib.util import find_spec
@@ -73,7 +73,7 @@ class Tiktoken:
         from tiktoken import Encoding
 
         lines = (line.split() for line in vocabulary.splitlines())
-        ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+        ranks = {a2b_base64(token): int(rank) for token, rank in lines}
         encoding = Encoding(name="o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
         encoding._mergeable_ranks = {}  # a copy of what the compiled core has, 25 MB
         self._encode = encoding.encode_ordinary
