@@ -94,13 +94,13 @@ class _Session:
                 self._comments.append(_comment(record, self._turns[record["turn"]].index))
 
     def imported(self) -> ImportedSession:
-        facts, turns = self._facts, self._imported_turns()
-        opening = self._preambles.get(0, ImportedPreamble())
+        facts, preambles = self._facts, self._preambles_by_turn()
+        opening = preambles.pop(min(self._turns, default=0), ImportedPreamble())
         return ImportedSession(
             external_id=self.id,
             format=str(facts.get("format") or DEFAULT),
             agent=str(facts.get("agent") or ""),
-            turns=turns,
+            turns=self._imported_turns(preambles),
             model=str(facts.get("model") or ""),
             title=str(facts.get("title") or ""),
             parent_external_id=id_of(facts.get("parent")),
@@ -114,14 +114,22 @@ class _Session:
             comments=self._comments,
         )
 
-    def _imported_turns(self) -> list[ImportedTurn]:
+    def _preambles_by_turn(self) -> dict[int, ImportedPreamble]:
+        """Return the system prompts and tools by the first of their turns that could be read."""
+        turns = sorted(self._turns) or [0]
+        first = {number: bisect_left(turns, number) for number in sorted(self._preambles)}
+        return {
+            turns[index]: self._preambles[number] for number, index in first.items() if index < len(turns)
+        }
+
+    def _imported_turns(self, preambles: Mapping[int, ImportedPreamble]) -> list[ImportedTurn]:
         """Return the turns. `omitted_from` counts only the messages that could be read."""
         read = sorted(self._positions)
         turns = [(number, turn.imported()) for number, turn in self._turns.items()]
         return [
             replace(
                 turn,
-                preamble=self._preambles.get(number) if number else None,
+                preamble=preambles.get(number),
                 messages=[
                     replace(message, omitted_from=bisect_left(read, message.omitted_from))
                     if message.omitted_from is not None

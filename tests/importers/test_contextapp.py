@@ -156,6 +156,34 @@ def test_system_prompts_and_tools_that_begin_and_end_later_are_imported(
 
 
 @pytest.mark.slow
+def test_importing_again_corrects_the_system_prompt_of_earlier_turns(
+    pushed: AgentSession, api: Api, stranger_api: Api, other_project: Project
+) -> None:
+    """An earlier version imported the newest system prompt as that of all turns."""
+    data = exported(pushed)
+    header, _, newest, *rest = map(json.loads, data.splitlines())
+    single = [header, newest | {"from_turn": 0}, *rest]
+    for log in (b"\n".join(map(json_bytes, single)), data):
+        stranger_api.post("imports/", log)
+    session = AgentSession.objects.get(project=other_project, external_id="s1")
+    assert lines(exported(session))[1:] == lines(data)[1:]
+    turns = [each.get("sessions/s1/turns/").json()["data"] for each in (api, stranger_api)]
+    assert [turn["components"] for turn in turns[0]] == [turn["components"] for turn in turns[1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", [0, 2])
+def test_a_system_prompt_applies_although_its_first_turn_is_damaged(
+    pushed: AgentSession, stranger_api: Api, turn: int
+) -> None:
+    log = [line for line in map(json.loads, exported(pushed).splitlines()) if line.get("turn") != turn]
+    stranger_api.post("imports/", b"\n".join(map(json_bytes, log)))
+    systems = [stranger_api.get(f"sessions/s1/prompt/?at_turn={n}").json()["system"] for n in range(4)]
+    first, second = "You are a coder.", "You are an expert coder."
+    assert systems == ([first, second, second, second] if turn == 0 else [first, first, second, second])
+
+
+@pytest.mark.slow
 def test_a_session_is_restored_after_it_was_deleted(pushed: AgentSession, project: Project) -> None:
     data = exported(pushed)
     session_delete(session=pushed)

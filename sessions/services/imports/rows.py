@@ -17,8 +17,7 @@ from sessions.selectors.token_budgets import limit_of
 from sessions.services.blobs import contents_large, contents_put
 from sessions.services.imports.prepare import PreparedTurn
 from sessions.services.imports.tally import Tally
-from sessions.services.ingestion import IngestedMessage, NewPreamble
-from sessions.services.push.preambles import preamble_of
+from sessions.services.ingestion import IngestedMessage
 from sessions.store import bodies
 from sessions.store.blobs import is_external
 from sessions.store.counts import breakdown_pack
@@ -66,13 +65,7 @@ def turns_place(
 
 
 def turns_write(session: AgentSession, turns: Sequence[PlacedTurn]) -> None:
-    """Write the turns with their messages, pins, and the system prompts and tools that change with them.
-
-    The caller has locked the session, and saves it.
-    """
-    for placed in turns:
-        if placed.turn.preamble is not None:
-            _write_preamble(session, placed.turn.preamble, placed.preamble_version, from_turn=placed.index)
+    """Write the turns with their messages and pins. The caller has locked the session, and saves it."""
     blobs = _write_blobs(session.project_id, [message for each in turns for message in each.turn.messages])
     rows_copy(Turn._meta.db_table, [_turn_row(session, placed) for placed in turns])
     messages = [
@@ -84,23 +77,6 @@ def turns_write(session: AgentSession, turns: Sequence[PlacedTurn]) -> None:
     session.omitted_count += sum(message.omitted_from is not None for *_, message in messages)
     pins = [Pin(session=session, position=position) for _, position, message in messages if message.is_pinned]
     Pin.objects.bulk_create(pins, ignore_conflicts=True)
-
-
-def opening_write(session: AgentSession, preamble: NewPreamble | None) -> bool:
-    """Store the first system prompt and tools, if the log contains them. Return whether they are new."""
-    if preamble is None:
-        return False
-    stored = session.preambles.filter(version=1).first()
-    if stored is not None and preamble_of(stored).hash == preamble.hash:
-        return False
-    _write_preamble(session, preamble, 1, from_turn=0)
-    return True
-
-
-def _write_preamble(session: AgentSession, preamble: NewPreamble, version: int, *, from_turn: int) -> None:
-    """Store a version of the system prompt and tools, and make it the session's. The caller saves it."""
-    session.preambles.update_or_create(version=version, defaults={"from_turn": from_turn, **preamble.columns})
-    session.preamble_version, session.preamble_hash = version, preamble.hash
 
 
 def _turn_row(session: AgentSession, placed: PlacedTurn) -> dict[str, Any]:

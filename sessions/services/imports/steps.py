@@ -20,6 +20,7 @@ from sessions.models import AgentSession, ImportJob, ImportJobSession, ImportSte
 from sessions.services.commits import after_commit
 from sessions.services.dispatch import MEMORY_UPDATE, task_dispatch
 from sessions.services.imports.find import ImportConflictError
+from sessions.services.imports.preambles import preambles_append
 from sessions.services.imports.prepare import session_prepare, turns_prepare
 from sessions.services.imports.reader import malformed
 from sessions.services.imports.reported import calls_take
@@ -125,6 +126,7 @@ def _append(importing: Importing, step: ImportStep, row: ImportJobSession, part:
         before = session.message_count
         turns = calls_take(session, calls_identify(session.project_id, turns)[0])
         placed, tally = turns_place(session, turns, Tally.of(session), billed_elsewhere(session, turns))
+        preambles_append(session, turns)
         turns_write(session, placed)
         tally.apply_to(session)
         session.snapshot_end = session.context_start

@@ -30,6 +30,7 @@ from sessions.services.imports.find import (
     session_find_or_create,
 )
 from sessions.services.imports.pages import MessageKey, has_other_calls, pages_combine
+from sessions.services.imports.preambles import preambles_replace
 from sessions.services.imports.prepare import (
     PreparedSession,
     PreparedTurn,
@@ -40,7 +41,6 @@ from sessions.services.imports.reported import Joined, calls_join, reported_remo
 from sessions.services.imports.rows import (
     billed_elsewhere,
     omissions_update,
-    opening_write,
     turns_place,
     turns_write,
 )
@@ -181,11 +181,13 @@ def _rewrite_end(
     first = _first_unfinished(session, stored, imported, same=same, end=end)
     if len(imported) < len(stored):
         return False
-    new_preamble = opening_write(session, prepared.preamble)
     elsewhere = billed_elsewhere(session, prepared.turns, kept=first)
+    other_preamble = preambles_replace(session, prepared)
+    if other_preamble is not None:
+        first = min(first, other_preamble)  # the sizes of its prompts change
     tally = Tally.opening(prepared, session)
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
-    changed = new_preamble or same < len(imported) or tally != Tally.of(session)
+    changed = other_preamble is not None or same < len(imported) or tally != Tally.of(session)
     annotations = annotations_of(session, first=first) if changed and session.turn_count else None
     replaced: Sequence[UUID] = ()
     if annotations is not None:
