@@ -1,7 +1,7 @@
 """Commands and sub-agents in the background, whose outcome a later result reports.
 
-The agent asks for it with a call that contains their id (`BashOutput` and `TaskOutput` in Claude Code,
-`write_stdin` in Codex), or the client notifies it.
+The agent requests it with a call that contains their id (`BashOutput` and `TaskOutput` in Claude Code,
+`write_stdin` in Codex), or the client sends a notification.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from compaction.tools.outcomes import is_ended, started_line
 
 _NOTIFICATION, _NOTIFICATION_END = "<task-notification>", "</task-notification>"
 _TASK = re.compile(r"\s*<task-id>([^<]*)</task-id>")
+#: The arguments that contain the id, in any version of these agents. Others may contain the same number.
+_ARGUMENTS = ("task_id", "bash_id", "shell_id", "agent_id", "agentId", "session_id")
 #: The id in the note of an earlier recap.
 _NOTED = re.compile(r'started t\d+ ".*?(?:agentId:|\bID:?) ([\w-]+)')
 
@@ -27,7 +29,7 @@ class Background:
     """The commands and sub-agents that were started, by id."""
 
     _started: dict[str, Action] = field(default_factory=dict)
-    _asked: dict[str, Action] = field(default_factory=dict)  #: what each call without a result asks about
+    _requested: dict[str, Action] = field(default_factory=dict)  #: by the call that requests the outcome
 
     def fold(self, previous: Recap) -> None:
         """Add those of an earlier recap."""
@@ -42,17 +44,17 @@ class Background:
             self._started[name] = Action(kind=Kind.OTHER, command=action.command, label=action.label)
 
     def observe(self, call: ToolCall) -> None:
-        """Note which of them a call asks about: one of its arguments is an id."""
+        """Note whose outcome a call requests."""
         if not self._started:
             return
         arguments = loads_object_fast(call.arguments)
-        ids = (str(value) for name, value in arguments.items() if name.lower().endswith("id"))
-        if asked := next((self._started[each] for each in ids if each in self._started), None):
-            self._asked[call.call_id] = asked
+        ids = (str(arguments[name]) for name in _ARGUMENTS if name in arguments)
+        if action := next((self._started[each] for each in ids if each in self._started), None):
+            self._requested[call.call_id] = action
 
-    def asked(self, result: ToolResult) -> Action | None:
-        """Return the command or the sub-agent that the call of a result asked about."""
-        return self._asked.pop(result.call_id, None)
+    def requested(self, result: ToolResult) -> Action | None:
+        """Return the command or the sub-agent whose outcome the call of a result requested."""
+        return self._requested.pop(result.call_id, None)
 
     def notified(self, text: str) -> Iterator[tuple[Action, ToolResult]]:
         """Yield the outcomes in the notifications that a user message contains."""

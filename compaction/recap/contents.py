@@ -152,11 +152,11 @@ class Contents:
         if self.todo_list.pending:
             self.todo_list.observe_result(result)
         self._mention_in_order(result.text, message, action.path)
-        asked = self.background.asked(result)
-        if asked and is_started(result.text):
+        requested = self.background.requested(result)
+        if requested and is_started(result.text):
             return  # it still runs
-        if asked and is_ended(result.text):
-            action = asked
+        if requested and is_ended(result.text):
+            action = requested
         elif action.command and action.kind in (Kind.WRITE, Kind.EDIT):
             action = action._replace(command=program_run(action.command), shows_file=False)
         elif action.kind not in (Kind.COMMAND, Kind.OTHER):

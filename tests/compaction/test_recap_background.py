@@ -38,7 +38,7 @@ def codex(state: str, output: str) -> str:
     return f"Chunk ID: a1\nWall time: 5.0 seconds\n{state}\nOriginal token count: 9\nOutput:\n{output}\n"
 
 
-#: The start, the call that asks about it with its result, and the item of the recap.
+#: The start, the call that requests the outcome with its result, and the item of the recap.
 POLLS: list[tuple[tuple[str, str], str, dict[str, JSON], str, str]] = [
     (
         BASH,
@@ -130,5 +130,5 @@ def test_a_call_that_fails_itself_reports_no_outcome() -> None:
 
 
 def test_a_call_with_another_id_reports_no_outcome() -> None:
-    transcript = started(CODEX).calls("get_order", '{"exit code": 1}', order_id=7, line=42)
+    transcript = started(CODEX).calls("get_order", "Refund: exit code 1", order_id=42, session_id=7)
     assert f"- {STARTED[CODEX]}" in [fact.render() for fact in recap_of(transcript).facts]
