@@ -13,8 +13,9 @@ JSON = dict[str, Any]
 #: Media types of the audio that Chat Completions accepts, with the names that it has for them.
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
-#: Kinds of parts with inline data: those of the conventions, of Pydantic AI and of results of MCP tools.
-_INLINE = frozenset({"blob", "binary", "image", "audio"})
+#: Kinds of parts with inline data and its media type: those of Pydantic AI and of results of MCP tools. The
+#: kind of the conventions may have no media type.
+_INLINE, _BLOB = frozenset({"binary", "image", "audio"}), "blob"
 
 #: Kinds of parts with a URL: that of the conventions, and those of Pydantic AI.
 _LINKED = frozenset({"uri", "image-url", "audio-url", "video-url", "document-url"})
@@ -64,8 +65,9 @@ def _url(part: Mapping[str, Any]) -> str:
 
 
 def _data(part: Mapping[str, Any]) -> str:
-    data = part.get("content", part.get("data"))
-    return data if _kind(part) in _INLINE and isinstance(data, str) else ""
+    data, kind = part.get("content", part.get("data")), _kind(part)
+    is_inline = kind == _BLOB or (kind in _INLINE and _media_type(part))
+    return data if is_inline and isinstance(data, str) else ""
 
 
 def _kind(part: Mapping[str, Any]) -> str:

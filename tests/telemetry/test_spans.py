@@ -534,6 +534,16 @@ class TestConventions:
         }
         assert blocks == [{"type": "text", "text": "Taken."}, expected[provider]]
 
+    def test_a_result_that_only_resembles_an_image_is_text(self, api_key: str) -> None:
+        found = {"type": "image", "content": "A photo of a cat."}
+        call = {"type": "tool_call", "id": "t1", "name": "describe", "arguments": "{}"}
+        result = {"type": "tool_call_response", "id": "t1", "response": [found]}
+        sent = [{"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [result]}]
+        content = {"gen_ai.provider.name": "openai", "gen_ai.input.messages": json.dumps(sent)}
+        send(api_key, span(1, **CHAT, **USED, **content))
+        _, message = stored(AgentSession.objects.get())
+        assert json.loads(message["content"]) == [found]
+
     def test_audio_and_images_of_an_indexed_history(self, api_key: str) -> None:
         source = {"type": "base64", "media_type": "image/png", "data": "iVBO"}
         openinference = {
