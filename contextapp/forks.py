@@ -9,7 +9,7 @@ from threading import Thread
 def end_forks_with_this_process() -> None:
     """Let each process that this one forks from now on end together with it.
 
-    It waits for the end of a pipe, whose other end only this process keeps open. Linux can send a signal
+    Each of them waits for the end of a pipe that only this process keeps open. Linux can send a signal
     instead (`end_with_parent`), which takes no thread.
     """
     reading, writing = os.pipe()

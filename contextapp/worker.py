@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, required=True, help="processes that run tasks")
     parser.add_argument("--schedule", help="run the scheduler too; it stores the last runs in this file")
     options = parser.parse_args()
-    if sys.platform != "linux":  # where Celery requests a signal for the processes that run tasks
+    if sys.platform != "linux":  # On Linux, Celery has the kernel signal them.
         end_forks_with_this_process()
     app.steps["worker"].add(SchedulerStep)
     # Gossip, mingle and heartbeat coordinate several workers, but there is only one.

@@ -190,8 +190,8 @@ def targets_of_session(session: AgentSession) -> list[ReplayTarget]:
 def sessions_newest(*, project_id: UUID, limit: int, agent: str = "", model: str = "") -> list[AgentSession]:
     """Return the newest sessions whose policy matters: the default selection of a run.
 
-    These have messages, which telemetry does not record, and more than one turn, unlike an agent's requests
-    for titles.
+    Left out are sessions without messages, of which telemetry reported only usage, and those with one turn,
+    such as an agent's requests for titles.
     """
     rows = AgentSession.objects.filter(project_id=project_id, turn_count__gt=1, message_count__gt=0)
     if agent:
