@@ -142,15 +142,15 @@ def _rise(runs: Sequence[Sequence[int]]) -> float:
 
 
 def _is_short_cycle(runs: Sequence[Sequence[int]], limit: int) -> bool:
-    """Whether the newest compactions last only a few turns, although the prompt is not small.
+    """Whether the newest three compactions last only a few turns, although the prompt is not small.
 
     Prompts between them may not grow, for example if each turn is compacted.
     """
-    newest = runs[1:-1][-2:]
+    newest = runs[1:][-3:]
     return (
-        len(newest) == 2
+        len(newest) == 3
         and max(map(len, newest)) <= _SHORT_CYCLE
-        and runs[-1][0] >= _SHORT_CYCLE_SHARE * limit
+        and newest[-1][0] >= _SHORT_CYCLE_SHARE * limit
     )
 
 

@@ -265,6 +265,7 @@ def test_a_compaction_every_few_turns_is_a_wall_unless_the_prompt_is_small() -> 
         assert slope([40_000] * 30, 100_000, compactions=compactions).verdict is Verdict.WALL
         assert slope([2_000] * 30, 100_000, compactions=compactions).verdict is Verdict.FLAT
     assert slope([40_000] * 30, 100_000, compactions=range(0, 30, 4)).verdict is Verdict.FLAT
+    assert slope([40_000] * 30, 100_000, compactions=range(6)).verdict is Verdict.FLAT
 
 
 def test_the_same_growth_has_the_same_verdict_in_a_larger_window() -> None:
