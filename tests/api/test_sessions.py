@@ -118,6 +118,23 @@ class TestMaking:
             assert api.get("sessions/a/prompt/").json()["budget"] == windows[-1] - 16_000
         assert windows == [1_000_000, 200_000, 200_000, 1_000_000]
 
+    @pytest.mark.parametrize(("reported", "is_kept"), [(300, True), (190_000, False)])
+    def test_a_call_of_a_smaller_model_with_another_prompt_does_not_change_the_budget(
+        self, api: Api, reported: int, is_kept: bool
+    ) -> None:
+        large, small = "claude-sonnet-5-5", "claude-haiku-4-5"
+        api.post(SESSIONS, {"id": "a", "model": large})
+        for _ in range(2):
+            push(api, [request("alpha beta " * 60_000), answer("Done.")], session="a")
+        usage = {"input_tokens": reported, "output_tokens": 9}
+        pushed = push(api, [request("Name this."), answer("A")], session="a", model=small, usage=usage)
+        assert [each["trigger"] for each in pushed["fired"]] == ([] if is_kept else ["hard"])
+        session = api.get("sessions/a/").json()
+        assert (session["model"], session["context_window"]) == (
+            (large, 1_000_000) if is_kept else (small, 200_000)
+        )
+        assert api.get("sessions/a/turns/").json()["data"][-1]["model"] == small
+
     def test_a_budget_above_the_context_window_is_accepted_and_shown(
         self, api: Api, project: Project, member_client: Client
     ) -> None:

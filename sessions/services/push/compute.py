@@ -35,8 +35,9 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         kept = {**sizes, TOOLS: 0} if session.has_shed_tools else sizes
         context, shown, preamble_version = context.set(**sizes), shown.set(**kept), preamble_version + 1
     served, prompt = shown.prompt_of(values), context.prompt_of(values)
-    window = window_after(session.context_window, model=session.model, following=model)
-    budget = budget_tokens(own=session.budget_tokens, context_window=window, model=model)
+    following = model_after(session, push)
+    window = window_after(session.context_window, model=session.model, following=following)
+    budget = budget_tokens(own=session.budget_tokens, context_window=window, model=following)
     continuation = session.continuation
     if first and session.format is None:
         continuation = continuation.detected(format)
@@ -47,6 +48,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         first_position=first,
         format=format,
         model=model,
+        session_model=following,
         context_window=window,
         cost_microusd=push_cost(model, push),
         calibration=calibration,
@@ -61,17 +63,32 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
         spike=spike_of(values, context=context, turns=session.turn_count, budget=budget),
         plan_turn=_plan_turn(
             session,
-            is_same=(format, model, preamble_version)
+            is_same=(format, following, preamble_version)
             == (session.format, session.model, session.preamble_version),
             tokens=calibration.provider_at_most(shown_after.total),
             budget=budget,
-            model=model,
+            model=following,
         ),
         is_stateful=push.is_stateful,
         has_other_prompt=push.has_other_prompt,
         is_repaired=push.is_repaired,
         push_position=first + len(values) if push.source is TurnSource.PUSH else session.push_position,
     )
+
+
+def model_after(session: SessionState, push: Push) -> str:
+    """Return the session's model after the push: that of its call, unless the call had another prompt.
+
+    A small model that only writes a title, for example, answers although its window is smaller than the
+    session's prompt. The next prompt is not for this model, so it need not fit that window.
+    """
+    model = push.model or session.model
+    if push.usage is None or session.model in {"", model}:
+        return model
+    window = window_after(session.context_window, model=session.model, following=model)
+    size = session.calibration.provider(session.shown.total)
+    had_other_prompt = window is not None and size > window and 2 * push.usage.prompt_tokens < size
+    return session.model if had_other_prompt else model
 
 
 def _plan_turn(session: SessionState, *, is_same: bool, tokens: int, budget: int, model: str) -> int | None:

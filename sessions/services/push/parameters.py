@@ -42,6 +42,7 @@ def write_parameters(
         "at": push.at,
         "format": turn.format,
         "model": turn.model,
+        "session_model": turn.session_model,
         "context_window": turn.context_window,
         "first": turn.first_position,
         "count": len(turn.values),

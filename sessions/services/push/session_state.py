@@ -24,6 +24,7 @@ from sessions.selectors.token_budgets import (
     calibration_of,
     window_after,
 )
+from sessions.services.push.compute import model_after
 from sessions.services.push.parameters import read_parameters
 from sessions.services.push.statements import LOCK, READ
 from sessions.services.push.values import NewTurn, Push, SessionState, Target
@@ -96,7 +97,7 @@ def state_after(turn: NewTurn, push: Push, *, version: str) -> SessionState:
         state,
         version=version,
         format=turn.format,
-        model=turn.model,
+        model=turn.session_model,
         context_window=turn.context_window,
         turn_count=state.turn_count + 1,
         message_count=state.message_count + len(push.messages),
@@ -171,7 +172,7 @@ def calibrated(state: SessionState, push: Push) -> SessionState:
 
 def reads_calibration(state: SessionState, push: Push) -> bool:
     """Return whether the push needs the calibrations of other sessions."""
-    if not push.model or push.model == state.model:
+    if model_after(state, push) == state.model:
         return False
     if not state.calibration.reports:
         return True

@@ -47,7 +47,7 @@ WITH session AS (
                               THEN last_active_at ELSE now() END,
         started_at = least(started_at, %(at)s),
         format = %(format)s,
-        model = CASE WHEN %(model)s = '' THEN model ELSE %(model)s END,
+        model = %(session_model)s,
         context_window = %(context_window)s,
         context_components = %(context)s,
         shown_components = %(shown)s,
@@ -156,7 +156,7 @@ def _write(
 
 _TYPES = {
     **dict.fromkeys(("session", "project", "key"), "uuid"),
-    **dict.fromkeys(("version", "format", "model", "idempotency_key"), "text"),
+    **dict.fromkeys(("version", "format", "model", "session_model", "idempotency_key"), "text"),
     **dict.fromkeys(("source", "request_id", "response_id", "new_request_id", "new_response_id"), "text"),
     **dict.fromkeys(("answer", "body_hash", "components", "preamble_hash"), "bytea"),
     **dict.fromkeys(("turn", "first", "count", "preamble", "estimate", "reported", "served", "size"), "int4"),

@@ -152,7 +152,8 @@ class NewTurn(Struct, frozen=True, kw_only=True):
     first_position: int
     format: str | None
     model: str
-    context_window: int | None  #: of the model
+    session_model: str  #: that of the next call, as far as is known
+    context_window: int | None  #: of the session's model
     cost_microusd: int | None  #: None if the model has no price or no usage was reported
     calibration: Calibration
     budget: int
