@@ -62,6 +62,13 @@ class TestRequests:
         assert 'id="tiles" hx-swap-oob="true"' in page
         assert 'id="turn-3"' not in member_client.get(target, {"since": since}).text
 
+    def test_a_title_that_was_set_since(self, member_client, project):
+        session = active(project, 1)
+        since = self.since(member_client, session)
+        AgentSession.objects.filter(pk=session.pk).update(title="Fix the login", turn_count=2)
+        page = member_client.get(address("session_live", session), {"since": since}).text
+        assert '<h1 id="session-title" hx-swap-oob="true">Fix the login</h1>' in page
+
     @pytest.mark.slow
     def test_many_new_turns_are_paged(self, member_client, project):
         session = active(project, 2)
