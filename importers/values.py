@@ -14,8 +14,9 @@ import orjson
 from compaction.messages import Usage
 from pricing.usage import MAX_TOKENS
 
-#: Words of the shortest message that states a task.
+#: Words of the shortest message that states a task. Chinese and Japanese have no spaces between words.
 _REQUEST_WORDS = 3
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 
 #: A command to the client: a slash and a name without further slashes.
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
@@ -92,7 +93,7 @@ def request_of(known: str, text: str) -> str:
 def is_request(text: str) -> bool:
     """Return whether a message of the user can state the task of a session."""
     title = title_of(text)
-    return len(title.split()) >= _REQUEST_WORDS and not _COMMAND.match(title)
+    return len(_WORD.findall(title)) >= _REQUEST_WORDS and not _COMMAND.match(title)
 
 
 def _lines(text: str) -> list[str]:

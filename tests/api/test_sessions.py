@@ -399,6 +399,15 @@ class TestTitle:
             "Fix the login of the shop"
         )
 
+    def test_a_request_without_spaces(self, title_of: Callable[..., str]) -> None:
+        assert title_of(request("修复登录页面"), request("Now do the same again.")) == "修复登录页面"
+
+    def test_it_is_the_first_message_if_the_opening_has_no_request(
+        self, title_of: Callable[..., str]
+    ) -> None:
+        assert title_of(request("Hi"), answer("Hello.")) == ""
+        assert title_of(request("Hi"), *[answer("Hello."), request("Go on")] * 10) == "Hi"
+
     def test_contents_of_gemini(self, title_of: Callable[..., str]) -> None:
         words = {"role": "user", "parts": [{"text": "Fix the login of the shop"}]}
         assert title_of(words, format="gemini") == "Fix the login of the shop"

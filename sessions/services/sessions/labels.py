@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 
 from django.db import transaction
 
 from accounts.actors import SYSTEM, Actor
 from compaction.messages import Message, Role, Text
-from importers.values import is_request, title_of
+from importers.values import is_request, request_of, title_of
 from redaction import Redaction, redact
 from sessions.models import AgentSession, Star
 from sessions.selectors.redaction import redaction_of
@@ -19,7 +20,7 @@ from sessions.store.flags import MessageFlag
 
 #: Characters of the notes on a session.
 MAX_NOTES = 10_000
-#: Number of first messages of which one may be the title.
+#: Number of first messages among which the request for the title is searched.
 _OPENING = 20
 
 
@@ -93,14 +94,16 @@ def session_star(*, session: AgentSession, user_id: int, starred: bool) -> None:
 
 
 def title_set(*, session: AgentSession) -> None:
-    """Name a session without a title after its first request, if that is among the first messages."""
+    """Name a session without a title after its first request, as imports do.
+
+    If its first messages contain none, it is named after the first of the user, such as a greeting.
+    """
     rows = messages_load(session.pk, [(0, _OPENING)])
     messages = (row.value(session.format) for row in rows if not row.flags & MessageFlag.META)
-    texts = (_text_of(message) for message in messages if message.role is Role.USER)
-    title = next((title_of(text) for text in texts if is_request(text)), "")
-    if title:
+    text = reduce(request_of, (_text_of(message) for message in messages if message.role is Role.USER), "")
+    if is_request(text) or len(rows) == _OPENING:
         unnamed = AgentSession.objects.filter(pk=session.pk, title="", keeps_labels=False)
-        unnamed.update(title=title)
+        unnamed.update(title=title_of(text))
 
 
 def _text_of(message: Message) -> str:

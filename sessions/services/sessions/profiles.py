@@ -55,7 +55,7 @@ def profiles_refresh(*, limit: int = BATCH, everywhere: bool = False) -> int:
         # removed content, change no counter.
         | Q(profile__updated_at__lt=F("last_active_at") + _REST, last_active_at__lt=timezone.now() - _REST)
     )
-    found = AgentSession.objects.filter(outdated)
+    found = AgentSession.objects.filter(outdated).select_related("project")
     if not everywhere:
         found = found.filter(pk__in=sessions_active_since(timezone.now() - RECENT))
     try:
@@ -75,13 +75,14 @@ def _profiles_write(sessions: Sequence[AgentSession]) -> list[SessionProfile]:
     # In one order, so that concurrent passes cannot block each other.
     ordered = sorted(sessions, key=attrgetter("pk"))
     profiles = [_profile(session, facts[session.pk]) for session in ordered]
-    for session in ordered:
-        if not session.title and not session.keeps_labels:
-            title_set(session=session)
     columns = [field.name for field in SessionProfile._meta.concrete_fields if not field.primary_key]
-    return SessionProfile.objects.bulk_create(
+    written = SessionProfile.objects.bulk_create(
         profiles, update_conflicts=True, unique_fields=["session"], update_fields=columns
     )
+    for session in ordered:
+        if session.message_count and not session.title and not session.keeps_labels:
+            title_set(session=session)
+    return written
 
 
 def _profile(session: AgentSession, facts: HealthFacts) -> SessionProfile:
