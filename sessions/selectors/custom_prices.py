@@ -10,7 +10,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from accounts.models import Project
-from pricing.custom import CustomPrice
+from pricing.custom import CustomPrice, rates_at
 from sessions.models import UsageRollup
 
 #: The period in which unpriced models are counted, in days.
@@ -30,8 +30,10 @@ def project_prices(ids: Collection[UUID]) -> Mapping[UUID, Sequence[CustomPrice]
 
 
 def models_unpriced(project: Project) -> list[tuple[str, int]]:
-    """Return the models whose recent calls have no price, and the number of these calls, most calls first."""
-    since = timezone.now() - timedelta(days=UNPRICED_DAYS)
+    """Return the models without a price, and the number of their recent unpriced calls, most calls first."""
+    now, prices = timezone.now(), custom_prices(project)
+    since = now - timedelta(days=UNPRICED_DAYS)
     rows = UsageRollup.objects.filter(project=project, at__gte=since, unpriced_turns__gt=0)
     by_model = rows.values_list("model").annotate(calls=Sum("unpriced_turns"))
-    return list(by_model.order_by("-calls", "model"))
+    found = by_model.order_by("-calls", "model")
+    return [(model, calls) for model, calls in found if rates_at(prices, model, now) is None]

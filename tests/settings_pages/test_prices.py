@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -176,6 +177,9 @@ def test_models_without_a_price_are_listed_with_their_calls(project, viewer_clie
     response = viewer_client.get(address())
     assert response.context["unpriced"] == [("acme-7b", 2), ("acme-8b", 1)]
     assert "Models without a price" in response.text
+    priced = replace(price("2026-01-01", None), model="acme-7b")
+    project_update(project=project, changes={"custom_prices": [priced.to_json()]})
+    assert viewer_client.get(address()).context["unpriced"] == [("acme-8b", 1)]
     assert f'href="{address()}"' in viewer_client.get(reverse("trends", args=["alpha"])).text
 
 
