@@ -154,10 +154,12 @@ class Limit:
     tokens: int
 
 
-def limit_of(session: AgentSession) -> Limit | None:
-    """Return the budget if contextapp serves the session's prompts, else the model's context window."""
+def limit_of(session: AgentSession, *, model: str = "") -> Limit | None:
+    """Return the budget if contextapp serves the session's prompts, else the model's context window.
+
+    Defaults to the session's last model.
+    """
     if session.origin == "api" or session.budget_tokens is not None or session.compaction_count:
-        return Limit(name="budget", tokens=session_budget(session))
-    if session.context_window is not None:
-        return Limit(name="window", tokens=session.context_window)
-    return None
+        return Limit(name="budget", tokens=session_budget(session, model=model))
+    window = window_after(session.context_window, model=session.model, following=model or session.model)
+    return Limit(name="window", tokens=window) if window is not None else None

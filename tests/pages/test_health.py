@@ -6,14 +6,16 @@ import re
 from dataclasses import replace
 
 import pytest
+from django.utils import timezone
 
 from compaction.messages import Usage
 from importers.base import ClientCompaction
-from sessions.models import AgentSession, SessionProfile
+from sessions.models import AgentSession, SessionProfile, Turn
 from sessions.selectors.health.grades import GRADES, RULES, Signs, health_of
 from sessions.services.sessions.profiles import profile_write, profiles_refresh, sparkline
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
+from tests.trends.turns import session_make, turn_make
 
 
 def test_a_session_without_issues_has_full_score():
@@ -114,6 +116,16 @@ class TestProfiles:
             session.budget_tokens, session.policy = int(peak / 0.9), {"preset": "balanced"}
             codes = {reason["code"] for reason in profile_write(session=session).reasons}
             assert ("pressure" in codes) == presses
+
+    def test_each_prompt_is_compared_with_the_window_of_its_model(self, project):
+        small, now = "claude-haiku-4-5", timezone.now()
+        fields = {"model": small, "context_window": 200_000, "turn_count": 5}
+        for model, codes in (("claude-sonnet-5-5", set()), (small, {"burst", "pressure"})):
+            session = session_make(project, model, **fields)
+            calls = [turn_make(session, n, now, model=model, prompt_reported=300_000) for n in range(5)]
+            Turn.objects.bulk_create(calls)
+            reasons = profile_write(session=session).reasons
+            assert {reason["code"] for reason in reasons} & {"burst", "pressure"} == codes
 
     def test_lost_references_are_counted(self, project):
         session = compacted_session(project)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
+from math import inf
 from operator import attrgetter
 
 from django.db import IntegrityError
@@ -115,8 +116,8 @@ def sparkline(sizes: Sequence[int], points: int = SPARKLINE) -> list[int]:
 def _signs(
     session: AgentSession, points: Sequence[PromptSize], sizes: Sequence[int], facts: HealthFacts
 ) -> Signs:
-    found = limit_of(session)
-    limit = found.tokens if found is not None else None
+    known = {model: limit_of(session, model=model) for model in {point.model for point in points}}
+    limits = [limit.tokens if (limit := known[point.model]) else inf for point in points]
     # Between two compactions, a prompt is meant to grow up to the hard trigger.
     hard = policy_of(session.policy, model=session.model).hard if facts.numbers else 0
     by_client = [point.turn for point in points if point.client_compaction is not None]
@@ -129,8 +130,8 @@ def _signs(
         calls=sum(point.reported is not None for point in points),
         missed=round(100 * cost_share(points, avoidable)),
         client=len(by_client),
-        pressed=sum(max(PRESSURE, hard) * limit < size for size in sizes) if limit else 0,
-        burst=sum(limit < size for size in sizes) if limit else 0,
+        pressed=sum(max(PRESSURE, hard) * limit < size for limit, size in zip(limits, sizes, strict=True)),
+        burst=sum(limit < size for limit, size in zip(limits, sizes, strict=True)),
         compactions=len(places),
         repeated=sum(later - earlier <= REPEATED_TURNS for earlier, later in pairwise(places)),
         mid_task=facts.mid_task,
