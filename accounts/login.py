@@ -25,9 +25,7 @@ class LoginForm(AuthenticationForm):
     rejected_until: datetime | None = None
 
     def clean(self) -> dict[str, Any]:
-        if (
-            self.errors
-        ):  # Without a name or a password, nothing is checked, so it must not count as a success.
+        if self.errors:  # without a name or a password, nothing is checked: this is no success
             return self.cleaned_data
         name, address = self.cleaned_data["username"], address_of(self.request)
         if wait := attempt_begin(name=name, address=address):
