@@ -8,13 +8,15 @@ from typing import Any
 
 import orjson
 import pytest
+from django.db.models import Value
+from django.db.models.functions import Concat
 from django.forms.models import model_to_dict
 
 from accounts.models import Project
 from accounts.services.projects import project_create
 from importers.base import ImportedSession, LogFile
 from importers.registry import IMPORTERS
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Turn
 from sessions.selectors.convert import message_bytes
 from sessions.services.imports.find import ImportConflictError
 from sessions.services.imports.store import ImportResult, session_import
@@ -235,6 +237,16 @@ def test_the_sums_of_a_fork_are_those_of_its_turns_after_the_original_is_deleted
     assert 0 < turns.count() < copy.turns.count()
     assert copy.output_tokens == sum(turn.output_tokens or 0 for turn in turns) > 0
     assert copy.cost_microusd == sum(turn.cost_microusd or 0 for turn in turns)
+
+
+def test_a_fork_is_billed_once_if_its_log_is_read_with_other_response_ids(project: Project) -> None:
+    take(project, LINES)
+    fork_take(project, LINES[:-4])
+    Turn.objects.update(response_id=Concat(Value("of an earlier version "), "response_id"))
+    copy = fork_take(project, LINES)
+    turns = copy.turns.filter(billed=True)
+    assert 0 < turns.count() < copy.turns.count()
+    assert copy.output_tokens == sum(turn.output_tokens or 0 for turn in turns)
 
 
 def fork_take(project: Project, lines: Sequence[dict[str, Any]]) -> AgentSession:

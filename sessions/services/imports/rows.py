@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
 from psycopg.types.json import Jsonb
 
 from compaction.sizes.breakdown import TokenBreakdown
@@ -156,10 +155,11 @@ def _write_blobs(project_id: Any, messages: Iterable[IngestedMessage]) -> Mappin
     return {bytes(sha256): id for sha256, id in rows}
 
 
-def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn], *, kept: int = 0) -> set[str]:
+def billed_elsewhere(session: AgentSession, turns: Sequence[PreparedTurn], *, kept: int = 0) -> set[str]:
     """Return the ids of responses billed to another session: a forked session copies its history.
 
-    The first `kept` turns of the session remain unchanged, even if the other session was deleted.
+    The first `kept` turns of the session remain unchanged, even if the other session was deleted, or an
+    importer now gives the responses other ids.
     """
     ids = [turn.response_id for turn in turns if turn.response_id]
     if not ids:
@@ -167,9 +167,9 @@ def billed_elsewhere(session: AgentSession, turns: Iterable[PreparedTurn], *, ke
     rows = Turn.objects.filter(session__project_id=session.project_id, response_id__in=ids, billed=True)
     found = rows.exclude(session_id=session.pk).values_list("response_id", flat=True)
     elsewhere = {response_id for response_id in found if response_id}
-    stored = session.turns.filter(Q(billed=False) | Q(response_id__in=elsewhere), index__lt=kept)
-    for response_id, billed in stored.values_list("response_id", "billed"):
-        if response_id:
+    stored = session.turns.filter(index__lt=min(kept, len(turns))).values_list("index", "billed")
+    for index, billed in stored:
+        if response_id := turns[index].response_id:
             (elsewhere.discard if billed else elsewhere.add)(response_id)
     return elsewhere
 
