@@ -138,9 +138,8 @@ class ImportedSession:
     """A session of a log. `external_id` is stable, so importing the log again finds the same session.
 
     `system` and `tools` are JSON in the session's format, if the log contains them. Those of a turn replace
-    them from that turn on. `context_window` is the
-    model's context window in tokens, if the log contains it. `notes` and `comments` are stored only if the
-    session is new.
+    them from that turn on. `context_window` is the model's context window in tokens, if the log contains it.
+    `notes` and `comments` are stored only if the session is new.
     """
 
     external_id: str

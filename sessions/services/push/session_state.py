@@ -151,7 +151,7 @@ def calibrated(state: SessionState, push: Push) -> SessionState:
     """Return the state with the calibration for the push's model.
 
     It stays the same if the session has reported usage and the model counts tokens like the previous one.
-    Reads the calibrations of other sessions, at most once for each model.
+    Reads the calibrations of other sessions, at most once for each change of the model.
     """
     if not reads_calibration(state, push):
         return state

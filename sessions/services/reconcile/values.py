@@ -54,11 +54,10 @@ class Sent:
     `push` is the turn to store, without messages: it describes the call of the last response in the history.
     `answers` are the messages of that response, if the history does not contain it. `is_compacted` and
     `is_side` are set if the client declares it. `model` is the model of a request that waits for its edits.
-    `caller` is the partition in which a session that the client
-    does not name is found, None over the API; `is_named` is set if the client names it. `prompt_source` is
-    set if contextapp's edits determined the prompt that the model saw. `is_forwarded` returns whether a
-    request that waited for its edits was forwarded without them; `on_compaction` is called before the session
-    is compacted for it.
+    `caller` is the partition in which a session that the client does not name is found, None over the API;
+    `is_named` is set if the client names it. `prompt_source` is set if contextapp's edits determined the
+    prompt that the model saw. `is_forwarded` returns whether a request that waited for its edits was
+    forwarded without them; `on_compaction` is called before the session is compacted for it.
     """
 
     push: Push = field(default_factory=lambda: Push(messages=()))
