@@ -22,6 +22,8 @@ _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
 
 TITLE_LENGTH = 120
+#: Characters that are searched for attachments before the title, and characters after these for the title.
+_OPENING, _TITLE_SOURCE = 100_000, 4_000
 _ATTACHED = re.compile(r"\A(?:\s*<([\w-]+)>.*?</\1>)+", re.DOTALL)
 _TAG = re.compile(r"</?[\w-]+>")
 _ANNOUNCES = re.compile(r"\bfollowing\b[^.]*:$", re.IGNORECASE)
@@ -74,8 +76,8 @@ def title_of(text: str) -> str:
 
     Skips attachments in tags, and an introduction such as "Implement the following plan:".
     """
-    opening = text[:4_000].replace("\x00", "")
-    lines = _lines(_ATTACHED.sub("", opening)) or _lines(opening)
+    opening = text[:_OPENING].replace("\x00", "")
+    lines = _lines(_ATTACHED.sub("", opening)[:_TITLE_SOURCE]) or _lines(opening[:_TITLE_SOURCE])
     if len(lines) > 1 and _ANNOUNCES.search(lines[0]):
         lines = lines[1:]
     title = _HEADING.sub("", lines[0]) if lines else ""

@@ -393,7 +393,7 @@ class TestTitle:
         return title
 
     def test_it_is_the_first_request(self, title_of: Callable[..., str]) -> None:
-        wanted = request("<reminder>Be brief.</reminder>\n# Fix the login of the shop\nIt fails.")
+        wanted = request(f"<reminder>{'Be brief. ' * 900}</reminder>\n# Fix the login of the shop\nIt fails.")
         later = request("Now do the same for the other site.")
         assert title_of(request("Hi"), answer("How can I help you?"), wanted, later) == (
             "Fix the login of the shop"
