@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from compaction.messages import Usage
+from compaction.text_cache import once_per_text
 from pricing.usage import MAX_TOKENS
 
 #: Words of the shortest message that states a task. Chinese and Japanese have no spaces between words.
@@ -92,6 +93,7 @@ def request_of(known: str, text: str) -> str:
     return text if not known or (not is_request(known) and is_request(text)) else known
 
 
+@once_per_text(1 << 10)  # `request_of` asks about the known one again for each message
 def is_request(text: str) -> bool:
     """Return whether a message of the user can state the task of a session."""
     title = title_of(text)
