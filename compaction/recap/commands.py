@@ -63,6 +63,8 @@ _REJECTED = re.compile(r"\s*The user doesn't want to (?:proceed with this tool u
 #: The status of a command. The output of one that ran does not show whether it succeeded, and one that was
 #: started continues in the background until it ends or is stopped.
 _OK, _FAILED, _RAN, _STARTED, _STOPPED = "ok", "failed", "ran", "started", "stopped"
+#: The beginnings of notes on a run that did not show its outcome.
+_UNKNOWN = tuple(f"{status} t" for status in (_RAN, _STARTED, _STOPPED))
 #: Number of outputs whose line a process remembers.
 _REMEMBERED = 1 << 13
 _MAX_LINE = 160
@@ -176,8 +178,7 @@ def is_lookup(item: Item) -> bool:
 
 def _is_known(item: Item) -> bool:
     """Return whether the newest run of a command showed its outcome."""
-    unknown = tuple(f"{status} t" for status in (_RAN, _STARTED, _STOPPED))
-    return not any(note.startswith(unknown) for note in item.notes)
+    return not any(note.startswith(_UNKNOWN) for note in item.notes)
 
 
 def _is_rejected(result: ToolResult) -> bool:

@@ -34,13 +34,16 @@ _MOST_STEPS = 12
 #: most one request precedes the next change of a list.
 _ABANDONED_AFTER = 2
 
+#: The name and the arguments of a call, and its message.
+_Call = tuple[str, Mapping[str, Any], Message]
+
 
 @dataclass(slots=True)
 class TodoList:
     """The steps that are not done, in their order, by number or text."""
 
     steps: dict[str, Item] = field(default_factory=dict)
-    pending: dict[str, tuple[ToolCall, Message]] = field(default_factory=dict)  #: calls without a result
+    pending: dict[str, _Call] = field(default_factory=dict)  #: calls without a result
     _texts: dict[str, str] = field(default_factory=dict)  #: of the steps in written lists, by their ids
 
     def fold(self, previous: Recap) -> None:
@@ -53,23 +56,23 @@ class TodoList:
         """Add a call. Returns whether it changes the list, unless it fails."""
         if not _TOOL.search(call.name):
             return False
-        if call.name not in (_CREATE, _UPDATE) and _steps(loads_object_fast(call.arguments)) is None:
+        arguments = loads_object_fast(call.arguments)
+        if call.name not in (_CREATE, _UPDATE) and _steps(arguments) is None:
             return False
-        self.pending[call.call_id] = call, message
+        self.pending[call.call_id] = call.name, arguments, message
         return True
 
     def observe_result(self, result: ToolResult) -> bool:
         """Change the list as the call of this result did. Returns whether the call contains all steps."""
         if result.call_id not in self.pending:
             return False
-        call, message = self.pending.pop(result.call_id)
+        name, arguments, message = self.pending.pop(result.call_id)
         if is_error(result):
             return False
-        arguments = loads_object_fast(call.arguments)
-        if call.name == _CREATE:
+        if name == _CREATE:
             if found := _CREATED.match(result.text):
                 self._set(found[1], _shortened(f"to do #{found[1]}: {found[2]}"), "pending", message)
-        elif call.name == _UPDATE:
+        elif name == _UPDATE:
             self._update(arguments, message)
         elif (steps := _steps(arguments)) is not None:
             is_merge = arguments.get("merge") is True

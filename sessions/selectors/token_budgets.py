@@ -44,9 +44,13 @@ def window_after(window: int | None, *, model: str, following: str) -> int | Non
 
 def session_budget(session: AgentSession, *, model: str = "") -> int:
     """Return the budget of the session's prompt, in the provider's tokens. Defaults to its last model."""
-    following = model or session.model
-    window = window_after(session.context_window, model=session.model, following=following)
-    return budget_tokens(own=session.budget_tokens, context_window=window, model=following)
+    return budget_tokens(
+        own=session.budget_tokens, context_window=_window(session, model), model=model or session.model
+    )
+
+
+def _window(session: AgentSession, model: str) -> int | None:
+    return window_after(session.context_window, model=session.model, following=model or session.model)
 
 
 def calibration_of(data: Mapping[str, Any], *, model: str) -> Calibration:
@@ -161,5 +165,5 @@ def limit_of(session: AgentSession, *, model: str = "") -> Limit | None:
     """
     if session.origin == "api" or session.budget_tokens is not None or session.compaction_count:
         return Limit(name="budget", tokens=session_budget(session, model=model))
-    window = window_after(session.context_window, model=session.model, following=model or session.model)
+    window = _window(session, model)
     return Limit(name="window", tokens=window) if window is not None else None

@@ -148,10 +148,9 @@ def _result(item: Mapping[str, Any], kind: str) -> ToolResult:
     output: Any = item.get("output")
     call_id = call_id_of(item)
     is_valid = is_output(kind, output)
-    text, media = joined_text(output)
-    if is_valid and kind == COMPUTER_OUTPUT:
-        text, media = "", IMAGE_TOKENS
-    elif is_valid and kind == SHELL_OUTPUT:
+    is_screenshot = is_valid and kind == COMPUTER_OUTPUT
+    text, media = ("", IMAGE_TOKENS) if is_screenshot else joined_text(output)
+    if is_valid and kind == SHELL_OUTPUT:
         text = "\n".join(as_text(run.get(name)) for run in output for name in ("stdout", "stderr"))
     is_sound = is_valid and is_id(call_id)
     return ToolResult(

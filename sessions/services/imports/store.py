@@ -38,12 +38,7 @@ from sessions.services.imports.prepare import (
     session_prepare,
 )
 from sessions.services.imports.reported import Joined, calls_join, reported_remove
-from sessions.services.imports.rows import (
-    billed_elsewhere,
-    omissions_update,
-    turns_place,
-    turns_write,
-)
+from sessions.services.imports.rows import billed_elsewhere, omissions_update, turns_place, turns_write
 from sessions.services.imports.tally import Tally, once_of
 from sessions.services.imports.unnamed import calls_identify
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
