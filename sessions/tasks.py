@@ -132,7 +132,7 @@ def profiles_refresh() -> None:
 
 @shared_task(name=dispatch.SEARCH_INDEX)  # type: ignore[untyped-decorator]
 def search_index(session_id: str) -> None:
-    indexing.session_index(session_id=UUID(session_id))
+    indexing.session_index(session_id=UUID(session_id), seconds=indexing.SLICE_SECONDS)
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -7,16 +7,19 @@ from urllib.parse import urlencode
 
 import pytest
 import zstandard
+from celery import current_app
 
 from accounts.models import Project
 from search.segments import block_find
 from sessions.models import AgentSession, SearchBlock, SearchSegment
+from sessions.services.search import indexing
 from sessions.services.search.indexing import (
     search_index_rebuild,
     search_index_run,
     search_index_truncate,
     session_index,
 )
+from sessions.tasks import search_index
 from tests.api.client import Api, code
 from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
 from tests.locking import waiting_for
@@ -240,6 +243,19 @@ def test_messages_that_are_replaced_meanwhile_are_not_indexed(api: Api) -> None:
     assert indexed.result() == 0
     assert not SearchSegment.objects.exists()
     assert session_index(session_id=id) == 4
+
+
+@pytest.mark.slow
+def test_a_long_session_is_indexed_by_several_tasks(
+    project: Project, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make_session(project, [turn(n, [message("user", f"alpha {n}", f"u{n}")]) for n in range(600)])
+    assert 0 < session_index(session_id=session.pk, seconds=0) < 300
+    monkeypatch.setattr(indexing, "SLICE_SECONDS", 0)
+    monkeypatch.setitem(current_app.conf, "task_always_eager", True)
+    search_index(str(session.pk))  # runs the tasks that it requests
+    assert [hit["position"] for hit in found(api, "599", limit=1)] == [599]
+    assert session_index(session_id=session.pk) == 0
 
 
 def test_messages_without_words_are_indexed_once(api: Api) -> None:

@@ -6,7 +6,10 @@ preceding segments of similar size, so that every message is merged only a few t
 
 from __future__ import annotations
 
+import math
+import time
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,6 +25,8 @@ from sessions.services.search.segments import segment_store
 
 #: Period that the frequent pass covers. The pass over all sessions processes the rest.
 RECENT = timedelta(minutes=10)
+#: Seconds after which a worker stops indexing a long session, so that other tasks can run.
+SLICE_SECONDS = 5.0
 
 
 class _Claimed(NamedTuple):
@@ -48,7 +53,8 @@ def search_index_run(*, everywhere: bool = False) -> int:
 
     Checks the recently active sessions, or all with `everywhere`.
     """
-    return _BACKLOG.run(_index, recent=None if everywhere else RECENT)
+    index = partial(_index, seconds=SLICE_SECONDS)
+    return _BACKLOG.run(index, recent=None if everywhere else RECENT)
 
 
 def search_index_on_commit(*, session_id: UUID) -> None:
@@ -73,15 +79,19 @@ def search_index_rebuild(*, session_id: UUID) -> int:
     return session_index(session_id=session_id)
 
 
-def session_index(*, session_id: UUID) -> int:
-    """Index the new messages of a session. Return their number, or 0 if another worker is indexing it."""
+def session_index(*, session_id: UUID, seconds: float = math.inf) -> int:
+    """Index the new messages of a session. Return their number, or 0 if another worker is indexing it.
+
+    After `seconds`, the remaining messages are left to another task, which is requested.
+    """
     claimed = _BACKLOG.claim_one(session_id)
-    return 0 if claimed is None else _index(claimed)
+    return 0 if claimed is None else _index(claimed, seconds=seconds)
 
 
-def _index(claimed: _Claimed) -> int:
+def _index(claimed: _Claimed, *, seconds: float) -> int:
     """Index the new messages of a session and release it. Return their number."""
-    session_id, position = claimed.session_id, claimed.position
+    session_id, position, until = claimed.session_id, claimed.position, time.monotonic() + seconds
+    is_interrupted = False
     while batch := messages_to_index(session_id=session_id, format=claimed.format, position=position):
         merged = segments_to_merge(session_id=session_id, first=batch.first, size=len(batch.documents))
         if not segment_store(batch, merged, project_id=claimed.project_id, attempts=claimed.attempts):
@@ -89,5 +99,9 @@ def _index(claimed: _Claimed) -> int:
         position = batch.end
         if batch.is_last:
             return position - claimed.position
+        if is_interrupted := time.monotonic() >= until:
+            break
     release(SearchState.objects.filter(pk=session_id, attempts=claimed.attempts))
+    if is_interrupted:
+        task_dispatch(SEARCH_INDEX, session_id)
     return position - claimed.position
