@@ -40,6 +40,7 @@ SETTINGS = {
     "autovacuum_naptime": "5s",
     "max_wal_senders": "0",
     "wal_level": "minimal",
+    "max_logical_replication_workers": "0",  # starts no process that waits for them
     "io_method": "sync",
     "random_page_cost": "1.1",
     "jit": "off",
