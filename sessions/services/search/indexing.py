@@ -85,11 +85,14 @@ def session_index(*, session_id: UUID, seconds: float = math.inf) -> int:
     After `seconds`, the remaining messages are left to another task, which is requested.
     """
     claimed = _BACKLOG.claim_one(session_id)
-    return 0 if claimed is None else _index(claimed, seconds=seconds)
+    return 0 if claimed is None else _index(claimed, seconds=seconds, requests_rest=True)
 
 
-def _index(claimed: _Claimed, *, seconds: float) -> int:
-    """Index the new messages of a session and release it. Return their number."""
+def _index(claimed: _Claimed, *, seconds: float, requests_rest: bool = False) -> int:
+    """Index the new messages of a session, for some `seconds`, and release it. Return their number.
+
+    The next pass indexes the rest, or, with `requests_rest`, a task.
+    """
     session_id, position, until = claimed.session_id, claimed.position, time.monotonic() + seconds
     is_interrupted = False
     while batch := messages_to_index(session_id=session_id, format=claimed.format, position=position):
@@ -102,6 +105,6 @@ def _index(claimed: _Claimed, *, seconds: float) -> int:
         if is_interrupted := time.monotonic() >= until:
             break
     release(SearchState.objects.filter(pk=session_id, attempts=claimed.attempts))
-    if is_interrupted:
+    if is_interrupted and requests_rest:
         task_dispatch(SEARCH_INDEX, session_id)
     return position - claimed.position
