@@ -88,15 +88,14 @@ def turn_push(target: Target, push: Push) -> bytes | Replayed:
 
 
 def _store(target: Target, push: Push) -> bytes | Replayed:
-    # Within an open transaction, the row may change again without a new version.
-    if not connection.in_atomic_block:
-        answer = _store_if_unchanged(target, push)
-        if answer is not None:
-            return answer
-        stored = _store_locked(target, push)
-        state_reload(target, push)
-        return stored
-    return _store_locked(target, push)
+    if connection.in_atomic_block:  # the row may change again without a new version
+        return _store_locked(target, push)
+    answer = _store_if_unchanged(target, push)
+    if answer is not None:
+        return answer
+    stored = _store_locked(target, push)
+    state_reload(target, push)
+    return stored
 
 
 def _store_if_unchanged(target: Target, push: Push) -> bytes | None:
