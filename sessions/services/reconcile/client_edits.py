@@ -21,9 +21,8 @@ from sessions.services.compactions.snapshots import snapshot_rewrite
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
     """Remove messages that the client removed from its context, in a compaction.
 
-    The caller has locked the session.
-
-    Ends a compaction in progress, because it was planned for another context.
+    Ends a compaction in progress, because it was planned for another context. The caller has locked the
+    session.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
     compaction = compaction_open(session=session, trigger=CLIENT)

@@ -50,11 +50,11 @@ class Served:
     """A request body with the edits applied; token figures are in the provider's tokens.
 
     `count` is the number of the client's messages. `estimate` is the size of the prompt in estimated tokens,
-    and `source` where it is from, if contextapp's edits determine it.
-    `betas` are beta headers that the request needs if the provider compacts it. `summary` is a request for a
-    summary that should be sent in the background. `block_session` is the session of a summary that the
-    provider wrote before, if the request begins with it. `is_repaired` is set if thinking was removed that
-    the edits keep, but the model would reject.
+    and `source` its session, if contextapp's edits determine it. `betas` are beta headers that the request
+    needs if the provider compacts it. `summary` is a request for a summary that should be sent in the
+    background. `block_session` is the session of a summary that the provider wrote before, if the request
+    begins with it. `is_repaired` is set if thinking was removed that the edits keep, but the model would
+    reject.
     """
 
     body: bytes
@@ -231,12 +231,11 @@ def _edited(edits: Edits, messages: Sequence[bytes]) -> range:
     )
     pieces = edits.pieces
     own = [(index, piece) for index, piece in enumerate(pieces) if isinstance(piece, int)]
-    kept = own[0][0] if own else None
     end = next((index for index, piece in own if piece >= edits.edited), len(pieces))
-    start = pieces[kept] - kept if has_summary and kept is not None else 0  # type: ignore[operator]
-    same = (piece == start + index for index, piece in enumerate(pieces))
-    first = next((i for i, is_same in enumerate(same) if not is_same and not (has_summary and i == 0)), None)
-    return range(end if first is None else first, end)
+    at, kept = own[0] if own else (0, 0)
+    removed = kept - at if has_summary else 0
+    others = range(int(has_summary), len(pieces))
+    return range(next((index for index in others if pieces[index] != removed + index), end), end)
 
 
 def _accepts_thinking(messages: Sequence[bytes], edits: Edits, model: str) -> bool:

@@ -90,9 +90,8 @@ class Request:
 
     `body` is a JSON object with `messages` and, if the client sent them, `system` and `tools`. `read` returns
     the other fields; it may raise any error. A request with a stored `idempotency_key` changes nothing. It
-    must have the same body, unless it reports a call.
-    `call` identifies the model call, if other sources may report it too. `continued` is set if the provider
-    stores the messages before those of the body.
+    must have the same body, unless it reports a call. `call` identifies the model call, if other sources may
+    report it too. `continued` is set if the provider stores the messages before those of the body.
     """
 
     body: bytes
