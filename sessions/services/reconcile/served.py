@@ -45,7 +45,6 @@ from sessions.store.prompt_snapshots import Generated
 #: The policy of a session that is only observed: nothing is compacted. `off` alone is a choice of users.
 NEVER_COMPACTS: Mapping[str, Any] = {"preset": "off", "hard": 0}
 
-
 #: Number of sessions whose edits are kept in memory.
 _CACHED = 500
 
@@ -200,9 +199,7 @@ def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
 
 def _edits(session: AgentSession, history: ClientHistory) -> Edits:
     spans = tuple((first, end) for first, end in history.spans)
-    pieces, count, edited, compaction = _pieces(
-        session.pk, session.edits_revision, session.snapshot_end, spans
-    )
+    snapshot = _snapshot(session.pk, session.edits_revision, session.snapshot_end, spans)
     params = session_provider_params(session)
     on_demand = on_demand_due(session, params)
     return Edits(
@@ -210,9 +207,9 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         name=session.external_id,
         format=get_dialect(session.format).name,
         history=history,
-        pieces=pieces,
-        count=count,
-        edited=edited,
+        pieces=snapshot.pieces,
+        count=snapshot.count,
+        edited=snapshot.edited,
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
         calibration=session_calibration(session),
@@ -221,21 +218,29 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         on_demand=on_demand,
         message_count=session.message_count,
         is_regular=not session.needs_repair,
-        compaction=compaction,
+        compaction=snapshot.compaction,
         in_force=tuple(edits_in_force(session.pk)) if on_demand is not None else (),
     )
 
 
-@lru_cache(maxsize=_CACHED)
-def _pieces(
-    session_id: UUID, revision: int, end: int, spans: Sequence[tuple[int, int | None]]
-) -> tuple[Sequence[int | bytes], int, int, int]:
-    """Return the messages of a session's snapshot, the number of the client's messages that they replace, how
-    many of these existed when the prompt was last edited, and the number of the last compaction.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Snapshot:
+    """The fields of `Edits` that do not change between two edits."""
 
-    Messages without edits are given by their index in the client's history. `revision` and `end` are those
-    of the session, `spans` those of the client's history. Raises `_Changed` if the session's
-    revision has changed.
+    pieces: Sequence[int | bytes]
+    count: int
+    edited: int
+    compaction: int
+
+
+@lru_cache(maxsize=_CACHED)
+def _snapshot(
+    session_id: UUID, revision: int, end: int, spans: Sequence[tuple[int, int | None]]
+) -> _Snapshot:
+    """Return the messages of a session's snapshot, as they apply to the client's history.
+
+    `revision` and `end` are those of the session, `spans` those of the history. Raises `_Changed` if the
+    session's revision has changed.
     """
     outline, edited_to = snapshot_read(session_id), _edited_to(session_id, end)
     applied = Compaction.objects.filter(session_id=session_id, state__in=Compaction.APPLIED)
@@ -243,7 +248,7 @@ def _pieces(
     if not AgentSession.objects.filter(pk=session_id, edits_revision=revision).exists():
         raise _Changed
     if outline is None:
-        return (), 0, 0, compaction
+        return _Snapshot(pieces=(), count=0, edited=0, compaction=compaction)
     index_of = {position: index for index, position in enumerate(span_positions(spans, end))}
     shown = [position for span in outline.spans for position in range(*span)]
     others = [(position, position + 1) for position in shown if position not in index_of]
@@ -259,7 +264,7 @@ def _pieces(
         else:
             found += (pieces[position] for position in range(*each) if position in pieces)
     count, edited = (sum(position < limit for position in index_of) for limit in (end, edited_to))
-    return tuple(found), count, edited, compaction
+    return _Snapshot(pieces=tuple(found), count=count, edited=edited, compaction=compaction)
 
 
 def _edited_to(session_id: UUID, end: int) -> int:
