@@ -61,12 +61,11 @@ def _is_stored(session: AgentSession, prepared: PreparedSession) -> bool:
 
 
 def _is_unrelated(session: AgentSession, missing: Sequence[PreparedTurn], known: Sequence[Turn]) -> bool:
-    """Return whether the log has new calls, but none of those that were recorded."""
-    if any(turn.source != TurnSource.LOG for turn in known):
+    """Return whether the log has none of the recorded calls, and new ones or no calls at all."""
+    if session.origin == GATEWAY or any(turn.source != TurnSource.LOG for turn in known):
         return False
     recorded = session.turns.filter(message_count__gt=0, source=TurnSource.GATEWAY)
-    is_empty = not missing and not known
-    return session.origin != GATEWAY and (bool(missing) or is_empty) and not recorded.exists()
+    return bool(missing or not known) and not recorded.exists()
 
 
 def _compared(session: AgentSession, turns: Sequence[PreparedTurn]) -> tuple[list[PreparedTurn], list[Turn]]:

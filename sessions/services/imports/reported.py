@@ -158,8 +158,9 @@ def _with_reports(turns: Sequence[PreparedTurn], stored: Sequence[Turn]) -> list
     found = []
     for turn in turns:
         before = known.get(turn.response_id) if turn.response_id and turn.usage is not None else None
-        is_joined = before is not None and _has_report(before, turn)
-        found.append(_enriched(turn, _prepared(before)) if before is not None and is_joined else turn)
+        if before is not None and _has_report(before, turn):
+            turn = _enriched(turn, _prepared(before))
+        found.append(turn)
     return found
 
 

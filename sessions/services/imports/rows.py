@@ -130,7 +130,7 @@ def _message_row(
     }
 
 
-def _write_blobs(project_id: Any, messages: Iterable[IngestedMessage]) -> Mapping[bytes, UUID]:
+def _write_blobs(project_id: UUID, messages: Iterable[IngestedMessage]) -> Mapping[bytes, UUID]:
     """Store the large contents once per project, and return their ids by SHA-256."""
     large = contents_large(messages)
     if not large:

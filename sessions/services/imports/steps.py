@@ -60,18 +60,17 @@ def step_next(job: ImportJob) -> ImportStep | None:
 
 def step_import(importing: Importing, step: ImportStep) -> None:
     """Import the turns of a step and record the progress in the same transaction."""
-    row = ImportJobSession.objects.filter(job=step.job_id, ordinal=step.ordinal).first()
-    part = step_read(step)
+    begun = ImportJobSession.objects.filter(job=step.job_id, ordinal=step.ordinal).first()
+    row, part = begun or ImportJobSession(ordinal=step.ordinal), step_read(step)
     try:
-        if row is not None and _append(importing, step, row, part):
+        if begun is not None and _append(importing, step, row, part):
             return
-        if row is None and (step.is_last or not _exists(importing, part)):
-            _import(importing, step, ImportJobSession(ordinal=step.ordinal), part)
+        if begun is None and (step.is_last or not _exists(importing, part)):
+            _import(importing, step, row, part)
         else:
-            row = row or ImportJobSession(ordinal=step.ordinal)
             _import(importing, step, row, session_read(step), is_whole=True)
     except FormatError as error:
-        _skip(importing, step, row or ImportJobSession(ordinal=step.ordinal), error)
+        _skip(importing, step, row, error)
 
 
 def _exists(importing: Importing, part: ImportedSession) -> bool:
