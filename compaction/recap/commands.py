@@ -132,8 +132,9 @@ def _outcome_item(action: Action, result: ToolResult, message: Message) -> Item:
         status, line = _outcome(action, result)
         failed = status == _FAILED
         outcome = f"{status} t{message.turn}" + (f' "{line}"' if line else "")
+    shown = shortened(subject(action.command), LENGTH) if action.command else action.label
     return Item(
-        text=_quoted(subject(action.command)) if action.command else f"`{action.label}`",
+        text=f"`{shown}`",
         notes=(outcome,),
         status=Status.OPEN if failed else None,
         sources=(message.position,),
@@ -216,10 +217,6 @@ def _values(text: str, label: str) -> str:
             found.append(line)
             room -= len(line) + 2
     return ", ".join(found)
-
-
-def _quoted(command: str) -> str:
-    return f"`{shortened(command, LENGTH)}`"
 
 
 @once_per_text(_REMEMBERED)

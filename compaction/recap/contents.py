@@ -168,12 +168,9 @@ class Contents:
     def _mention(self, names: Sequence[str], message: Message, home: str = "") -> None:
         self.names.add(names, message.position, is_own=message.role is Role.ASSISTANT)
         if home:
-            known = self.home.get(home)
-            self.home.update(dict.fromkeys(names, home))
-            if known is not None:
-                self.home[home] = known
-            else:
-                self.home.pop(home, None)
+            found = dict.fromkeys(names, home)
+            found.pop(home, None)  # a file is not in itself
+            self.home.update(found)
 
     def _mention_in_order(self, text: str, message: Message, home: str) -> None:
         """Count names, each for the file that was read or that a search result names before it."""
@@ -183,6 +180,7 @@ class Contents:
             self._attribute(text)
 
     def _attribute(self, text: str) -> None:
+        """Note that names were found in the file that a text names before them."""
         current = None
         for name in mentions(text):
             if name in self.files:

@@ -54,7 +54,7 @@ def split_by_tokens(
     """
     sizes = [counter.count(text) for text in message_texts(messages)]
     bounds = sorted({0, *safe_cuts(messages), len(messages)})
-    start = end = 0
+    start = 0
     for low, high in pairwise(bounds):
         if sum(sizes[start:high]) > room and start < low:
             yield messages[start:low]

@@ -112,7 +112,7 @@ def summary_request(
     turns = [message.turn for message in evicted]
     first = previous.first_turn if previous else min(turns, default=0)
     parts = [
-        f"<record-{fence}>\n{clip(record, len(record))}\n</record-{fence}>" if record else "",
+        f"<record-{fence}>\n{record}\n</record-{fence}>" if record else "",
         f"<requests-{fence}>\n{kept}\n</requests-{fence}>" if kept else "",
         f"<{fence}>\n{session}\n</{fence}>",
         _CLOSING.format(first=first, last=max(turns, default=first), requested=requested),

@@ -57,8 +57,11 @@ def statements(text: str) -> Iterator[str]:
 def choose(
     items: Collection[Item], *, shown: str, cap_tokens: int, counter: TokenCounter
 ) -> tuple[Item, ...]:
-    """Return as many statements as fit, in chronological order: first those with the most facts per token
-    that neither `shown` nor a chosen statement contains, newer ones first."""
+    """Return as many statements as fit, in chronological order.
+
+    Those with the most facts per token are chosen first, the newer one of two alike. Each must have a
+    commitment, or a fact that neither `shown` nor a chosen statement contains.
+    """
     known = set(facts(shown))
     ranked = sorted(items, key=lambda item: _density(item, counter), reverse=True)
     kept = set[str]()
@@ -70,13 +73,9 @@ def choose(
         cap_tokens -= tokens
         known |= new
         kept.add(item.text)
-    return tuple(sorted((item for item in items if item.text in kept), key=_position))
+    return tuple(sorted((item for item in items if item.text in kept), key=lambda item: item.sources))
 
 
 def _density(item: Item, counter: TokenCounter) -> tuple[float, tuple[int, ...]]:
     count = len(facts(item.text)) + bool(_COMMITMENT.search(item.text))
     return round(count / (counter.count(item.text) + _SHORT), 2), item.sources
-
-
-def _position(item: Item) -> tuple[int, ...]:
-    return item.sources
