@@ -115,13 +115,8 @@ class Change:
 
 def record_of(request: PlanRequest, change: Change) -> Record:
     """Return the record of a change to the view of `request`."""
-    before, after, edits, layout, policy = (
-        request.view,
-        change.after,
-        change.edits,
-        request.layout,
-        request.policy,
-    )
+    before, layout, policy = request.view, request.layout, request.policy
+    after, edits = change.after, change.edits
     saved = before.tokens - after.tokens
     rebilled = _rebilled(before, after)
     new = min(rebilled, new_tokens(after.prompt_messages))

@@ -62,15 +62,13 @@ def extract(
     handles: Sequence[Handled] = (),
     later: Sequence[Message] = (),
 ) -> Recap:
-    """Return the recap of the `evicted` messages, in chronological order, and of those that `previous`
-    covers.
+    """Return the recap of the `evicted` messages and of those that `previous` covers.
 
-    An evicted request may be older than the messages of `previous`, because the latest request is never
-    evicted.
-
-    `visible` are identifiers that the rest of the prompt still shows; the recap does not repeat them.
-    `handles` are those of the evicted descriptors, `later` the messages that follow the evicted ones in the
-    prompt. The text takes at most `cap_tokens`, unless the cap is too small for the headings.
+    `evicted` are in chronological order, but a request may be older than the messages of `previous`, because
+    the latest request is never evicted. `visible` are identifiers that the rest of the prompt still shows;
+    the recap does not repeat them. `handles` are those of the evicted descriptors, `later` the messages that
+    follow the evicted ones in the prompt. The text takes at most `cap_tokens`, unless the cap is too small
+    for the headings.
     """
     extraction = _Extraction(evicted, previous, cap_tokens, counter, later)
     turns = [message.turn for message in evicted]
@@ -156,11 +154,7 @@ class _Extraction:
         """
         items = list(self._contents.open_items.items.values())
         cap, answer_cap = int(self._cap * REQUEST_SHARE), int(self._cap * ANSWER_SHARE)
-        room = cap * _CHARACTERS_PER_TOKEN
-        size = max((len(item.text) for item in items), default=0)
-        while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in items) > room:
-            size = size * 3 // 4
-        size = max(size, _MIN_REQUEST)
+        size = _request_size(items, cap * _CHARACTERS_PER_TOKEN)
         answers = (item for item in reversed(items) if item.notes and not self._contents.is_prose)
         answered = next(answers, None)
         answer_size = max(answer_cap * _CHARACTERS_PER_TOKEN, _MIN_REQUEST)
@@ -241,6 +235,14 @@ def _joined(existing: Sequence[Item], packed: Sequence[Item]) -> tuple[Item, ...
         for item in existing
     )
     return (*joined, *named.values())
+
+
+def _request_size(requests: Sequence[Item], room: int) -> int:
+    """Return the length to which requests are clipped so that all fit, in characters as `room`."""
+    size = max((len(item.text) for item in requests), default=0)
+    while size > _MIN_REQUEST and sum(min(len(item.text), size) for item in requests) > room:
+        size = size * 3 // 4
+    return max(size, _MIN_REQUEST)
 
 
 def _clipped(request: str, size: int) -> str:
