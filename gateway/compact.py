@@ -278,8 +278,7 @@ def _load_params(call: Call, caller: Caller, fields: Mapping[str, Any]) -> Sessi
         key = caller.row
         identity = PROVIDERS[call.provider].identity(call.headers, fields)
         session = session_find_for_call(Place.of(call, key, identity, body=call.body, fields=fields))
-        params = session_provider_params(session) if session is not None else None
-        if session is None or params is None:
+        if session is None or (params := session_provider_params(session)) is None:
             return None
         return SessionParams(name=session.external_id, tokens=session.last_prompt_tokens, provider=params)
     finally:

@@ -125,14 +125,14 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
         copy.encoding = response.headers.get("content-encoding", "")
         copy.request_id = next(filter(None, map(response.headers.get, _REQUEST_IDS)), "")[:200]
         if not copy.is_stream:  # the server sends the headers with the first part: they can change until then
-            parts = await _after_first(parts)
+            parts = _chained(await anext(parts, b""), parts)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         async for part in parts:
             if copy.first_token_ms is None and (forward.provider.content_mark in part or not copy.is_stream):
                 copy.first_token_ms = _since(start)
             copy.add(part)
             await send({"type": "http.response.body", "body": part, "more_body": True})
-        copy.is_complete, copy.total_ms = True, _since(start)
+        copy.is_complete = True
     except httpx2.TransportError as error:
         kind = type(error).__name__
         log.warning("%s ended its response early, after %d bytes: %s.", forward.url.host, copy.size, kind)
@@ -140,7 +140,7 @@ async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Cop
             await _unreachable(forward, send, copy, error)
         return
     finally:
-        copy.total_ms = copy.total_ms or _since(start)
+        copy.total_ms = _since(start)
         await response.aclose()
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -153,7 +153,7 @@ async def _answer(
     parts = response.aiter_raw()
     if response.status_code != 400 or not forward.repairs:
         return response, parts, forward
-    body, accepted = b"", None
+    body = b""
     try:
         async for part in parts:
             body += part
@@ -185,11 +185,6 @@ async def _sent(http: upstream.Client, forward: Forward) -> httpx2.Response:
         target=forward.target,
         only_public=forward.only_public,
     )
-
-
-async def _after_first(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Wait for the first part, and return all parts. Raises `httpx2.TransportError`."""
-    return _chained(await anext(parts, b""), parts)
 
 
 async def _chained(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -83,16 +83,16 @@ def response_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 def with_betas(headers: Headers, betas: Sequence[str]) -> list[tuple[bytes, bytes]]:
     """Return the request headers with these values of `anthropic-beta` added, if they are missing."""
-    given = [value for name, value in headers if name.lower() == _BETA]
-    known = {each.strip() for value in given for each in value.split(b",")}
+    found = list(headers)
+    given = [index for index, (name, _) in enumerate(headers) if name.lower() == _BETA]
+    known = {each.strip() for index in given for each in headers[index][1].split(b",")}
     missing = [beta.encode() for beta in betas if beta.encode() not in known]
-    if not missing:
-        return list(headers)
-    if not given:
-        return [*headers, (_BETA, b",".join(missing))]
-    last = max(index for index, (name, _) in enumerate(headers) if name.lower() == _BETA)
-    name, value = headers[last]
-    return [*headers[:last], (name, b",".join([value, *missing])), *headers[last + 1 :]]
+    if missing and given:
+        name, value = headers[given[-1]]
+        found[given[-1]] = name, b",".join([value, *missing])
+    elif missing:
+        found.append((_BETA, b",".join(missing)))
+    return found
 
 
 def _is_kept(name: bytes, dropped: frozenset[bytes] | set[bytes]) -> bool:

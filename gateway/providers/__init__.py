@@ -1,4 +1,4 @@
-"""The providers that the gateway forwards to. To add one, write its module and list its `PROVIDER` here."""
+"""The providers that the gateway forwards to. To add one, write its module and add an instance here."""
 
 from __future__ import annotations
 
