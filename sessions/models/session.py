@@ -55,7 +55,7 @@ class AgentSession(models.Model):
     model = models.CharField(max_length=200, blank=True)
     # The dialect in which messages are pushed (see `compaction.dialects`); NULL until it is detected.
     format = models.CharField(max_length=16, null=True)
-    origin = models.CharField(max_length=32, default="api")
+    origin = models.CharField(max_length=32, default=PUSHED)
     # The member whose API key created the session, to attribute its cost. NULL for imported sessions.
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False

@@ -47,7 +47,7 @@ def money_exact(microusd: int) -> str:
 
 
 def short_text_size(characters: int) -> str:
-    return f"{characters:,} characters" if characters < 1_000 else f"{short_number(characters)} characters"
+    return f"{short_number(characters)} characters"
 
 
 def short_duration(span: timedelta) -> str:

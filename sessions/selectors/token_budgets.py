@@ -17,6 +17,7 @@ from compaction.sizes.breakdown import TokenBreakdown
 from compaction.sizes.calibration import Calibration, calibration_learned
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession
+from sessions.models.session import PUSHED
 from sessions.store import bodies
 from sessions.store.postgres import rows_fetch
 
@@ -163,7 +164,7 @@ def limit_of(session: AgentSession, *, model: str = "") -> Limit | None:
 
     Defaults to the session's last model.
     """
-    if session.origin == "api" or session.budget_tokens is not None or session.compaction_count:
+    if session.origin == PUSHED or session.budget_tokens is not None or session.compaction_count:
         return Limit(name="budget", tokens=session_budget(session, model=model))
     window = _window(session, model)
     return Limit(name="window", tokens=window) if window is not None else None

@@ -29,6 +29,31 @@ _MODES = (
 )
 
 
+#: What an operator can do about a URL that is not allowed.
+_PRIVATE_HINT = (
+    " To allow HTTP and private addresses, start contextapp with CONTEXTAPP_GATEWAY_ALLOW_PRIVATE=1."
+)
+
+
+class ProviderUrlField(forms.CharField):
+    """The base URL of another server with a provider's API, or "" for the server of `owner`."""
+
+    def __init__(self, provider: str, *, owner: str) -> None:
+        hint = f"Base URL of another server with {provider}'s API. Leave blank to use {owner}."
+        super().__init__(required=False, max_length=500, label=f"{provider} URL", help_text=hint)
+
+    def clean(self, value: Any) -> str:
+        url: str = super().clean(value).rstrip("/")
+        allow_private = settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE
+        try:
+            if url:
+                url_check(url, allow_private=allow_private)
+        except ForbiddenAddress as error:
+            hint = "" if allow_private else _PRIVATE_HINT
+            raise forms.ValidationError(f"This URL cannot be used: {error}.{hint}") from None
+        return url
+
+
 class GatewayForm(PlainForm):
     mode = forms.ChoiceField(choices=_MODES, widget=forms.RadioSelect)
     budget_tokens = forms.IntegerField(
@@ -48,33 +73,9 @@ class GatewayForm(PlainForm):
         label="Request usage in Chat Completions streams",
         help_text="Adds stream_options.include_usage. Without it, OpenAI reports no usage for streams.",
     )
-    anthropic = forms.CharField(
-        required=False,
-        max_length=500,
-        label="Anthropic URL",
-        help_text="Base URL of another server with Anthropic's API. Leave blank to use Anthropic.",
-    )
-    openai = forms.CharField(
-        required=False,
-        max_length=500,
-        label="OpenAI URL",
-        help_text="Base URL of another server with OpenAI's API. Leave blank to use OpenAI.",
-    )
-    gemini = forms.CharField(
-        required=False,
-        max_length=500,
-        label="Gemini URL",
-        help_text="Base URL of another server with Gemini's API. Leave blank to use Google.",
-    )
-
-    def clean_anthropic(self) -> str:
-        return _checked_url(self.cleaned_data["anthropic"])
-
-    def clean_openai(self) -> str:
-        return _checked_url(self.cleaned_data["openai"])
-
-    def clean_gemini(self) -> str:
-        return _checked_url(self.cleaned_data["gemini"])
+    anthropic = ProviderUrlField("Anthropic", owner="Anthropic")
+    openai = ProviderUrlField("OpenAI", owner="OpenAI")
+    gemini = ProviderUrlField("Gemini", owner="Google")
 
     @property
     def changes(self) -> Mapping[str, Any]:
@@ -95,25 +96,6 @@ class ProviderKeyForm(PlainForm):
         help_text="Stored encrypted. Leave blank to remove the stored key.",
         widget=forms.PasswordInput,
     )
-
-
-#: What an operator can do about a URL that is not allowed.
-_PRIVATE_HINT = (
-    " To allow HTTP and private addresses, start contextapp with CONTEXTAPP_GATEWAY_ALLOW_PRIVATE=1."
-)
-
-
-def _checked_url(url: str) -> str:
-    url = url.rstrip("/")
-    if not url:
-        return ""
-    allow_private = settings.CONTEXTAPP_GATEWAY_ALLOW_PRIVATE
-    try:
-        url_check(url, allow_private=allow_private)
-    except ForbiddenAddress as error:
-        hint = "" if allow_private else _PRIVATE_HINT
-        raise forms.ValidationError(f"This URL cannot be used: {error}.{hint}") from None
-    return url
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -9,6 +9,7 @@ from django.db.models import Q
 from sessions.charts.cache import Miss, misses
 from sessions.charts.prompt_sizes import PromptSize
 from sessions.models import AgentSession
+from sessions.models.session import PUSHED
 from sessions.selectors.charts.series import chart_points, compactions_by_turn
 from sessions.selectors.charts.stretches import NOTHING, Largest
 
@@ -34,7 +35,7 @@ class ExpensiveCall:
 
 def estimated_outputs(*, session: AgentSession, known: Largest = NOTHING) -> int:
     """Return the number of calls whose output tokens are estimated, because the log reports too few."""
-    if session.origin == "api":
+    if session.origin == PUSHED:
         return 0
     newest = session.turns.filter(index__gte=known.end, output_reported__isnull=False)
     return known.estimated_outputs + newest.count()

@@ -16,7 +16,7 @@ from accounts.models import Project
 from compaction import dialects
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, FactObservation, Preamble, SharedFact
-from sessions.models.session import TELEMETRY
+from sessions.models.session import PUSHED, TELEMETRY
 from sessions.selectors.lookups import as_uuid
 from sessions.selectors.token_budgets import calibration_initial, session_budget
 from sessions.services.blobs import blobs_remove, messages_delete
@@ -42,7 +42,7 @@ class NewSession:
     preamble: NewPreamble | None = None
     created_by_id: int | None = None
     parent_id: UUID | None = None
-    origin: str = "api"
+    origin: str = PUSHED
 
 
 @transaction.atomic
