@@ -66,16 +66,14 @@ def _export_json(session: AgentSession, row: Compaction) -> dict[str, Any]:
 class CompactionList:
     """One page of compactions, newest first.
 
-    `before` is the cursor of the next page. `is_live`: the list may change soon.
+    `before` is the cursor of the next page. `is_open`: one of them is in progress. `is_live`: the list may
+    change soon.
     """
 
     rows: Sequence[Compaction]
     before: int | None
+    is_open: bool
     is_live: bool
-
-    @property
-    def is_open(self) -> bool:
-        return any(row.state in Compaction.OPEN for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +128,7 @@ def compactions_newest(*, session: AgentSession, before: int | None) -> Compacti
     return CompactionList(
         rows=page,
         before=page[-1].number if len(found) > SHOWN else None,
+        is_open=is_open,
         is_live=before is None and (is_open or max(times) > timezone.now() - _LIVE_PERIOD),
     )
 

@@ -174,10 +174,10 @@ class Preparations:
 
     def ready(self, session_id: UUID, turn: int) -> PreparedCompaction | None:
         """Return the compaction if it is ready."""
-        found = self._futures.get(session_id)
-        if found is None or found[0] != turn or not found[1].done() or found[1].cancelled():
+        boundary, future = self._futures.get(session_id, (None, None))
+        if boundary != turn or future is None or not future.done() or future.cancelled():
             return None
-        return found[1].result()
+        return future.result()
 
     def wait(self, session_id: UUID, turn: int) -> None:
         """Wait for the compaction if it is being prepared or waits for that."""
@@ -189,7 +189,7 @@ class Preparations:
         except (TimeoutError, CancelledError):
             log.warning("the compaction of session %s was not prepared in time", session_id)
 
-    async def finish(self, session_id: UUID, turn: int) -> None:
+    async def wait_async(self, session_id: UUID, turn: int) -> None:
         """Wait like `wait`, without blocking the event loop."""
         future = self._expedited(session_id, turn)
         if future is not None and not future.done():

@@ -94,8 +94,10 @@ def session_references_scan(*, session_id: UUID) -> int:
 
 
 class _Claimed(NamedTuple):
-    """A claimed scan. `next` is the position after the messages that the next compaction to track had before
-    it, or None if all are tracked. `reverted_now` is the number of reverted compactions.
+    """A claimed scan, with the state of its session.
+
+    `next` is the snapshot position of the next compaction to track, or None if all are tracked. `reverted` is
+    the number of reverted compactions at the last scan, `reverted_now` the current one.
     """
 
     session_id: UUID

@@ -109,7 +109,7 @@ def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
             system=system,
             tools=tools if shown.tokens.get("tools") else None,
             is_regular=after.regular and not after.open_calls,
-            capabilities=capabilities_of(prompt.model),
+            capabilities=request.capabilities,
         ),
     )
     return CompactedPrompt(

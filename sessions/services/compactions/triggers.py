@@ -104,7 +104,10 @@ def idle_sessions_compact() -> int:
 
 @transaction.atomic
 def _compact_if_idle(session_id: UUID, now: datetime) -> bool:
-    """Check the trigger again with the session locked. A session locked by another writer is not idle."""
+    """Queue the compaction of a session, unless it is no longer idle. Returns whether it was queued.
+
+    A session that another writer has locked is not idle.
+    """
     session = AgentSession.objects.select_for_update(skip_locked=True).filter(pk=session_id).first()
     if session is None or not _is_triggered(session, now):
         return False

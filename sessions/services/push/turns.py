@@ -129,7 +129,7 @@ async def turn_push_direct(connections: LoopConnections, target: Target, push: P
     trigger = trigger_possible(turn)
     boundary = plan_boundary(turn, push, trigger)
     if boundary is not None:
-        await preparations.finish(turn.session.id, boundary)
+        await preparations.wait_async(turn.session.id, boundary)
     elif trigger is not None:
         return None
     write = _write_unlocked(turn, push, target, boundary)
