@@ -37,6 +37,7 @@ from sessions.selectors.transcripts.export import session_jsonl
 from sessions.services.sessions.labels import session_label
 from sessions.services.sessions.lifecycle import (
     NewSession,
+    session_budget_change,
     session_create,
     session_delete,
     session_policy_change,
@@ -172,14 +173,18 @@ class SessionView(Endpoint):
         request=serializers.SessionChange,
     )
     def patch(self, call: ApiCall, session_id: str) -> HttpResponse:
-        """Replaces the session's policy, title or tags. A new policy applies from the next compaction on; the
-        current prompt, past prompts and a compaction in progress do not change. A title or tags set here are
-        kept when the session's log is imported again."""
+        """Replaces the session's policy, budget, title or tags. A new policy or budget applies from the next
+        compaction on; the current prompt, past prompts and a compaction in progress do not change. A title or
+        tags set here are kept when the session's log is imported again."""
         data = call.validated(serializers.SessionChange)
         session = session_or_404(call, session_id)
         reject_secret(data.get("policy", {}), "policy", call.principal.redaction)
         if "policy" in data:
             session_policy_change(session=session, policy=data["policy"], actor=call.actor)
+        if "budget" in data:
+            budget = data["budget"]
+            tokens = budget["input_tokens"] if budget is not None else None
+            session_budget_change(session=session, tokens=tokens, actor=call.actor)
         if data.keys() & {"title", "tags"}:
             session_label(session=session, title=data.get("title"), tags=data.get("tags"), actor=call.actor)
         return json_response(session_json(session_or_404(call, session_id)))

@@ -1,4 +1,4 @@
-"""`PATCH sessions/{id}/`: change the policy of a session."""
+"""`PATCH sessions/{id}/`: change the policy or the budget of a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from accounts.models import AuditEvent
 from sessions.models import AgentSession, Compaction
 from tests.api.client import Api, code
-from tests.api.talk import prompt, push, whole_turn
+from tests.api.talk import prompt, push, request, whole_turn
 from tests.plugins.reused import reused
 
 SESSION = "sessions/s/"
@@ -90,9 +90,65 @@ def test_a_change_is_audited_once(api: Api) -> None:
     assert event.detail["default_policy"] == {"from": {"preset": "off"}, "to": {"preset": "masking"}}
 
 
+def change_budget(api: Api, tokens: int | None) -> dict[str, Any]:
+    response = api.patch(SESSION, {"budget": None if tokens is None else {"input_tokens": tokens}})
+    assert response.status_code == 200, response.content
+    size: dict[str, Any] = response.json()["prompt"]
+    return size
+
+
+def test_a_larger_budget_applies_to_the_current_prompt(api: Api) -> None:
+    before = prompt(api, session="s")
+    assert before["fits"] is False
+    assert change_budget(api, 50_000)["budget"] == 50_000
+    after = prompt(api, session="s")
+    assert after["messages"] == before["messages"]
+    assert (after["budget"], after["fits"], after["reason"]) == (50_000, True, None)
+    assert api.get(f"{SESSION}prompt/?at_turn=6").json()["budget"] == 2_500
+
+
+def test_the_next_push_compacts_to_a_smaller_budget(api: Api) -> None:
+    change_budget(api, 50_000)
+    change(api, "balanced")
+    assert push(api, whole_turn(8), session="s")["fired"] == []
+    change_budget(api, 2_000)
+    assert prompt(api, session="s")["fits"] is False
+    [fired] = push(api, whole_turn(9), session="s")["fired"]
+    assert (fired["trigger"], fired["state"]) == ("hard", "done")
+    after = prompt(api, session="s")
+    assert (after["budget"], after["fits"]) == (2_000, True)
+
+
+def test_the_reason_names_the_new_budget(api: Api) -> None:
+    change_budget(api, 5)
+    change(api, "balanced")
+    push(
+        api,
+        [request("Which handlers are in file 3, and which are in file 4?")],
+        session="s",
+    )
+    assert "exceed the budget of 5:" in prompt(api, session="s")["reason"]
+    change_budget(api, 6)
+    assert "exceed the budget of 6," in prompt(api, session="s")["reason"]
+
+
+def test_without_a_budget_the_default_applies(api: Api) -> None:
+    default = api.post("sessions/", {"id": "default"}).json()["prompt"]["budget"]
+    assert change_budget(api, None)["budget"] == default
+
+
+def test_a_change_of_the_budget_is_audited_once(api: Api) -> None:
+    change_budget(api, 3_000)
+    change_budget(api, 3_000)
+    event = AuditEvent.objects.get(action="session.budget_changed")
+    assert (event.target, event.detail["budget"]) == ("s", {"from": 2_500, "to": 3_000})
+
+
 @pytest.mark.parametrize(
     ("body", "expected", "param"),
     [
+        ({"budget": {"input_tokens": 0}}, "invalid_field", "budget.input_tokens"),
+        ({"budget": 3_000}, "invalid_field", "budget"),
         ({"policy": {"target": 2}}, "invalid_field", "policy.target"),
         ({"policy": "tiny"}, "invalid_field", "policy.preset"),
         ({"policy": None}, "invalid_field", "policy"),

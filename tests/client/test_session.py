@@ -392,6 +392,11 @@ def test_the_policy_changes(session: Any) -> None:
         session.change_policy("tiny")
 
 
+def test_the_budget_changes(session: Any) -> None:
+    assert session.change_budget(2_000)["prompt"]["budget"] == 2_000
+    assert session.change_budget(None)["prompt"]["budget"] == 984_000  # the window, without the output
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

@@ -114,6 +114,9 @@ class SessionChange(Strict):
         help_text="The new policy: a preset's name, or an object with `preset` and overrides. "
         "Without `preset`, it overrides the project's default policy.",
     )
+    budget = BudgetField(
+        required=False, allow_null=True, help_text="The new budget. `null` restores the default."
+    )
 
 
 class Session(serializers.Serializer):

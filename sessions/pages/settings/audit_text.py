@@ -34,6 +34,7 @@ _SENTENCES: Mapping[str, str] = {
     "webhook.deleted": "Deleted webhook {target}",
     "webhook.tested": "Sent a test event to webhook {target}",
     "webhook.redelivered": "Redelivered an event to webhook {target}",
+    "session.budget_changed": "Changed the prompt budget of session {target}",
     "session.policy_changed": "Changed the policy of session {target}",
     "session.labeled": "Changed the title, tags or notes of session {target}",
     "session.shared": "Created a link to session {target}",

@@ -124,9 +124,11 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
     """Return why the prompt after `turn` exceeds the budget, as recorded by the turn's newest compaction."""
     shown_in = Q(first_turn=turn) | Q(first_turn=None, turn_index=turn)
     rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
-    recorded = rows.values_list("facts__reason", flat=True).first()
-    size = f"{state.provider_tokens:,} tokens exceed the budget of {state.budget:,}"
-    return recorded or f"{size}, and no compaction shortened the prompt"
+    recorded: str | None = rows.values_list("facts__reason", flat=True).first()
+    size = f"exceed the budget of {state.budget:,}"
+    if recorded and size in recorded:  # the budget has not changed since
+        return recorded
+    return f"{state.provider_tokens:,} tokens {size}, and no compaction shortened the prompt"
 
 
 def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMessages] | None:

@@ -148,6 +148,22 @@ def session_policy_change(*, session: AgentSession, policy: Mapping[str, Any], a
 
 
 @transaction.atomic
+def session_budget_change(*, session: AgentSession, tokens: int | None, actor: Actor) -> AgentSession:
+    """Replace the budget of a session, None for the default, and record an audit event.
+
+    The current prompt remains: if it exceeds the new budget, the next push compacts it.
+    """
+    locked = AgentSession.objects.select_for_update().get(pk=session.pk)
+    before, locked.budget_tokens = locked.budget_tokens, tokens
+    if locked.budget_tokens != before:
+        locked.plan_turn = None
+        locked.save(update_fields=["budget_tokens", "plan_turn"])
+        changed = {"from": before, "to": tokens}
+        session_audit(locked, "session.budget_changed", actor, id=str(locked.pk), budget=changed)
+    return locked
+
+
+@transaction.atomic
 def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
     """Delete the session with all contents that only it uses, and record an audit event.
 

@@ -45,6 +45,12 @@ class SessionCalls(CompactionCalls, MemoryCalls):
         return self._json("PATCH", body={"policy": policy}, repeatable=True)
 
     @call
+    def change_budget(self, input_tokens: int | None) -> Steps[types.SessionInfo]:
+        """Replace the session's budget from the next compaction on. None restores the default."""
+        budget = None if input_tokens is None else {"input_tokens": input_tokens}
+        return self._json("PATCH", body={"budget": budget}, repeatable=True)
+
+    @call
     def change_tags(self, tags: Sequence[str]) -> Steps[types.SessionInfo]:
         """Replace the session's tags."""
         return self._json("PATCH", body={"tags": list(tags)}, repeatable=True)
