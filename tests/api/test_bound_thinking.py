@@ -226,3 +226,45 @@ def _run(agent: Agent, action: str, number: int) -> Callable[[], object]:
 def _reapply_if_possible(agent: Agent, number: int) -> None:
     with suppress(NotReappliable):
         agent.reapply(number)
+
+
+class Client(Agent):
+    """An agent that sends its whole history with each call."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.history: list[JSON] = [request("Read all the files.")]
+
+    def send(self, **fields: Any) -> JSON:
+        response = self.api.post(f"sessions/{self.session}/reconcile/", {"messages": self.history, **fields})
+        assert response.status_code == 200, response.content
+        found: JSON = response.json()
+        return found
+
+    def answer(self, served: JSON) -> None:
+        thinking = {"type": "thinking", "thinking": f"File {self.number} is next."}
+        thinking["signature"] = signature(served, served["messages"])
+        called = call(f"toolu_{self.number:03}", path=f"src/file_{self.number}.py")
+        called["content"].insert(0, thinking)
+        self.history += [called, result(f"toolu_{self.number:03}", output(self.number))]
+        self.number += 1
+
+
+@pytest.mark.parametrize("notes", [{}, {"decisions": ["keep the files"]}], ids=["plain", "memory"])
+def test_a_client_that_trims_its_history_gets_no_thinking_that_is_rejected(api: Api, notes: JSON) -> None:
+    fields = {"id": "s1", "format": "anthropic", "model": MODEL, "policy": "off"}
+    assert api.post("sessions/", fields).status_code == 201
+    client = Client(api)
+    for _ in range(4):
+        client.answer(client.send())
+    assert api.patch("sessions/s1/memory/", notes, if_match="*").status_code == 200
+    del client.history[1:5]
+    served = client.send()
+    assert served["reconciled"]["status"] == "compacted"
+    assert client.thoughts() == 0
+    client.answer(served)
+    client.answer(client.send())
+    client.send()
+    assert client.thoughts() == 2
+    client.revert(1)
+    assert client.thoughts() == 0

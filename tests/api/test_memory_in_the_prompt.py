@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sessions.models import AgentSession
 from tests.api.client import Api
 from tests.api.talk import PROMPT, openai_turn, prompt, push, whole_turn
 
@@ -154,3 +155,55 @@ def test_a_recap_written_by_a_person_keeps_it_current(api: Api) -> None:
     [shown] = memories(prompt(api))
     assert LATER in shown
     assert "zone 4 is closed" in str(prompt(api)["messages"])
+
+
+SUMMARY = {"role": "user", "content": "Summary: we read three files."}
+
+
+def reconcile(api: Api, messages: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    response = api.post("sessions/s1/reconcile/", {"messages": messages, **fields})
+    assert response.status_code == 200, response.content
+    served: dict[str, Any] = response.json()
+    return served
+
+
+def history(turns: int) -> list[dict[str, Any]]:
+    return [message for number in range(turns) for message in whole_turn(number, lines=3)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "fields", "at"),
+    [
+        ([SUMMARY], {"compacted": True}, 0),
+        ([*history(1), SUMMARY], {"compacted": True}, 1),
+        ([*history(3)[4:], whole_turn(3)[0]], {}, 1),
+    ],
+    ids=["replaced", "continued", "trimmed"],
+)
+def test_a_compaction_by_the_client_keeps_the_memory(
+    api: Api, sent: list[dict[str, Any]], fields: dict[str, Any], at: int
+) -> None:
+    session(api, "balanced")
+    reconcile(api, history(3))
+    decide(api, DECISION)
+    served = reconcile(api, sent, **fields)
+    assert served["reconciled"]["status"] == "compacted"
+    shown = served["messages"].pop(at)
+    assert DECISION in str(shown)
+    assert served["messages"] == sent
+    further = reconcile(api, [*sent, whole_turn(3)[-1], whole_turn(4)[0]])
+    assert further["messages"].pop(at) == shown
+    assert further["messages"] == [*sent, whole_turn(3)[-1], whole_turn(4)[0]]
+    assert prompt(api, "?at_turn=1")["messages"] == [*sent[:at], shown, *sent[at:]]
+    assert memories(prompt(api, "?at_turn=0")) == []
+    assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
+    assert memories(prompt(api)) == []
+
+
+@pytest.mark.parametrize("origin", ["gateway", "telemetry"])
+def test_a_recorded_compaction_by_the_client_shows_no_memory(api: Api, origin: str) -> None:
+    session(api, "balanced")
+    AgentSession.objects.update(origin=origin)
+    reconcile(api, history(3))
+    decide(api, DECISION)
+    assert reconcile(api, [SUMMARY], compacted=True)["messages"] == [SUMMARY]

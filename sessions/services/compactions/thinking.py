@@ -16,26 +16,30 @@ from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
 from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction
+from sessions.models.session import REPORTED
 from sessions.selectors.convert import edit_values
 from sessions.services.compactions.given_edits import edits_apply
 from sessions.services.compactions.planning import Loaded, plan_request, view_load
 
 TRIGGER = requested.THINKING
 
-#: The thinking stays valid if the provider or the client has changed the prompt.
-_OTHERS = (requested.PROVIDER.name, requested.CLIENT.name)
+#: The thinking stays valid if the provider has changed the prompt, or a client that sends its own prompts.
+_BY_OTHERS = Q(trigger=requested.PROVIDER.name) | Q(
+    trigger=requested.CLIENT.name, session__origin__in=REPORTED
+)
 
 
 def prompt_changes_after(session_id: UUID, turn: int) -> bool:
     """Return whether the prompt changed after the prompt of a turn was served, and before its answer."""
     changed = Q(first_turn=turn) | Q(reverted_turn=turn)
     rows = Compaction.objects.filter(changed, session_id=session_id, state__in=Compaction.APPLIED)
-    return rows.exclude(trigger__in=_OTHERS).exists()
+    return rows.exclude(_BY_OTHERS).exists()
 
 
 def edits_after_revert(loaded: Loaded, reverted: Compaction) -> tuple[EditValue, ...]:
     """Return edits that remove the thinking after the edits of a compaction, which `loaded` is without."""
-    if reverted.trigger in _OTHERS or not capabilities_of(loaded.session.model).bound_thinking:
+    is_by_others = Compaction.objects.filter(_BY_OTHERS, pk=reverted.pk).exists()
+    if is_by_others or not capabilities_of(loaded.session.model).bound_thinking:
         return ()
     first = first_change(edit_values(reverted.edits.all()))
     return edits_from(first, loaded.view, plan_request(loaded, trigger=TRIGGER.name).context())

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compaction.edits import Edit, Op
 from compaction.messages import Message as MessageValue
+from compaction.planning.memory_edits import memory_edits
+from compaction.planning.pipeline import plan_of_edits
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Message
+from sessions.models.session import REPORTED
 from sessions.selectors.compactions.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.compactions.reference_rates import CLIENT
 from sessions.selectors.transcripts.rows import messages_load, spans_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.given_edits import plan_of_others
 from sessions.services.compactions.lifecycle import compaction_open, compaction_supersede
-from sessions.services.compactions.planning import view_load
+from sessions.services.compactions.planning import plan_request, view_load
 from sessions.services.compactions.snapshots import snapshot_rewrite
 
 
 def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
     """Remove messages that the client removed from its context, in a compaction.
 
-    Ends a compaction in progress, because it was planned for another context. The caller has locked the
-    session.
+    If the client fetches its prompts, the next one contains the working memory, and no thinking that the
+    provider would reject without the messages. Ends a compaction in progress, because it was planned for
+    another context. The caller has locked the session.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
     compaction = compaction_open(session=session, trigger=CLIENT)
@@ -32,7 +37,12 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
         Edit(strategy=CLIENT, op=Op.EVICT, position=first, end=end - 1, reason=REMOVED_BY_CLIENT)
         for first, end in spans
     ]
-    plan = plan_of_others(loaded, edits, trigger=CLIENT, recap=loaded.previous)
+    if session.origin not in REPORTED:
+        rest = plan_request(replace(loaded, view=loaded.view.with_edits(edits)), trigger=CLIENT)
+        request = plan_request(loaded, trigger=CLIENT)
+        plan = plan_of_edits(request, (*edits, *memory_edits(rest)), recap=loaded.previous)
+    else:
+        plan = plan_of_others(loaded, edits, trigger=CLIENT, recap=loaded.previous)
     compaction_apply(compaction=compaction, loaded=loaded, plan=plan)
     session.refresh_from_db()
     rows = messages_load(session.pk, spans)
