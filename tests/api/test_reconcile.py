@@ -258,6 +258,14 @@ def test_a_compaction_by_the_client_is_a_marker_and_not_a_fork(
     assert further["messages"] == [*new, answer("It is short.")]
 
 
+def test_changed_messages_replace_the_stored_ones_if_the_client_announces_it(api: Api) -> None:
+    reconcile(api, history(2))
+    changed = [*history(2)[:4], request("Please read file 1 again."), *history(2)[5:], request("And now?")]
+    served = reconcile(api, changed, compacted=True)
+    assert served["reconciled"]["status"] == "compacted"
+    assert served["messages"] == changed
+
+
 def test_messages_that_the_client_drops_are_removed_from_the_prompt(api: Api) -> None:
     reconcile(api, history(3))
     kept = [*history(3)[4:], request("And now?")]
