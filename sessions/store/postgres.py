@@ -6,7 +6,8 @@ as SQL and plans each statement again. On the hot paths that would take most of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -74,18 +75,20 @@ def rows_fetch_by_index(statement: LiteralString, parameters: Any) -> list[Any]:
         return execute(statement, parameters).fetchall()
 
 
-def rows_copy(table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def rows_copy(table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Insert rows, all with the same columns, by COPY.
 
     For many rows this takes a fraction of the time of `bulk_create`, which formats every value into the
     statement. Raises Django's database errors: imports that fail with one are continued later.
     """
-    if not rows:
+    rows = iter(rows)
+    first = next(rows, None)
+    if first is None:
         return
-    columns = sql.SQL(", ").join(map(sql.Identifier, rows[0]))
+    columns = sql.SQL(", ").join(map(sql.Identifier, first))
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), columns)
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for row in rows:
+        for row in chain([first], rows):
             copy.write_row(tuple(row.values()))
 
 

@@ -172,7 +172,8 @@ def _messages(
     turn: ImportedTurn, format: str, redaction: Redaction, found: list[Finding]
 ) -> list[IngestedMessage]:
     values = [dict(message.body) for message in turn.messages]
-    raw = [bodies.json_bytes(value) for value in values]
+    # Copied, because orjson leaves unused memory after each result: about 4 kB per short message.
+    raw = [bytes(memoryview(bodies.json_bytes(value))) for value in values]
     messages, findings = messages_ingest(raw, values, format=format, redaction=redaction)
     found.extend(findings)
     return [

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Any, cast
 
 from compaction.errors import FormatError
@@ -80,22 +79,26 @@ class Reader:
     def read(self, source: LogSource) -> ReadLog:
         """Read a log from disk."""
         try:
-            log = source.read()
+            # No variable refers to the file, so its bytes are freed before the sessions are prepared.
+            log, raw = self._unprepared(source.read(), files=len(source.files))
         except UnreadableLogError as error:
             return ReadLog(name=source.name, files=len(source.files), error=str(error))
-        return self.read_file(log, files=len(source.files))
+        return self._prepared(log, raw) if raw else log
 
-    def read_file(self, log: LogFile, *, files: int = 1) -> ReadLog:
+    def read_file(self, file: LogFile) -> ReadLog:
         """Read a log that is already in memory."""
-        result = partial(ReadLog, name=log.name, files=files, size=len(log.data))
-        digest = self.digest(log)
-        if digest in self.known:
-            return result(digest=digest, known=True)
-        raw = self.read_raw(log)
+        log, raw = self._unprepared(file, files=1)
+        return self._prepared(log, raw) if raw else log
+
+    def _unprepared(self, file: LogFile, *, files: int) -> tuple[ReadLog, RawLog | None]:
+        """Return a log without its sessions, and the sessions to prepare, if any."""
+        log = ReadLog(name=file.name, files=files, size=len(file.data), digest=self.digest(file))
+        if log.digest in self.known:
+            return replace(log, known=True), None
+        raw = self.read_raw(file)
         if raw is None:
-            return result(digest=digest, unrecognized=unrecognized_reason(log))
-        sessions, damages = self._prepared(raw, log)
-        return result(digest=digest, importer=raw.importer, sessions=sessions, damages=damages)
+            return replace(log, unrecognized=unrecognized_reason(file)), None
+        return log, raw
 
     def read_raw(self, log: LogFile) -> RawLog | None:
         """Read the sessions of a log without preparing them. None if no importer recognizes it."""
@@ -131,14 +134,14 @@ class Reader:
         digest.update(log.data)
         return digest.digest()
 
-    def _prepared(self, raw: RawLog, log: LogFile) -> tuple[list[PreparedSession], list[Damage]]:
+    def _prepared(self, log: ReadLog, raw: RawLog) -> ReadLog:
         sessions, damages = [], raw.damages
         for item in raw.sessions:
             try:
                 sessions.append(session_prepare(item, redaction=self.redaction))
             except FormatError as error:
                 damages.append(malformed(log.name, item, error))
-        return sessions, damages
+        return replace(log, importer=raw.importer, sessions=sessions, damages=damages)
 
 
 def _without_secrets(session: ImportedSession, redaction: Redaction) -> ImportedSession:

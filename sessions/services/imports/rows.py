@@ -66,13 +66,13 @@ def turns_place(
 def turns_write(session: AgentSession, turns: Sequence[PlacedTurn]) -> None:
     """Write the turns with their messages and pins. The caller has locked the session, and saves it."""
     blobs = _write_blobs(session.project_id, [message for each in turns for message in each.turn.messages])
-    rows_copy(Turn._meta.db_table, [_turn_row(session, placed) for placed in turns])
+    rows_copy(Turn._meta.db_table, (_turn_row(session, placed) for placed in turns))
     messages = [
         (placed, position, message)
         for placed in turns
         for position, message in enumerate(placed.turn.messages, start=placed.first_position)
     ]
-    rows_copy(Message._meta.db_table, [_message_row(session, *each, blobs) for each in messages])
+    rows_copy(Message._meta.db_table, (_message_row(session, *each, blobs) for each in messages))
     session.omitted_count += sum(message.omitted_from is not None for *_, message in messages)
     pins = [Pin(session=session, position=position) for _, position, message in messages if message.is_pinned]
     Pin.objects.bulk_create(pins, ignore_conflicts=True)
