@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterable
+from asyncio.staggered import staggered_race
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import httpcore2
@@ -179,33 +182,53 @@ class Network(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> Stream:
         """Connect to a host, or to a proxy. Raises ConnectError for a private address that is forbidden."""
-        loop = asyncio.get_running_loop()
         current = attempt.get(None) or Attempt()
         try:
             async with asyncio.timeout(timeout):
-                if current.public_host:  # before connecting, and even if a proxy will resolve it
-                    await _refuse_private(current.public_host)
-                transport, connection = await loop.create_connection(
-                    Connection, host, port, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS
-                )
+                # The host of an HTTP proxy is another one: the proxy resolves the host of the URL.
+                addresses = await _public_addresses(current.public_host) if current.public_host else []
+                if host == current.public_host:
+                    connection = await _connect_any(addresses, port)
+                else:
+                    _, connection = await asyncio.get_running_loop().create_connection(
+                        Connection, host, port, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS
+                    )
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(str(error)) from error
         except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError(str(error)) from error
         current.is_fresh = True
-        # The name may have been resolved to another address for the connection. The host of an HTTP proxy is
-        # another one: the proxy resolves the host of the URL.
-        if host == current.public_host and not is_public(transport.get_extra_info("peername")[0]):
-            transport.abort()
-            raise httpcore2.ConnectError(f"{host} is not a public address")
         return Stream(connection)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-async def _refuse_private(host: str) -> None:
-    """Raise ConnectError if any address of a host is private, and `OSError` if it cannot be resolved."""
+async def _public_addresses(host: str) -> list[str]:
+    """Return the addresses of a host, those of IPv4 and IPv6 alternating.
+
+    Raises ConnectError if any of them is private, and `OSError` if the host cannot be resolved.
+    """
     found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    if not all(is_public(str(entry[4][0])) for entry in found):
+    families: dict[int, list[str]] = {}
+    for family, _, _, _, address in found:
+        families.setdefault(family, []).append(str(address[0]))
+    addresses = [each for group in zip_longest(*families.values()) for each in group if each is not None]
+    if not all(map(is_public, addresses)):
         raise httpcore2.ConnectError(f"{host} is not a public address")
+    return addresses
+
+
+async def _connect_any(addresses: Sequence[str], port: int) -> Connection:
+    """Connect to one of the addresses, as `create_connection` does. Raises `OSError`.
+
+    It is given addresses instead of their name, which may resolve to a private one by now: even a failed
+    attempt would reveal whether a port in the private network is open.
+    """
+    connect = asyncio.get_running_loop().create_connection
+    attempts = [partial(connect, Connection, address, port) for address in addresses]
+    connected, _, errors = await staggered_race(attempts, _NEXT_ADDRESS_SECONDS)
+    if connected is None:
+        raise next(error for error in errors if error is not None)
+    connection: Connection = connected[1]
+    return connection

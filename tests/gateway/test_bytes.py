@@ -399,13 +399,13 @@ class TestProjectSettings:
         assert provider.received == []
 
     @pytest.mark.parametrize("name", ["rebound.example.com", "xn--rebnden-p2a.example.com"])
-    def test_a_name_that_resolves_to_another_address_later_receives_nothing(
+    def test_a_name_that_resolves_to_another_address_later_is_called_at_the_first(
         self, gateway: Running, api_key: str, project: Project, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as inside:
-            inside.settimeout(PATIENCE)
-            port = inside.getsockname()[1]
-            answers = iter(["8.8.8.8"])
+        """Not even a connection is opened to the private address: its failure would be reported."""
+        with socket.create_server(("127.0.0.2", 0)) as outside:
+            port = outside.getsockname()[1]
+            answers = iter(["127.0.0.2"])
             resolve = socket.getaddrinfo
 
             def rebound(host: Any, *more: Any, **options: Any) -> Any:
@@ -416,16 +416,18 @@ class TestProjectSettings:
                 return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
 
             monkeypatch.setattr(socket, "getaddrinfo", rebound)
+            monkeypatch.setattr("gateway.network.is_public", lambda address: address == "127.0.0.2")
             upstreams = {"anthropic": f"https://{name}:{port}"}
             gateway_update(project=project, changes={"upstreams": upstreams})
-            with ThreadPoolExecutor() as threads:
+            with ThreadPoolExecutor() as threads, socket.create_server(("127.0.0.1", port)) as inside:
+                outside.settimeout(PATIENCE)
+                inside.setblocking(False)
                 response = threads.submit(gateway.call, MESSAGES, b"{}", headers(api_key))
-                connection, _ = inside.accept()
-                connection.settimeout(PATIENCE)
-                received = connection.recv(1)
+                connection, _ = outside.accept()
                 connection.close()
-            assert received == b""
-            assert response.result().status == 502
+                assert response.result().status == 502
+                with pytest.raises(BlockingIOError):
+                    inside.accept()
 
     @pytest.mark.parametrize("allowed", [True, False])
     def test_usage_of_chat_streams_is_requested_only_if_the_project_allows_it(
