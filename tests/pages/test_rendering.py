@@ -28,6 +28,15 @@ def test_markdown_becomes_html():
         assert piece in html
 
 
+def test_markdown_tables_are_aligned_without_inline_styles():
+    html = markdown_html("| a | b | c | d |\n|:--|:-:|--:|---|\n| 1 | 2 | 3 | 4 |")
+    assert '<td class="align-left">1</td>' in html
+    assert '<td class="align-center">2</td>' in html
+    assert '<th class="align-right">c</th>' in html
+    assert "<td>4</td>" in html
+    assert "style" not in html
+
+
 def test_markdown_lists_begin_where_their_text_begins():
     html = markdown_html("- ראשון\n\n3. שני")
     assert '<ul dir="auto">' in html
