@@ -103,6 +103,11 @@ def message_error(item: JSON) -> str:
     )
 
 
+def is_tool(definition: JSON) -> bool:
+    """Return whether a tool definition fits any dialect."""
+    return any(dialect.recognizes_tool(definition) for dialect in DIALECTS.values())
+
+
 def is_unsigned(message: bytes) -> bool:
     """Return whether a stored answer of any dialect has calls that lack a signature."""
     return any(dialect.is_unsigned(message) for dialect in DIALECTS.values())

@@ -20,7 +20,8 @@ _OF_OTHERS = frozenset({"type", "name", "function", "custom", "input_schema"})
 
 def is_gemini_tool(tool: JSON) -> bool:
     """Return whether a definition is an element of `tools` in Gemini's API."""
-    return isinstance(tool, Mapping) and bool(tool) and _OF_OTHERS.isdisjoint(tool)
+    is_own = isinstance(tool, Mapping) and bool(tool) and _OF_OTHERS.isdisjoint(tool)
+    return is_own and all(isinstance(value, Mapping | list) for value in tool.values())
 
 
 def functions_of(tool: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:

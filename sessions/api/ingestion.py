@@ -69,12 +69,16 @@ def ingest_preamble(system: Any, tools: Any, *, redaction: Redaction) -> NewPrea
 
 
 def check_preamble(system: Any, tools: Any) -> None:
-    """Raise `InvalidRequest` if the system prompt or the tools have a type that no provider accepts."""
+    """Raise `InvalidRequest` if the system prompt or the tools have a form that no provider accepts."""
     if not (system is None or isinstance(system, str) or _is_list_of_objects(system) or _is_content(system)):
         text = "`system` must be a string, an array of content blocks, or an object with an array `parts`."
         raise InvalidField("system", text)
     if not (tools is None or _is_list_of_objects(tools)):
         raise InvalidField("tools", "`tools` must be an array of tool definitions.")
+    for index, tool in enumerate(tools or ()):
+        if not dialects.is_tool(tool):
+            text = "The tool definition has no name, type or functions, so it is not valid in any format."
+            raise InvalidField(f"tools[{index}]", text)
 
 
 def reject_secret(value: Any, name: str, redaction: Redaction) -> None:

@@ -99,6 +99,8 @@ REFUSED: list[tuple[str, Any, int, str]] = [
     ("model with NUL", {"messages": [ASK], "model": "a\0b"}, 400, "invalid_field"),
     ("tools an object", {"messages": [ASK], "tools": {}}, 400, "invalid_field"),
     ("a tool a number", {"messages": [ASK], "tools": [1]}, 400, "invalid_field"),
+    ("a tool without fields", {"messages": [ASK], "tools": [{}]}, 400, "invalid_field"),
+    ("a tool of no format", {"messages": [ASK], "tools": [{"foo": 1}]}, 400, "invalid_field"),
     ("system a number", {"messages": [ASK], "system": 5}, 400, "invalid_field"),
     ("system an object", {"messages": [ASK], "system": {"type": "text"}}, 400, "invalid_field"),
     ("system a list of texts", {"messages": [ASK], "system": ["x"]}, 400, "invalid_field"),
