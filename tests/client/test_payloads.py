@@ -143,6 +143,13 @@ def test_a_message_that_is_not_in_a_list_is_rejected(messages: Any) -> None:
         read(messages)
 
 
+def test_a_response_that_is_not_in_a_list_is_rejected() -> None:
+    from anthropic.types import Message
+
+    with pytest.raises(TypeError, match="list of messages"):
+        read(Message.model_validate(RESPONSE))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("other", ["hi", ("user", "hi"), None])
 def test_the_error_names_the_item_that_is_not_a_message(other: Any) -> None:
     with pytest.raises(TypeError, match=rf"`messages\[1\]` is of type {type(other).__name__}"):

@@ -392,6 +392,18 @@ def test_the_policy_changes(session: Any) -> None:
         session.change_policy("tiny")
 
 
+def test_an_id_in_the_settings_of_a_new_session_is_rejected(app: Any) -> None:
+    with pytest.raises(ValueError, match="first argument"):
+        app.session(create={"id": "s9"})
+    assert app.session("s9", create={"id": "s9"}).id == "s9"
+
+
+def test_a_list_instead_of_the_arguments_of_a_call_is_rejected(app: Any) -> None:
+    for call in (app.compact, app.validate):
+        with pytest.raises(TypeError, match="arguments of a model call"):
+            call([{"role": "user", "content": "hi"}])
+
+
 def test_the_budget_changes(session: Any) -> None:
     assert session.change_budget(2_000)["prompt"]["budget"] == 2_000
     assert session.change_budget(None)["prompt"]["budget"] == 984_000  # the window, without the output

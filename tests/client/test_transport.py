@@ -216,3 +216,8 @@ class TestRequests:
     def test_a_missing_key_is_reported_at_once(self, key: str, reason: str, connect: Connect) -> None:
         with pytest.raises(ValueError, match=f"`api_key` is .*{reason}"):
             connect("http://127.0.0.1:8000", key)
+
+    @pytest.mark.parametrize("url", ["", None, "127.0.0.1:8000", "localhost:8000"])
+    def test_a_url_without_a_scheme_is_reported_at_once(self, url: str, connect: Connect) -> None:
+        with pytest.raises(ValueError, match="must begin with `http://`"):
+            connect(url)

@@ -36,6 +36,8 @@ class AppCalls(ProjectCalls, Generic[S]):
         With `create`, or without an id, the session is created if it does not exist. An existing session is
         not changed.
         """
+        if create is not None and create.get("id", id) != id:
+            raise ValueError("pass the id of the session as the first argument, not in `create`")
         name = id or uuid4().hex
         if create is not None or id is None:
             body = {**(create or {}), "id": name, "if_exists": "return"}

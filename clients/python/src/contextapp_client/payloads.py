@@ -84,7 +84,7 @@ def read(messages: Iterable[object]) -> Steps[Pushed]:
     """
     converted: list[object] = []
     reported: dict[str, object] = {}
-    if isinstance(messages, str | bytes | Mapping):
+    if isinstance(messages, str | bytes | Mapping) or hasattr(messages, "model_dump"):
         raise TypeError("`messages` must be a list of messages")
     for number, item in enumerate(messages, 1):
         if not isinstance(item, Mapping) and not hasattr(item, "model_dump"):
@@ -116,6 +116,8 @@ def provider_fields(format: str, fields: Mapping[str, object]) -> dict[str, Any]
 
 def prompt_fields(params: Mapping[str, object]) -> dict[str, object]:
     """Return the fields of a request to a provider by the names of contextapp's API."""
+    if not isinstance(params, Mapping):
+        raise TypeError('`params` must be the arguments of a model call, such as `{"messages": […]}`')
     config = params.get("config")
     given = {**params, **config} if isinstance(config, Mapping) else dict(params)
     given.pop("config", None)

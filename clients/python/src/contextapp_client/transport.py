@@ -46,6 +46,11 @@ class BaseTransport:
             raise ValueError("`api_key` is empty. Is the environment variable of the key set?")
         if not api_key.isascii():
             raise ValueError("`api_key` is not a key. Is it the placeholder of an example?")
+        if not (base_url or "").startswith(("http://", "https://")):
+            raise ValueError(
+                f"The URL must begin with `http://` or `https://`, not {base_url!r}. Is its environment "
+                "variable set?"
+            )
         self.base_url = base_url.rstrip("/").removesuffix("/api/v1")
         self._headers = {"Authorization": f"Bearer {api_key.strip()}", "Accept-Encoding": "gzip"}
         self._retries = retries
