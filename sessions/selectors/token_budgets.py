@@ -59,9 +59,19 @@ def calibration_of(data: Mapping[str, Any], *, model: str) -> Calibration:
     return Calibration.from_json(data) if data else Calibration(initial=token_factor(model))
 
 
-def session_calibration(session: AgentSession) -> Calibration:
-    """Return the session's calibration: how its provider counts tokens."""
-    return calibration_of(session.calibration, model=session.model)
+def session_calibration(session: AgentSession, *, model: str = "") -> Calibration:
+    """Return the session's calibration: how its provider counts tokens. Defaults to its last model."""
+    calibration = calibration_of(session.calibration, model=session.model)
+    if not model:
+        return calibration
+    return calibration_following(
+        calibration,
+        project_id=session.project_id,
+        model=session.model,
+        following=model,
+        agent=session.agent,
+        budget=session_budget(session, model=model),
+    )
 
 
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
@@ -86,6 +96,31 @@ def calibration_initial(*, project_id: UUID, model: str, agent: str, budget: int
     if not similar:
         return calibration_of({}, model=model)
     return calibration_learned(similar, budget=budget)
+
+
+def counts_differently(calibration: Calibration, *, model: str, following: str) -> bool:
+    """Return whether a session that called `model` needs another calibration if `following` is called next.
+
+    If it has no reports yet, other sessions may have learned more about the following model.
+    """
+    if following in {"", model}:
+        return False
+    if not calibration.reports:
+        return True
+    return bool(model) and token_factor(following) != token_factor(model)
+
+
+def calibration_following(
+    calibration: Calibration, *, project_id: UUID, model: str, following: str, agent: str, budget: int
+) -> Calibration:
+    """Return the calibration of a session that called `model` if `following` is called next.
+
+    It stays the same if the session has reported usage and both models count tokens equally.
+    """
+    if not counts_differently(calibration, model=model, following=following):
+        return calibration
+    initial = calibration_initial(project_id=project_id, model=following, agent=agent, budget=budget)
+    return calibration.restarted(initial=initial.factor) if calibration.reports else initial
 
 
 #: The number of reports from which a calibration is trusted.

@@ -491,6 +491,26 @@ def test_edits_are_found_if_a_call_is_recorded_after_the_session_was_read(api: A
     assert edits.history.count == len(history(2))
 
 
+def test_edits_fit_a_model_that_counts_more_tokens(api: Api) -> None:
+    fields = {"id": "s2", "model": "gpt-4o", "format": "anthropic", "budget": {"input_tokens": 3_000}}
+    assert api.post("sessions/", fields).status_code == 201
+    turns = occupancy = 0
+    while occupancy < 0.85:
+        turns += 1
+        usage = {"input_tokens": round(3_000 * occupancy) or 100, "output_tokens": 3}
+        occupancy = reconcile(api, history(turns), session="s2", usage=usage)["occupancy"]
+    session = AgentSession.objects.get(external_id="s2")
+    assert (session.compactions.count(), occupancy < 0.95) == (0, True)
+    body = json.dumps({"messages": [*history(turns), request("Go on.")]}).encode()
+    sent = Sent(model="claude-sonnet-4-5")
+    redaction = redaction_of(session.project)
+    edits = edits_for_request(session.pk, body, name="s2", sent=sent, redaction=redaction, field="messages")
+    assert 1.25 * edits.shown <= 3_000
+    after = AgentSession.objects.get(external_id="s2")
+    assert after.compactions.get().trigger == "hard"
+    assert (after.budget_tokens, after.calibration) == (3_000, session.calibration)
+
+
 def test_retries_with_the_same_idempotency_key_are_stored_once(api: Api) -> None:
     body = {"messages": history(1)}
     for _ in range(2):

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from psycopg.rows import namedtuple_row
 
 from compaction.sizes.breakdown import TokenBreakdown
-from pricing.tokenizers import token_factor
 from sessions.selectors.lookups import Route, route_forget, route_remember
 from sessions.selectors.token_budgets import (
     budget_tokens,
-    calibration_initial,
+    calibration_following,
     calibration_of,
+    counts_differently,
     window_after,
 )
 from sessions.services.push.compute import model_after
@@ -150,30 +150,23 @@ def _row(statement: LiteralString, target: Target, push: Push) -> Any:
 def calibrated(state: SessionState, push: Push) -> SessionState:
     """Return the state with the calibration for the push's model.
 
-    It stays the same if the session has reported usage and the model counts tokens like the previous one.
     Reads the calibrations of other sessions, at most once for each change of the model.
     """
     if not reads_calibration(state, push):
         return state
-    calibration = calibration_initial(
+    window = window_after(state.context_window, model=state.model, following=push.model)
+    calibration = calibration_following(
+        state.calibration,
         project_id=state.project_id,
-        model=push.model,
+        model=state.model,
+        following=push.model,
         agent=state.agent,
-        budget=budget_tokens(
-            own=state.budget_tokens,
-            context_window=window_after(state.context_window, model=state.model, following=push.model),
-            model=push.model,
-        ),
+        budget=budget_tokens(own=state.budget_tokens, context_window=window, model=push.model),
     )
-    if state.calibration.reports:
-        calibration = state.calibration.restarted(initial=calibration.factor)
     return replace(state, calibration=calibration)
 
 
 def reads_calibration(state: SessionState, push: Push) -> bool:
     """Return whether the push needs the calibrations of other sessions."""
-    if model_after(state, push) == state.model:
-        return False
-    if not state.calibration.reports:
-        return True
-    return bool(state.model) and token_factor(push.model) != token_factor(state.model)
+    following = model_after(state, push)
+    return counts_differently(state.calibration, model=state.model, following=following)

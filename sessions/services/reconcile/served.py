@@ -150,8 +150,9 @@ def _edits_for_request(
         session.policy = Project.objects.values_list("default_policy", flat=True).get(pk=session.project_id)
         AgentSession.objects.filter(pk=session.pk).update(policy=session.policy)
     new = new_tokens(reading, history.count, session.format)
-    _compact_if_due(session, new, sent)
-    edits = _edits(session, history)
+    calibration = session_calibration(session, model=sent.model)
+    _compact_if_due(session, new, sent, calibration)
+    edits = _edits(session, history, calibration)
     if not session_prompt_record(session):
         raise _Changed
     return edits
@@ -163,9 +164,12 @@ def new_tokens(reading: Reading, first: int, format: str | None) -> TokenBreakdo
     return TokenBreakdown().add(parse_mixed(values, default=format, counter=counter()))
 
 
-def _compact_if_due(session: AgentSession, new: TokenBreakdown, sent: Sent) -> None:
-    """Compact the session if its prompt with the new messages reaches the hard limit."""
-    calibration, budget = session_calibration(session), session_budget(session, model=sent.model)
+def _compact_if_due(session: AgentSession, new: TokenBreakdown, sent: Sent, calibration: Calibration) -> None:
+    """Compact the session if its prompt with the new messages reaches the hard limit.
+
+    `calibration` is that of the request's model.
+    """
+    budget = session_budget(session, model=sent.model)
     stored = sum(session.shown_components.values())
     policy = policy_of(session.policy)
     state = TriggerState(
@@ -183,21 +187,24 @@ def _compact_if_due(session: AgentSession, new: TokenBreakdown, sent: Sent) -> N
     if last is not None and last.state == last.State.SKIPPED and last.turn_index == session.turn_count - 1:
         return  # nothing was stored since: the messages that are too long are not recorded yet
     sent.on_compaction()
-    _compact(session, trigger.name, room=max(budget - taken, budget // 2))
+    _compact(session, trigger.name, room=max(budget - taken, budget // 2), calibration=calibration)
     session.refresh_from_db()
 
 
 @transaction.atomic
-def _compact(session: AgentSession, trigger: str, *, room: int) -> None:
-    """Compact the session to the room that the new messages leave in its budget, which stays the same."""
+def _compact(session: AgentSession, trigger: str, *, room: int, calibration: Calibration) -> None:
+    """Compact the session to the room that the new messages leave in its budget, for the request's model.
+
+    Its own budget and calibration stay the same: the recorded call changes them.
+    """
     rows = AgentSession.objects.select_for_update().filter(pk=session.pk)
-    own = rows.values_list("budget_tokens", flat=True).get()
-    rows.update(budget_tokens=room)
+    own = rows.values("budget_tokens", "calibration").get()
+    rows.update(budget_tokens=room, calibration=calibration.to_json())
     session_compact(session=session, trigger=trigger, supersede=True)
-    rows.update(budget_tokens=own)
+    rows.update(**own)
 
 
-def _edits(session: AgentSession, history: ClientHistory) -> Edits:
+def _edits(session: AgentSession, history: ClientHistory, calibration: Calibration) -> Edits:
     spans = tuple((first, end) for first, end in history.spans)
     snapshot = _snapshot(session.pk, session.edits_revision, session.snapshot_end, spans)
     params = session_provider_params(session)
@@ -212,7 +219,7 @@ def _edits(session: AgentSession, history: ClientHistory) -> Edits:
         edited=snapshot.edited,
         shown=sum(session.shown_components.values()),
         raw=sum(session.context_components.values()),
-        calibration=session_calibration(session),
+        calibration=calibration,
         version=(session.edits_revision, spans),
         provider=params,
         on_demand=on_demand,
