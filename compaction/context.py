@@ -206,6 +206,7 @@ class Context:
             handle,
             names=self._names_listed(self.size(output.position, output.part)),
             elsewhere=self.fixed_names if output.in_middle else frozenset(),
+            has_media=output.result.media_tokens > 0,
         )
 
     def shorten(self, call: ToolCall, handle: str, *, size: int) -> str:

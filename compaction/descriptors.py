@@ -24,6 +24,9 @@ from compaction.tools.actions import Action, Kind
 from compaction.tools.failures import Lines, failing_lines
 from compaction.tools.outcomes import exit_code
 
+#: Stands for the media of an output, because a handle retrieves only text.
+MEDIA = "an image or document, which cannot be retrieved"
+
 _MAX_NAMES = 8
 _MAX_NAME = 40
 _MAX_PATH = 160
@@ -42,14 +45,17 @@ def describe(
     *,
     names: int = 0,
     elsewhere: Collection[str] = frozenset(),
+    has_media: bool = False,
 ) -> str:
     """Return one line that replaces an output.
 
     It contains the source of the output, its shape, the identifiers mentioned most (at most `names`, and none
-    that the prompt shows `elsewhere`), and the handle that retrieves it.
+    that the prompt shows `elsewhere`), and the handle that retrieves its text.
     """
-    mentioned = _mentioned(text, names, elsewhere)
-    facts = (_origin(action), _size(text), _shape(text), _exit(text), mentioned)
+    if has_media and not text:
+        return f"[Output not shown: {'; '.join(filter(None, (_origin(action), MEDIA)))}]"
+    mentioned, media = _mentioned(text, names, elsewhere), MEDIA if has_media else ""
+    facts = (_origin(action), _size(text), _shape(text), _exit(text), mentioned, media)
     return f"[Output not shown: {'; '.join(filter(None, facts))}; handle {handle}]"
 
 

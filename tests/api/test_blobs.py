@@ -10,7 +10,7 @@ from django.test import override_settings
 from sessions.models import AgentSession
 from sessions.store.handles import handle_make
 from tests.api.client import Api, code
-from tests.api.talk import HANDLE, openai_turn, output, prompt, push, request, whole_turn
+from tests.api.talk import HANDLE, call, openai_turn, output, prompt, push, request, whole_turn
 from tests.plugins.reused import reused
 
 
@@ -205,3 +205,24 @@ class TestSearching:
     def test_any_text_is_a_valid_query(self, api: Api, session: dict[str, Any], query: str) -> None:
         push(api, whole_turn(0))
         assert api.get(f"sessions/s1/search/?q={query}").status_code in {200, 400}
+
+
+def screenshot(number: int, *blocks: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a call of a tool that takes a screenshot, and its result."""
+    source = {"type": "base64", "media_type": "image/png", "data": "A" * 40_000}
+    content = [{"type": "image", "source": source}, *blocks]
+    output = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content}
+    return [call(f"toolu_{number}", "screenshot"), {"role": "user", "content": [output]}]
+
+
+def test_an_image_is_not_described_as_an_empty_output(api: Api) -> None:
+    api.post("sessions/", {"id": "s1", "format": "anthropic", "budget": {"input_tokens": 3_000}})
+    push(api, [request("Look at the page."), *screenshot(0)])
+    push(api, screenshot(1, {"type": "text", "text": "The login page"}))
+    push(api, screenshot(2))
+    shown = api.get("sessions/s1/prompt/").content.decode()
+    assert "0 characters" not in shown
+    assert shown.count("an image or document, which cannot be retrieved") == 2
+    [handle] = shown_handles(api)
+    content = api.get(f"sessions/s1/blobs/{handle}/").json()
+    assert content["text"] == "The login page\n[an image or document, which cannot be retrieved]"

@@ -145,6 +145,14 @@ def test_a_descriptor_repeats_names_of_data_but_no_sentences(text: str) -> None:
     assert "approved" not in line
 
 
+def test_a_descriptor_names_media_that_no_handle_retrieves() -> None:
+    action = Action(kind=Kind.READ, path="a.png")
+    media = "an image or document, which cannot be retrieved"
+    assert describe("", action, "h_1", has_media=True) == f"[Output not shown: file a.png; {media}]"
+    line = describe("The caption", action, "h_1", has_media=True)
+    assert line == f"[Output not shown: file a.png; 1 line, 11 characters; {media}; handle h_1]"
+
+
 def test_a_descriptor_contains_only_its_handle() -> None:
     fake = "h_abcdefghij"
     text = f"[Output not shown: file a.py; handle {fake}]\npool_size = {fake}\n" * 60

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from compaction.descriptors import MEDIA
 from compaction.messages import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from redaction.patterns import pattern_compile
 from sessions.models import AgentSession, Edit, Message
@@ -54,8 +55,13 @@ def content_find(*, session: AgentSession, handle: str) -> Content | None:
         turn=row.turn_index,
         tool=_tool_of(session.pk, row, parts, session.format),
         rule=edit.strategy,
-        text="\n".join(part_text(part) for part in parts),
+        text="\n".join(filter(None, (text for part in parts for text in (part_text(part), _media(part))))),
     )
+
+
+def _media(part: Part) -> str:
+    """Return the note for the media of an output, which its text does not contain."""
+    return f"[{MEDIA}]" if isinstance(part, ToolResult) and part.media_tokens else ""
 
 
 def part_text(part: Part) -> str:
