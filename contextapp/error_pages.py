@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
@@ -40,9 +40,11 @@ class FormUrlPages:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Return status 413 if the body of the request exceeds its limit, else 400."""
+    """Return status 413 if the body or the number of files exceeds its limit, else 400."""
     if isinstance(exception, RequestDataTooBig):
         return render(request, "413.html", {"limit": settings.CONTEXTAPP_MAX_BODY_BYTES}, status=413)
+    if isinstance(exception, TooManyFilesSent):
+        return render(request, "413.html", {"files": settings.DATA_UPLOAD_MAX_NUMBER_FILES}, status=413)
     return render(request, "400.html", status=400)
 
 

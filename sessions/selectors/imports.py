@@ -16,6 +16,11 @@ def import_jobs_newest(*, project_id: UUID, before: UUID | None = None, limit: i
     return list(jobs.order_by("-pk")[:limit])
 
 
+def import_jobs_open(project_id: UUID) -> int:
+    """Return the number of jobs of the project that have not ended."""
+    return ImportJob.objects.filter(project_id=project_id, state__in=ImportJob.OPEN).count()
+
+
 def import_job_sessions(
     job: ImportJob, *, after: int | None = None, limit: int
 ) -> Sequence[ImportJobSession]:

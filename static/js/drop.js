@@ -10,9 +10,11 @@ for (const form of document.querySelectorAll("[data-drop]")) {
   const describe = () => {
     const size = [...input.files].reduce((sum, file) => sum + file.size, 0);
     const isTooLarge = size > Number(form.dataset.limit);
+    const isTooMany = input.files.length > Number(form.dataset.files);
     const count = `${input.files.length} file${input.files.length === 1 ? "" : "s"}`;
     state.textContent = input.files.length ? `${count}, ${(size / MEGABYTE).toFixed(1)} MB` : initial;
-    input.setCustomValidity(isTooLarge ? `These files are too large. ${initial}` : "");
+    const problem = isTooMany ? "These are too many files." : isTooLarge ? "These files are too large." : "";
+    input.setCustomValidity(problem && `${problem} ${initial}`);
   };
 
   form.addEventListener("dragover", (event) => {

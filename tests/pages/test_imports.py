@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from typing import Any
 
 import orjson
 import pytest
@@ -12,6 +13,7 @@ from django.utils.html import escape
 
 from accounts.models import Project
 from sessions.models import AgentSession, ImportJob
+from sessions.pages.imports import views
 from sessions.services.imports import execution
 
 pytestmark = pytest.mark.django_db
@@ -63,6 +65,35 @@ def test_several_logs_are_imported_at_once(member_client: Client) -> None:
     fragment = member_client.get(PAGE, headers={"HX-Request": "true"}).text
     assert all(f"run-{number}.json" in fragment for number in (1, 2))
     assert "hx-get" not in fragment
+
+
+@pytest.mark.slow
+def test_a_folder_of_logs_can_be_uploaded_at_once(member_client: Client) -> None:
+    files = [SimpleUploadedFile(f"run-{number}.json", LOG) for number in range(101)]
+    assert member_client.post(PAGE, {"file": files}).headers["location"] == PAGE
+    assert ImportJob.objects.count() == 101
+
+
+def test_too_many_files_are_explained(member_client: Client, settings: Any) -> None:
+    settings.DATA_UPLOAD_MAX_NUMBER_FILES = 1
+    files = [SimpleUploadedFile(f"run-{number}.json", LOG) for number in (1, 2)]
+    response = member_client.post(PAGE, {"file": files})
+    assert response.status_code == 413
+    assert "up to 1 file at once" in response.text
+    assert not ImportJob.objects.exists()
+
+
+def test_imports_that_the_list_no_longer_shows_are_followed(
+    member_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "_MAX_JOBS", 1)
+    for _ in range(2):
+        upload(member_client)
+    newest = ImportJob.objects.latest("pk")
+    execution.import_step(job_id=newest.pk)
+    text = member_client.get(PAGE).text
+    assert "1 import in progress" in text
+    assert "hx-get" in text
 
 
 def test_a_compressed_log_is_rejected_before_its_import(member_client: Client) -> None:

@@ -19,7 +19,7 @@ from importers.registry import IMPORTERS
 from sessions.models import ImportJob
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, writer_of
 from sessions.pages.settings.common import PlainForm
-from sessions.selectors.imports import import_job_sessions, import_jobs_newest
+from sessions.selectors.imports import import_job_sessions, import_jobs_newest, import_jobs_open
 from sessions.services.imports import jobs
 
 _MAX_JOBS, _MAX_SESSIONS = 50, 200
@@ -115,12 +115,13 @@ def import_cancel(request: HttpRequest, slug: str, job: UUID) -> HttpResponse:
 
 
 def _page(request: HttpRequest, viewer: Viewer, form: UploadForm, *, status: int = 200) -> HttpResponse:
-    jobs = import_jobs_newest(project_id=viewer.project.pk, limit=_MAX_JOBS)
+    open_count = import_jobs_open(viewer.project.pk)
     context = {
         "viewer": viewer,
         "form": form,
-        "jobs": jobs,
-        "is_open": any(job.state in ImportJob.OPEN for job in jobs),
+        "jobs": import_jobs_newest(project_id=viewer.project.pk, limit=_MAX_JOBS),
+        "open_count": open_count,
         "limit": settings.CONTEXTAPP_MAX_IMPORT_BYTES,
+        "files": settings.DATA_UPLOAD_MAX_NUMBER_FILES,
     }
     return page_or_fragment(request, "imports/page.html", "imports/_jobs.html", context, status=status)
