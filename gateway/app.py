@@ -17,7 +17,7 @@ from gateway.calls import Call, kept_headers
 from gateway.compact import Compactor, call_forwarded
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
-from gateway.exchange import REPORT, Copy, Cut, Forward, exchange
+from gateway.exchange import REPORT, Copy, Cut, Forward, call_answered, exchange
 from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
 from gateway.options import budget_check, mode_of
@@ -119,28 +119,41 @@ class Gateway:
             text = f"The request exceeds {self._most_bytes:,} bytes."
             raise Refused(413, "request_too_large", text) from None
         started, at = time.monotonic(), time.time()
-        endpoint = "" if named.get(b"x-contextapp-bypass") else route.endpoint.name
-        if endpoint:
-            body = _prepared(body, route.provider, endpoint, caller, mode)
+        is_recorded = bool(route.endpoint.name) and not named.get(b"x-contextapp-bypass")
+        if is_recorded:
+            body = _prepared(body, route.provider, route.endpoint.name, caller, mode)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)
         call = _call(route, headers, body, caller, forward, at, mode)
         served: Served | None = None
-        if endpoint:
+        if is_recorded:
             forward, served = await self._compacted(forward, call, caller, credentials)
-            if served is not None:
-                call = call_forwarded(call, served)
+        if served is not None:
+            call = call_forwarded(call, served)
         metrics().overhead.observe(time.monotonic() - started)
-        copy = Copy(most_bytes=self._most_bytes if endpoint else 0)
+        await self._exchange(forward, call, served, receive, send, is_recorded=is_recorded)
+
+    async def _exchange(
+        self,
+        forward: Forward,
+        call: Call,
+        served: Served | None,
+        receive: Receive,
+        send: Send,
+        *,
+        is_recorded: bool,
+    ) -> None:
+        """Forward the request, and record the call when it has ended. Raises `Cut`."""
+        copy = Copy(most_bytes=self._most_bytes if is_recorded else 0)
         self._open += 1
-        if endpoint:
+        if is_recorded:
             self._recorder.prepare()
         try:
             with metrics().open.track_inprogress():
                 await exchange(self._http, forward, receive, send, copy)
         finally:  # even if the server cancels this task because the agent has disconnected
-            metrics().calls.labels(route.provider.name, route.endpoint.name or "other", copy.status).inc()
-            if endpoint:
-                call = _answered(call, copy, is_passed=forward.repairs and served is None)
+            metrics().calls.labels(call.provider, call.endpoint or "other", copy.status).inc()
+            if is_recorded:
+                call = call_answered(call, copy, is_passed=forward.repairs and served is None)
                 self._record(call)
             if served is not None:
                 self._summarize(forward, served, call)
@@ -252,23 +265,6 @@ def _prepared(body: bytes, provider: Provider, endpoint: str, caller: Caller, mo
     """Return the body with what the project's settings add, in a form that can be compacted."""
     body = provider.with_usage(endpoint, body) if caller.adds_usage else body
     return provider.compactable(endpoint, body) if mode == COMPACT else body
-
-
-def _answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
-    """Return the call with its response. `is_passed`: it was forwarded without edits, in compact mode."""
-    return replace(
-        call,
-        status=copy.status,
-        response_type=copy.type,
-        response_encoding=copy.encoding,
-        response=b"".join(copy.parts),
-        is_complete=copy.is_complete,
-        first_token_ms=copy.first_token_ms,
-        total_ms=copy.total_ms,
-        request_id=copy.request_id,
-        has_other_prompt=is_passed,
-        is_repaired=call.is_repaired or copy.is_repaired,
-    )
 
 
 def _call(

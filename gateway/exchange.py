@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import httpx2
 
 from gateway import upstream
+from gateway.calls import Call
 from gateway.encodings import decoded_or_empty
 from gateway.http import Receive, Send, disconnected, respond
 from gateway.providers import Provider
@@ -109,6 +110,23 @@ async def exchange(http: upstream.Client, forward: Forward, receive: Receive, se
         error, _ = await asyncio.gather(streaming, watching, return_exceptions=True)
         if isinstance(error, Exception):
             log.error("The response from %s was not forwarded completely.", forward.url.host, exc_info=error)
+
+
+def call_answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
+    """Return the call with its response. `is_passed`: it was forwarded without edits, in compact mode."""
+    return replace(
+        call,
+        status=copy.status,
+        response_type=copy.type,
+        response_encoding=copy.encoding,
+        response=b"".join(copy.parts),
+        is_complete=copy.is_complete,
+        first_token_ms=copy.first_token_ms,
+        total_ms=copy.total_ms,
+        request_id=copy.request_id,
+        has_other_prompt=is_passed,
+        is_repaired=call.is_repaired or copy.is_repaired,
+    )
 
 
 async def _stream(http: upstream.Client, forward: Forward, send: Send, copy: Copy) -> None:
