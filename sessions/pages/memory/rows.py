@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.memory.diffs import diff
+from compaction.memory.diffs import Change, diff
 from compaction.memory.origins import Notes, Origin
 from compaction.memory.schema import title_of
 from compaction.memory.values import ASKED_TOKENS, MAX_TOKENS
@@ -70,36 +70,34 @@ def compare(old: Notes, new: Notes) -> list[ComparedField]:
     """Return every field that has items in either revision, as pairs with the changes first."""
     names = dict.fromkeys(name for name, _ in (*new.memory.fields(), *old.memory.fields()))
     changes = {change.field: change for change in diff(old.memory, new.memory, new.resolved)}
-    fields = []
-    for name in names:
-        change = changes.get(name)
-        reworded = dict(change.reworded) if change else {}
-        resolved = change.resolved if change else ()
-        after = new.memory.items(name)
-        pairs = [
-            *(
-                Pair(kind="reworded", old=visible(a), new=visible(b), origin=new.origins.get((name, b)))
-                for a, b in reworded.items()
-            ),
-            *(
-                Pair(kind="resolved" if item in resolved else "removed", old=visible(item))
-                for item in old.memory.items(name)
-                if item not in after and item not in reworded
-            ),
-            *(
-                Pair(kind="added", new=visible(item), origin=new.origins.get((name, item)))
-                for item in after
-                if item not in old.memory.items(name) and item not in reworded.values()
-            ),
-            *(
-                Pair(kind="same", old=visible(item), new=visible(item))
-                for item in after
-                if item in old.memory.items(name)
-            ),
-        ]
-        if pairs:
-            fields.append(ComparedField(title=title_of(name), pairs=pairs))
-    return fields
+    fields = [
+        ComparedField(title=title_of(name), pairs=_pairs(name, old, new, changes.get(name))) for name in names
+    ]
+    return [field for field in fields if field.pairs]
+
+
+def _pairs(name: str, old: Notes, new: Notes, change: Change | None) -> list[Pair]:
+    """Return the items of a field in either revision. `change` is that of the field, if it has one."""
+    reworded = dict(change.reworded) if change else {}
+    resolved = change.resolved if change else ()
+    before, after = old.memory.items(name), new.memory.items(name)
+    return [
+        *(
+            Pair(kind="reworded", old=visible(a), new=visible(b), origin=new.origins.get((name, b)))
+            for a, b in reworded.items()
+        ),
+        *(
+            Pair(kind="resolved" if item in resolved else "removed", old=visible(item))
+            for item in before
+            if item not in after and item not in reworded
+        ),
+        *(
+            Pair(kind="added", new=visible(item), origin=new.origins.get((name, item)))
+            for item in after
+            if item not in before and item not in reworded.values()
+        ),
+        *(Pair(kind="same", old=visible(item), new=visible(item)) for item in after if item in before),
+    ]
 
 
 def changed_only(fields: Sequence[ComparedField]) -> list[ComparedField]:
