@@ -44,7 +44,7 @@ def chart_sample(
     begin, last = max(first or 0, 0), session.turn_count - 1
     last = last if end is None else min(end, last)
     if last - begin >= LONG:
-        return _selected(session, begin, last, compactions, keep, limit)
+        return _sample_of_stretches(session, begin, last, compactions, keep, limit)
     points = chart_points(session=session, first=first, end=end)
     idle = idle_gaps(points, CACHE_LIFE)
     largest = sorted(misses(points, compactions), key=lambda miss: -miss.tokens)[:MARKS]
@@ -54,7 +54,7 @@ def chart_sample(
     )
 
 
-def _selected(
+def _sample_of_stretches(
     session: AgentSession,
     begin: int,
     last: int,
@@ -62,6 +62,10 @@ def _selected(
     keep: Collection[int],
     limit: int,
 ) -> ChartSample:
+    """Return the same for many turns, from the extremes, misses and pauses of their stretches.
+
+    All turns before the first stretch and after the last one are drawn.
+    """
     found = stretches(session_id=session.pk, first=begin, end=last + 1)
     covered = range(found[0].first, found[-1].end) if found else range(begin, begin)
     edges = [range(begin, covered.start), range(max(covered.stop - _LOOK_BACK, begin), last + 1)]
@@ -81,12 +85,11 @@ def _selected(
     drawn.update(chain(_extremes(found, limit), *edges, *missed, *paused))
     points = chart_points(session=session, turns=sorted(turn for turn in drawn if turn >= begin))
     by_turn = {point.turn: point for point in points}
-    pairs = [[by_turn[one], by_turn[other]] for one, other in missed if one in by_turn]
-    pairs += [[by_turn[turn] for turn in edge] for edge in edges]
-    pauses = [[by_turn[one], by_turn[other]] for one, other in paused if one in by_turn]
-    pauses += pairs[len(pairs) - len(edges) :]
-    found_misses = {miss.turn: miss for pair in pairs for miss in misses(pair, compactions)}
-    gaps = {gap["turn"]: gap for pair in pauses for gap in idle_gaps(pair, CACHE_LIFE)}
+    at_edges = [[by_turn[turn] for turn in edge] for edge in edges]
+    at_misses = [[by_turn[one], by_turn[other]] for one, other in missed if one in by_turn]
+    at_pauses = [[by_turn[one], by_turn[other]] for one, other in paused if one in by_turn]
+    found_misses = {miss.turn: miss for run in at_misses + at_edges for miss in misses(run, compactions)}
+    gaps = {gap["turn"]: gap for run in at_pauses + at_edges for gap in idle_gaps(run, CACHE_LIFE)}
     return ChartSample(
         points=points,
         idle=[gaps[turn] for turn in sorted(gaps)],
