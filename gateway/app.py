@@ -14,10 +14,10 @@ from uuid_utils.compat import uuid7
 from gateway import upstream
 from gateway.callers import COMPACT, Caller, Callers, SettingsUnknown
 from gateway.calls import Call, kept_headers
-from gateway.compact import Compactor, call_forwarded
+from gateway.compact import Compactor
 from gateway.credentials import Credentials, credentials_of
 from gateway.encodings import decoded_or_empty
-from gateway.exchange import REPORT, Copy, Cut, Forward, call_answered, exchange
+from gateway.exchange import REPORT, Copy, Cut, Forward, call_answered, call_forwarded, exchange
 from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
 from gateway.options import budget_check, mode_of

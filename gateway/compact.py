@@ -161,8 +161,13 @@ class Compactor:
             self._threads.submit(tokenizer)  # the next call of the session needs it
             raise NotServable(Reason.NEW)
         _put(self._known, key if name else _key_of(key, known), known)
+        return await self._applied(known, call, model=model, field=field)
+
+    async def _applied(self, known: Known, call: Call, *, model: str, field: str) -> Served:
+        """Return the request with these edits. Notes how many messages it has if they are new."""
         edits = known.edits
         last, until = self._last.get(edits.session_id, (edits.compaction, 0))
+        are_new = last != edits.compaction
         apply = partial(
             edits_splice,
             edits,
@@ -170,11 +175,10 @@ class Compactor:
             redaction=known.redaction,
             model=model,
             field=field,
-            others_until=until if last == edits.compaction else sys.maxsize,
+            others_until=sys.maxsize if are_new else until,
         )
-        served = await loop.run_in_executor(self._splicing, apply)
-        until = until if last == edits.compaction else served.count
-        _put(self._last, edits.session_id, (edits.compaction, until))
+        served = await asyncio.get_running_loop().run_in_executor(self._splicing, apply)
+        _put(self._last, edits.session_id, (edits.compaction, served.count if are_new else until))
         return served
 
     async def _start(self, load: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
@@ -240,17 +244,6 @@ class Compactor:
             return known
         finally:
             connection.close()
-
-
-def call_forwarded(call: Call, served: Served) -> Call:
-    """Return the call with the prompt that is forwarded for it."""
-    source = served.source
-    return replace(
-        call,
-        forwarded_estimate=served.estimate,
-        forwarded_from=(source.session_id.hex, source.compaction) if source is not None else None,
-        is_repaired=served.is_repaired,
-    )
 
 
 def _extend(limit: asyncio.Timeout) -> None:

@@ -15,6 +15,7 @@ from gateway.calls import Call
 from gateway.encodings import decoded_or_empty
 from gateway.http import Receive, Send, disconnected, respond
 from gateway.providers import Provider
+from sessions.services.reconcile.splice import Served
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +111,17 @@ async def exchange(http: upstream.Client, forward: Forward, receive: Receive, se
         error, _ = await asyncio.gather(streaming, watching, return_exceptions=True)
         if isinstance(error, Exception):
             log.error("The response from %s was not forwarded completely.", forward.url.host, exc_info=error)
+
+
+def call_forwarded(call: Call, served: Served) -> Call:
+    """Return the call with the prompt that is forwarded for it."""
+    source = served.source
+    return replace(
+        call,
+        forwarded_estimate=served.estimate,
+        forwarded_from=(source.session_id.hex, source.compaction) if source is not None else None,
+        is_repaired=served.is_repaired,
+    )
 
 
 def call_answered(call: Call, copy: Copy, *, is_passed: bool) -> Call:
