@@ -220,7 +220,7 @@ def turn_push_locked(target: Target, push: Push) -> bytes | Replayed:
 
 
 def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> bytes | Replayed:
-    """Store a turn with the session locked, and run what it triggers in the same transaction."""
+    """Lock the session and store the part of a push that is not stored yet, in one transaction."""
     state_forget(target.session_id)
     with transaction.atomic(savepoint=savepoint):
         row = row_lock(target, push)
@@ -239,28 +239,32 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
         elif state.has_reports and (taken := report_take(state, push)) is not None:
             push = replace(push, request_id=push.request_id or taken)
             state = state_from_row(row_read(target, push))
-        turn = turn_compute(calibrated(state, push), push)
-        compacted = turn_compacted(turn, push)
-        if compacted is not None:
-            reason = f"superseded by the {compacted.compaction.trigger} trigger"
-            compaction_supersede(session=AgentSession(pk=turn.session.id), reason=reason)
-        _write_locked(turn, push, target, compacted)
-        spike_report(turn)
-        if compacted is not None:
-            triggered = Triggered(compactions=(compacted.compaction,), shown=compacted.turn.shown)
-            compaction_report(compacted.compaction)
-        else:
-            triggered = triggers_run(turn, push)
-        answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
-        if push.idempotency_key is not None:
-            Turn.objects.filter(session=turn.session.id, index=turn.index).update(answer=answer)
-        return answer
+        return _store_new(target, push, turn_compute(calibrated(state, push), push))
 
 
 def _replayed(row: Any, push: Push) -> Replayed:
     if row.body_hash != push.body_hash:
         raise KeyReused(push.idempotency_key)
     return Replayed(answer=row.answer)
+
+
+def _store_new(target: Target, push: Push, turn: NewTurn) -> bytes:
+    """Store a new turn of the locked session, run what it triggers, and return the response."""
+    compacted = turn_compacted(turn, push)
+    if compacted is not None:
+        reason = f"superseded by the {compacted.compaction.trigger} trigger"
+        compaction_supersede(session=AgentSession(pk=turn.session.id), reason=reason)
+    _write_locked(turn, push, target, compacted)
+    spike_report(turn)
+    if compacted is not None:
+        triggered = Triggered(compactions=(compacted.compaction,), shown=compacted.turn.shown)
+        compaction_report(compacted.compaction)
+    else:
+        triggered = triggers_run(turn, push)
+    answer = answer_json(turn, push, shown=triggered.shown, compactions=triggered.compactions)
+    if push.idempotency_key is not None:
+        Turn.objects.filter(session=turn.session.id, index=turn.index).update(answer=answer)
+    return answer
 
 
 def _write_locked(turn: NewTurn, push: Push, target: Target, compacted: CompactedTurn | None) -> None:
