@@ -8,6 +8,7 @@ from django.db.models import Max
 
 from compaction.identity import canonical
 from compaction.messages import Role
+from importers.base import ImportedSession
 from sessions.models import AgentSession, Turn, TurnSource
 from sessions.models.session import GATEWAY, PUSHED
 from sessions.selectors.transcripts.rows import messages_load, spans_of
@@ -30,7 +31,7 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     The messages of an added call are part of the history that the agent sent with a later call, so they are
     not stored again. Raises `ImportConflictError` if what an agent pushed to the session is not in the log.
     """
-    facts, calls = prepared.facts, [turn for turn in prepared.turns if turn.usage is not None]
+    calls = [turn for turn in prepared.turns if turn.usage is not None]
     missing, known = _compared(session, calls)
     silent = [turn for turn in prepared.turns if turn.usage is None]
     answered = _with_answers(session, [*missing, *silent], known)
@@ -39,17 +40,22 @@ def session_enrich(session: AgentSession, prepared: PreparedSession) -> bool:
     if not _is_stored(session, prepared) and _is_unrelated(session, missing, known):
         is_pushed = session.origin == PUSHED
         how = "pushed over the API, not imported" if is_pushed else "continued over the API"
-        raise ImportConflictError(f"session {facts.external_id} was {how}")
+        raise ImportConflictError(f"session {prepared.facts.external_id} was {how}")
     completed = [turn for turn, stored in answered if _answer_complete(stored, turn)]
     session.refresh_from_db()
+    _facts_add(session, prepared.facts)
+    for turn in missing:
+        call_append(session, _call(session, turn))
+    return bool(missing or completed)
+
+
+def _facts_add(session: AgentSession, facts: ImportedSession) -> None:
+    """Add the metadata of the log, and its title and tags unless a user has set those of the session."""
     if not session.keeps_labels:
         session.title = facts.title[:300] or session.title
         session.tags = list(dict.fromkeys([*session.tags, *(tag[:100] for tag in facts.tags)]))
     session.metadata = {**session.metadata, **facts.metadata}
     session.save(update_fields=["title", "tags", "metadata"])
-    for turn in missing:
-        call_append(session, _call(session, turn))
-    return bool(missing or completed)
 
 
 def _is_stored(session: AgentSession, prepared: PreparedSession) -> bool:
