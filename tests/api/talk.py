@@ -66,12 +66,31 @@ def openai_turn(number: int, *, lines: int = 40) -> list[dict[str, Any]]:
     ]
 
 
+History = list[dict[str, Any]]
+
+
+def history(turns: int) -> History:
+    return [message for number in range(turns) for message in whole_turn(number, lines=3)]
+
+
 def push(api: Api, messages: list[dict[str, Any]], session: str = "s1", **fields: Any) -> dict[str, Any]:
     """Push a turn, which must succeed, and return the response."""
     response = api.post(f"sessions/{session}/turns/", {"messages": messages, **fields})
     assert response.status_code == 201, response.content
     pushed: dict[str, Any] = response.json()
     return pushed
+
+
+def reconcile(
+    api: Api, messages: History, session: str = "s1", *, key: str | None = None, **fields: Any
+) -> dict[str, Any]:
+    """Send a whole history, which must be accepted, and return the response with a valid prompt."""
+    headers = {} if key is None else {"idempotency_key": key}
+    response = api.post(f"sessions/{session}/reconcile/", {"messages": messages, **fields}, **headers)
+    assert response.status_code == 200, response.content
+    assert_valid(response)
+    found: dict[str, Any] = response.json()
+    return found
 
 
 def prompt(api: Api, query: str = "", session: str = "s1") -> dict[str, Any]:

@@ -25,25 +25,22 @@ from sessions.services.reconcile.served import edits_for_request
 from sessions.services.reconcile.values import Sent
 from tests.api.client import Api, code
 from tests.api.statements import statements
-from tests.api.talk import answer, assert_valid, call, output, push, request, result, whole_turn
+from tests.api.talk import (
+    History,
+    answer,
+    call,
+    history,
+    output,
+    push,
+    reconcile,
+    request,
+    result,
+    whole_turn,
+)
 
 pytestmark = pytest.mark.django_db
 
 URL = "sessions/s1/reconcile/"
-History = list[dict[str, Any]]
-
-
-def reconcile(api: Api, messages: History, session: str = "s1", **fields: Any) -> dict[str, Any]:
-    """Send a history, which must succeed, and return the response."""
-    response = api.post(f"sessions/{session}/reconcile/", {"messages": messages, **fields})
-    assert response.status_code == 200, response.content
-    assert_valid(response)
-    found: dict[str, Any] = response.json()
-    return found
-
-
-def history(turns: int) -> History:
-    return [message for number in range(turns) for message in whole_turn(number, lines=3)]
 
 
 def stored(api: Api, session: str) -> History:

@@ -14,27 +14,21 @@ from accounts.models import ApiKey
 from sessions.models import AgentSession, ServedPrompt, Turn
 from tests.api.client import Api
 from tests.api.statements import statements
-from tests.api.talk import HANDLE, answer, assert_valid, call, push, request, result, whole_turn
+from tests.api.talk import (
+    HANDLE,
+    History,
+    answer,
+    call,
+    history,
+    push,
+    reconcile,
+    request,
+    result,
+    whole_turn,
+)
 
 # Real commits: within a transaction of the test, every request would lock the session.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("session")]
-
-History = list[dict[str, Any]]
-
-
-def reconcile(
-    api: Api, messages: History, session: str = "s1", *, key: str | None = None, **fields: Any
-) -> dict[str, Any]:
-    headers = {} if key is None else {"idempotency_key": key}
-    response = api.post(f"sessions/{session}/reconcile/", {"messages": messages, **fields}, **headers)
-    assert response.status_code == 200, response.content
-    assert_valid(response)
-    found: dict[str, Any] = response.json()
-    return found
-
-
-def history(turns: int) -> History:
-    return [message for number in range(turns) for message in whole_turn(number, lines=3)]
 
 
 def test_an_append_takes_one_statement_and_returns_the_prompt(api: Api) -> None:
