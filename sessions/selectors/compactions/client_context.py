@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from compaction.edits import Edit
+from compaction.triggers import requested
 from compaction.view.components import COMPONENT_OPS
 from sessions.models import Turn
+
+#: Trigger of compactions that record what a client removed from its context, and strategy of their edits.
+CLIENT = requested.CLIENT.name
 
 
 def client_start(*, session_id: UUID, context_start: int, turn: int) -> int:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int4
 
+from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.compactions.omissions import LAST_TURN
-from sessions.selectors.compactions.reference_rates import CLIENT
 from sessions.store.postgres import rows_fetch
 
 #: The reason of the edits for messages that a client removed itself.

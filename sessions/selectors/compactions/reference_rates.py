@@ -16,11 +16,9 @@ from compaction.provider_summary import ON_DEMAND
 from compaction.referenced import How
 from compaction.view.components import COMPONENT_OPS
 from sessions.models import AgentSession, Compaction, Edit
+from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.samples import sample_sessions
 from sessions.selectors.trends.sums import TrendQuery
-
-#: Trigger of compactions that record what a client removed from its context, and strategy of their edits.
-CLIENT = "client"
 
 #: Number of newest sessions from which the rates of a project are computed.
 PROJECT_SESSIONS = 200

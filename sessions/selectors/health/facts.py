@@ -7,7 +7,7 @@ from typing import LiteralString, NamedTuple
 from uuid import UUID
 
 from compaction.referenced import How
-from sessions.selectors.compactions.reference_rates import CLIENT
+from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.savings import APPLIED
 from sessions.store.postgres import rows_fetch
 

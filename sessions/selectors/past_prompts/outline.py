@@ -22,11 +22,10 @@ from compaction.messages import Role
 from compaction.view import Entry, apply, in_force
 from compaction.view.components import COMPONENT_OPS, MEMORY, Components, shed, shown_memory, with_memory
 from sessions.models import AgentSession, Edit, Message, Preamble, Turn
-from sessions.selectors.compactions.client_context import affects, client_start
+from sessions.selectors.compactions.client_context import CLIENT, affects, client_start
 from sessions.selectors.compactions.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.compactions.message_changes import REMOVED_BY_CLIENT, MessageChange
 from sessions.selectors.compactions.omissions import omissions
-from sessions.selectors.compactions.reference_rates import CLIENT
 from sessions.selectors.past_prompts.runs import Run, messages_without_parts, run_of
 from sessions.selectors.prompts.stored import components_of
 from sessions.store.edit_texts import edit_texts

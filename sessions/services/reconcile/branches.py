@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 from compaction.continuation import Continuation
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
-from sessions.selectors.compactions.reference_rates import CLIENT
+from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.convert import edit_values
 from sessions.selectors.transcripts.rows import messages_load, visible_spans
 from sessions.services.compactions.snapshots import snapshot_rebuild

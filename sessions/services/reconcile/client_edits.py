@@ -12,8 +12,8 @@ from compaction.planning.pipeline import plan_of_edits
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Message
 from sessions.models.session import REPORTED
+from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.compactions.message_changes import REMOVED_BY_CLIENT
-from sessions.selectors.compactions.reference_rates import CLIENT
 from sessions.selectors.transcripts.rows import messages_load, spans_of
 from sessions.services.compactions.apply import compaction_apply
 from sessions.services.compactions.given_edits import plan_of_others

@@ -13,7 +13,7 @@ from compaction.histories import Change
 from compaction.identity import REASONING
 from redaction import Redaction
 from sessions.models import AgentSession, ClientHistory, Compaction, Edit
-from sessions.selectors.compactions.reference_rates import CLIENT
+from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.transcripts.rows import spans_of
 from sessions.services.reconcile.branches import session_fork
 from sessions.services.reconcile.client_edits import context_remove, messages_omit
