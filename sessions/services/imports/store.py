@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from uuid import UUID
 
 from django.db import transaction
 
@@ -38,7 +37,13 @@ from sessions.services.imports.prepare import (
     session_prepare,
 )
 from sessions.services.imports.reported import Joined, calls_join, reported_remove
-from sessions.services.imports.rows import billed_elsewhere, omissions_update, turns_place, turns_write
+from sessions.services.imports.rows import (
+    PlacedTurn,
+    billed_elsewhere,
+    omissions_update,
+    turns_place,
+    turns_write,
+)
 from sessions.services.imports.tally import Tally, once_of
 from sessions.services.imports.unnamed import calls_identify
 from sessions.services.search.indexing import search_index_on_commit, search_index_truncate
@@ -183,23 +188,28 @@ def _rewrite_end(
     tally = Tally.opening(prepared, session)
     turns, tally = turns_place(session, prepared.turns, tally, elsewhere)
     changed = other_preamble is not None or same < len(imported) or tally != Tally.of(session)
-    annotations = annotations_of(session, first=first) if changed and session.turn_count else None
-    replaced: Sequence[UUID] = ()
-    if annotations is not None:
-        session.turns.filter(index__gte=first).delete()
-        replaced = messages_delete(session.pk, first_turn=first)
-        search_index_truncate(session_id=session.pk, position=turns[first].first_position)
-        session.edits_revision += 1  # the prompt of a stored turn may change
-        rollups_invalidate(session.pk)
-        session_tools_reset(session_id=session.pk)
     if changed:
-        turns_write(session, turns[first:])
+        _turns_replace(session, turns, first=first)
         omissions_update(session, prepared.turns[:first])
-    if annotations is not None:
-        annotations_restore(session, annotations, first=first)
-        blobs_remove(session.project_id, replaced)
     _save(session, prepared, tally)
     return changed
+
+
+def _turns_replace(session: AgentSession, turns: Sequence[PlacedTurn], *, first: int) -> None:
+    """Replace the stored turns from index `first` on. Pins and comments are kept."""
+    if not session.turn_count:
+        turns_write(session, turns)
+        return
+    annotations = annotations_of(session, first=first)
+    session.turns.filter(index__gte=first).delete()
+    replaced = messages_delete(session.pk, first_turn=first)
+    search_index_truncate(session_id=session.pk, position=turns[first].first_position)
+    session.edits_revision += 1  # the prompt of a stored turn may change
+    rollups_invalidate(session.pk)
+    session_tools_reset(session_id=session.pk)
+    turns_write(session, turns[first:])
+    annotations_restore(session, annotations, first=first)
+    blobs_remove(session.project_id, replaced)
 
 
 def _first_unfinished(
