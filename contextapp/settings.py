@@ -116,12 +116,11 @@ DATABASES = {
         disable_server_side_cursors=True,  # PgBouncer may use another connection for the next statement
     )
 }
+options = DATABASES["default"].setdefault("OPTIONS", {})
+options["prepare_threshold"] = 5  # only the hottest queries are prepared (see `sessions/store/postgres.py`)
 if pool_size := env.pool_size():
     # By default, the pause between two attempts to reconnect grows to two minutes.
-    pool = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 5}
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
-# Only the hottest queries use prepared statements (see `sessions/store/postgres.py`).
-DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = 5
+    options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 5}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CELERY_BROKER_URL = env.broker_url("CELERY_BROKER_URL") or broker_url(HOME)
@@ -144,11 +143,12 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 
 # -- Limits and budgets -------------------------------------------------------------------------
 
-#: Limits of one request: bytes of its body, messages per push, bytes per message.
+#: Limits of one request: bytes of its body, messages per push, bytes per message, files per upload.
 CONTEXTAPP_MAX_BODY_BYTES = env.integer("CONTEXTAPP_MAX_BODY_BYTES", 16 * 1024 * 1024, minimum=1)
 CONTEXTAPP_MAX_MESSAGES = env.integer("CONTEXTAPP_MAX_MESSAGES", 1000, minimum=1)
 CONTEXTAPP_MAX_MESSAGE_BYTES = env.integer("CONTEXTAPP_MAX_MESSAGE_BYTES", 8 * 1024 * 1024, minimum=1)
-DATA_UPLOAD_MAX_MEMORY_SIZE, DATA_UPLOAD_MAX_NUMBER_FILES = CONTEXTAPP_MAX_BODY_BYTES, 1000
+DATA_UPLOAD_MAX_NUMBER_FILES = 1000
+DATA_UPLOAD_MAX_MEMORY_SIZE = CONTEXTAPP_MAX_BODY_BYTES
 #: Bytes of a log imported over the API. The command line has no limit.
 CONTEXTAPP_MAX_IMPORT_BYTES = env.integer("CONTEXTAPP_MAX_IMPORT_BYTES", 64 * 1024 * 1024, minimum=1)
 #: Requests per minute and API key; 0 for no limit. A key can have its own limit.
