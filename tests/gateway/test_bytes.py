@@ -8,6 +8,7 @@ import http.client
 import json
 import logging
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -398,6 +399,7 @@ class TestProjectSettings:
         assert gateway.call(MESSAGES, b"{}", headers(api_key)).status == 502
         assert provider.received == []
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="macOS does not listen on 127.0.0.2")
     @pytest.mark.parametrize("name", ["rebound.example.com", "xn--rebnden-p2a.example.com"])
     def test_a_name_that_resolves_to_another_address_later_is_called_at_the_first(
         self, gateway: Running, api_key: str, project: Project, name: str, monkeypatch: pytest.MonkeyPatch
