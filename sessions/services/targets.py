@@ -55,8 +55,9 @@ def url_check(url: str, *, allow_private: bool) -> SplitResult:
     schemes = {"https", "http"} if allow_private else {"https"}
     if parts.scheme not in schemes or not parts.hostname or port == 0:
         raise ForbiddenAddress("the URL must begin with https:// and name a host")
-    if parts.username is not None or parts.fragment or not url.isascii() or not url.isprintable():
-        raise ForbiddenAddress("the URL must be ASCII, without a user name or fragment")
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    if parts.username is not None or parts.fragment or not is_plain:
+        raise ForbiddenAddress("the URL must be ASCII, without spaces, a user name or fragment")
     if not allow_private:
         _refuse_private(parts.hostname, _resolved(parts.hostname, socket.AI_NUMERICHOST))
     return parts

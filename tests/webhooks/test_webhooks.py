@@ -279,6 +279,7 @@ class TestApi:
             "https://",
             "https://u:p@x.example/",
             "https://x:99999/",
+            "https://x.example/a b",
             *("https://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/", "https://0x7f.1/"),
         ],
     )
@@ -321,3 +322,16 @@ def test_an_address_that_became_private_receives_nothing(
     delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
     assert other.heard == []
     assert WebhookDelivery.objects.get().error == "the URL must begin with https:// and name a host"
+
+
+@pytest.mark.slow
+def test_the_error_of_a_delivery_does_not_contain_the_path_of_the_url(
+    api: Api, other: Receiver, compact: Any
+) -> None:
+    """All members see the error, but only owners see the URL, which may contain a token."""
+    webhook_create(api, other.url, events=["compaction.finished"])
+    Webhook.objects.update(url=f"{other.url}/token of the receiver")
+    compact()
+    delivery_send(delivery_id=WebhookDelivery.objects.get().pk)
+    assert "must be ASCII, without spaces" in WebhookDelivery.objects.get().error
+    assert "token" not in WebhookDelivery.objects.get().error
