@@ -7,10 +7,12 @@ import secrets
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.actors import SYSTEM, Actor
 from accounts.models import Membership, Project, Role
 from accounts.services.audit import audit_record
+from accounts.services.invitations import invitation_revoke
 
 
 class MemberError(ValueError):
@@ -46,7 +48,10 @@ def member_add(*, project: Project, username: str, role: str, email: str) -> tup
 
 @transaction.atomic
 def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM) -> None:
-    """Change the role of a member. Raises `MemberError` for the last owner, or if the member was removed."""
+    """Change the role of a member, and revoke the open invitations of an owner, whom this demotes.
+
+    Raises `MemberError` for the last owner, or if the member was removed.
+    """
     _lock(membership)
     if membership.role == role:
         return
@@ -61,11 +66,12 @@ def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM)
         target=membership.user.get_username(),
         detail=detail,
     )
+    _revoke_invitations(membership, actor)
 
 
 @transaction.atomic
 def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
-    """Remove a member. The user and the keys they created remain.
+    """Remove a member and the open invitations they created. The user and the keys they created remain.
 
     Raises `MemberError` for the last owner, or if the member was removed already.
     """
@@ -78,7 +84,15 @@ def member_remove(*, membership: Membership, actor: Actor = SYSTEM) -> None:
         target=membership.user.get_username(),
         detail={"role": membership.role},
     )
+    _revoke_invitations(membership, actor)
     membership.delete()
+
+
+def _revoke_invitations(membership: Membership, actor: Actor) -> None:
+    """Revoke the open invitations of a former owner, who knows their links and could return with one."""
+    created = membership.project.invitations.filter(created_by=membership.user)
+    for invitation in created.filter(expires_at__gt=timezone.now()):
+        invitation_revoke(invitation=invitation, actor=actor)
 
 
 def _require_valid(username: str, email: str) -> None:

@@ -125,3 +125,18 @@ def test_an_owner_can_leave(project, owner, owner_client, viewer):
     response = owner_client.post(f"/p/alpha/settings/members/{membership.pk}/remove/", follow=True)
     assert response.status_code == 200
     assert "You left the project Alpha." in response.text
+
+
+@pytest.mark.parametrize("change", ["remove/", ""], ids=["removed", "demoted"])
+def test_a_former_owner_cannot_return_by_an_own_invitation(
+    project, owner_client, viewer, viewer_client, change
+):
+    membership = Membership.objects.get(user=viewer)
+    member = f"/p/alpha/settings/members/{membership.pk}/"
+    owner_client.post(member, {"role": "owner"})
+    link, other = invite(viewer_client, project, role="owner"), invite(owner_client, project)
+    assert owner_client.post(f"{member}{change}", {"role": "viewer"}).status_code == 302
+    assert Client().post(link, ACCOUNT).status_code == 404
+    assert Client().get(other).status_code == 200
+    revoked = AuditEvent.objects.get(action="invitation.revoked")
+    assert revoked.detail == {"role": "owner"}
