@@ -94,6 +94,14 @@ class TestCompacting:
         assert "no gain" in done["reason"]
         assert api.get(PROMPT).json()["messages"] == before
 
+    def test_a_push_reports_why_its_prompt_cannot_fit(self, api: Api) -> None:
+        api.post("sessions/", {"id": "small", "system": "Be brief. " * 50, "budget": {"input_tokens": 40}})
+        [fired] = push(api, [request()], session="small")["fired"]
+        assert (fired["trigger"], fired["state"]) == ("hard", "skipped")
+        reason = api.get("sessions/small/prompt/").json()["reason"]
+        assert "the system prompt, tools and memory alone take" in reason
+        assert fired["reason"] == f"no gain: {reason}"
+
     def test_a_session_without_turns_can_be_compacted(self, api: Api) -> None:
         assert compact(api)["state"] == "skipped"
 

@@ -80,7 +80,7 @@ def compaction_apply(
     session, is_done = loaded.session, plan.record.state is PlanState.DONE
     compaction.state = Compaction.State.DONE if is_done else Compaction.State.SKIPPED
     if not is_done:
-        compaction.reason = "no gain: the prompt would not be shorter"
+        compaction.reason = f"no gain: {plan.record.reason or 'the prompt would not be shorter'}"
     shown = TokenBreakdown.of_view(plan.view)
     _store_record(compaction, loaded, plan, origin, shown)
     session.fired_tokens = session_calibration(session).provider(plan.record.tokens_after)
