@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from compaction.capabilities import Capabilities
 from compaction.deadline import check_deadline
-from compaction.descriptors import clip, describe, describe_failure, short_arguments
+from compaction.descriptors import MEDIA, clip, describe, describe_failure, short_arguments
 from compaction.edits import Edit, MakeHandle, Op
 from compaction.identifiers.extract import references
 from compaction.identifiers.texts import message_references
@@ -267,9 +267,11 @@ class Context:
         """Return the edit that replaces a part with `text_of(handle)`, or None if that is not shorter."""
         check_deadline()
         handle = self.make_handle(position, part)
-        text = text_of(handle)
+        text, original = text_of(handle), self.original(position).parts[part]
+        if isinstance(original, ToolResult) and original.media_tokens and MEDIA not in text:
+            text = f"{text}\n[Also not shown: {MEDIA}]"
         before = self.size(position, part)
-        after = text_tokens(self.original(position).parts[part], text, self.counter)
+        after = text_tokens(original, text, self.counter)
         if after >= before:
             return None
         return Edit(

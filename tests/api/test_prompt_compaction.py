@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.api.client import Api, code
-from tests.api.talk import HANDLE, answer, assert_valid, openai_turn, request, whole_turn
+from tests.api.talk import HANDLE, answer, assert_valid, call, openai_turn, output, request, whole_turn
 
 COMPACT = "prompts/compact/"
 TOOL = {"name": "read_file", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}
@@ -97,6 +97,28 @@ class TestBudget:
         )
         places = {edit["handle"]: edit["positions"]["first"] for edit in moved["edits"]}
         assert all(places[handle] == edits[handle]["positions"]["first"] + 1 for handle in shown)
+
+    @pytest.mark.parametrize(
+        ("text", "policy", "expected"),
+        [
+            ("FAILED test_a.py::test_a - AssertionError\n", {}, "AssertionError"),
+            ("", {"tools": [{"pattern": "shot", "never_collapse": True}]}, "tokens elided"),
+        ],
+        ids=["failure", "clipped"],
+    )
+    def test_an_image_that_a_shortened_output_had_is_mentioned(
+        self, api: Api, text: str, policy: Any, expected: str
+    ) -> None:
+        source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+        shown = [{"type": "text", "text": text + output(0, 300)}, {"type": "image", "source": source}]
+        content = [{"type": "tool_result", "tool_use_id": "t", "content": shown, "is_error": bool(text)}]
+        messages = [request(), call("t", "shot"), {"role": "user", "content": content}, *conversation(6)]
+        compacted = compact(api, messages, budget={"input_tokens": 9_000}, policy=policy, force=True)
+        [shortened] = compacted["messages"][2]["content"]
+        assert expected in shortened["content"]
+        assert shortened["content"].endswith(
+            "\n[Also not shown: an image or document, which cannot be retrieved]"
+        )
 
     def test_the_budget_is_in_the_providers_tokens(self, api: Api) -> None:
         compacted = compact(
