@@ -20,7 +20,7 @@ from gateway.encodings import decoded_or_empty
 from gateway.exchange import REPORT, Copy, Cut, Forward, call_answered, call_forwarded, exchange
 from gateway.http import Body, Disconnected, Receive, Refused, Scope, Send, TooLarge, header_text, respond
 from gateway.metrics import metrics
-from gateway.options import budget_check, mode_of
+from gateway.options import budget_check, is_bypassed, mode_of
 from gateway.providers import Provider
 from gateway.recording.recorder import Recorder
 from gateway.recording.sessions import is_of_session
@@ -112,6 +112,7 @@ class Gateway:
         caller = await self._caller(credentials)
         named = dict(headers)
         mode = mode_of(named) or caller.mode
+        is_recorded = bool(route.endpoint.name) and not is_bypassed(named)
         budget_check(named)
         try:
             body = await received.read(most=self._most_bytes)
@@ -119,7 +120,6 @@ class Gateway:
             text = f"The request exceeds {self._most_bytes:,} bytes."
             raise Refused(413, "request_too_large", text) from None
         started, at = time.monotonic(), time.time()
-        is_recorded = bool(route.endpoint.name) and not named.get(b"x-contextapp-bypass")
         if is_recorded:
             body = _prepared(body, route.provider, route.endpoint.name, caller, mode)
         forward = self._forward_of(route, scope["method"], headers, body, credentials, caller)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gateway.callers import COMPACT, OBSERVE
 from gateway.http import Refused
 
-BUDGET, MODE = "x-contextapp-budget", "x-contextapp-mode"
+BUDGET, MODE, BYPASS = "x-contextapp-budget", "x-contextapp-mode", "x-contextapp-bypass"
 
 _MAX_BUDGET = 2_000_000_000
 
@@ -18,6 +18,14 @@ def mode_of(headers: Mapping[bytes, bytes]) -> str:
     if text not in {"", OBSERVE, COMPACT}:
         raise Refused(400, "invalid_request_error", f"`X-Contextapp-Mode` must be {OBSERVE} or {COMPACT}.")
     return text
+
+
+def is_bypassed(headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether the request is only to be forwarded. Raises `Refused` if that is not clear."""
+    text = _text(headers, BYPASS).lower()
+    if text not in {"", "0", "1", "false", "true"}:
+        raise Refused(400, "invalid_request_error", "`X-Contextapp-Bypass` must be 1 or 0.")
+    return text in {"1", "true"}
 
 
 def budget_check(headers: Mapping[bytes, bytes]) -> None:

@@ -201,7 +201,14 @@ def test_base_urls_work_with_and_without_the_version(
 
 @pytest.mark.parametrize(
     ("header", "value"),
-    [("mode", "compakt"), ("budget", "60k"), ("budget", "60,000"), ("budget", "0"), ("budget", "9" * 5_000)],
+    [
+        ("mode", "compakt"),
+        ("bypass", "yes"),
+        ("budget", "60k"),
+        ("budget", "60,000"),
+        ("budget", "0"),
+        ("budget", "9" * 5_000),
+    ],
 )
 def test_a_setting_that_is_misspelled_is_refused_with_its_name(
     gateway: Running, provider: Provider, api_key: str, header: str, value: str

@@ -510,10 +510,13 @@ class TestFailures:
         gateway.settle()
         assert not AgentSession.objects.exists()
 
-    def test_a_call_with_the_bypass_header_is_not_recorded(self, agent: Agent) -> None:
-        agent.headers["x-contextapp-bypass"] = "1"
+    @pytest.mark.parametrize(("value", "recorded"), [("1", 0), ("true", 0), ("0", 1), ("False", 1), ("", 1)])
+    def test_a_call_with_the_bypass_header_is_not_recorded(
+        self, agent: Agent, value: str, recorded: int
+    ) -> None:
+        agent.headers["x-contextapp-bypass"] = value
         agent.say(user("Hi."), text("Hello."))
-        assert not AgentSession.objects.exists()
+        assert AgentSession.objects.count() == recorded
 
 
 def zstd_frames(data: bytes) -> bytes:
