@@ -24,8 +24,9 @@ class TurnView:
     """A turn for display.
 
     `new_tokens` are the estimated tokens of its messages by voice, without the answer if its size was
-    reported, `growth` is the change of the prompt size since the previous turn in tokens of the same kind
-    (reported, served or estimated), `idle` the pause before it, `comments` the comments of members.
+    reported; none for a part of a turn. `growth` is the change of the prompt size since the previous turn in
+    tokens of the same kind (reported, served or estimated), `idle` the pause before it, `comments` the
+    comments of members. `earlier` and `later` are those of `TurnMessages`.
     """
 
     turn: Turn
@@ -35,6 +36,8 @@ class TurnView:
     idle: timedelta | None
     messages: Sequence[MessageView]
     comments: Sequence[Comment]
+    earlier: int | None
+    later: int | None
 
     @property
     def compaction(self) -> Mapping[str, object] | None:
@@ -73,11 +76,13 @@ def _view(
     return TurnView(
         turn=held.turn,
         usage=usage,
-        new_tokens=_new_tokens(messages, is_reported=usage is not None),
+        new_tokens={} if held.is_part else _new_tokens(messages, is_reported=usage is not None),
         growth=_growth(held.turn, held.previous),
         idle=_idle(held.turn, held.previous),
         messages=messages,
         comments=comments,
+        earlier=held.earlier,
+        later=held.later,
     )
 
 

@@ -23,7 +23,7 @@ from sessions.selectors.comments import session_comments
 from sessions.selectors.savings import savings_of_session
 from sessions.selectors.search.related import related_sessions
 from sessions.selectors.token_budgets import session_calibration
-from sessions.selectors.transcripts.pages import TurnsPage, turns_page
+from sessions.selectors.transcripts.pages import MESSAGES_SHOWN, TurnsPage, turns_page
 
 
 @require_safe
@@ -90,6 +90,8 @@ def _turns(request: HttpRequest, session: AgentSession, turn: int | None) -> Tur
         before=number_of(request, "before", maximum=session.turn_count),
         after=number_of(request, "after", maximum=session.turn_count),
         around=turn,
+        part=MESSAGES_SHOWN,
+        position=number_of(request, "message") or 0,
     )
 
 

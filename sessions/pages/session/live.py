@@ -22,7 +22,7 @@ from sessions.selectors.charts.stretches import largest_of
 from sessions.selectors.live import LiveState, is_live, live_state
 from sessions.selectors.savings import savings_of_session
 from sessions.selectors.token_budgets import session_calibration
-from sessions.selectors.transcripts.pages import SHOWN, turns_page
+from sessions.selectors.transcripts.pages import MESSAGES_SHOWN, SHOWN, turns_page
 
 #: The query parameters that the update depends on, apart from the known state.
 _OPTIONS = ("tab", "append", "view")
@@ -94,7 +94,7 @@ def _new(
     if known is None or not known.turns < session.turn_count or request.GET.get("append") != "1":
         return context
     limit = min(SHOWN, session.turn_count - known.turns)
-    page = turns_page(session=session, after=known.turns - 1, limit=limit)
+    page = turns_page(session=session, after=known.turns - 1, limit=limit, part=MESSAGES_SHOWN)
     is_plain = request.GET.get("view") == "text"
     return context | {
         "page": page,

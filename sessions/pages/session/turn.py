@@ -26,7 +26,7 @@ from sessions.selectors import convert
 from sessions.selectors.past_prompts.diff import outline_diff
 from sessions.selectors.past_prompts.outline import Outline
 from sessions.selectors.tools.runs import tool_runs_of_turn
-from sessions.selectors.transcripts.pages import turns_page
+from sessions.selectors.transcripts.pages import MESSAGES_SHOWN, turns_page
 
 
 @require_safe
@@ -74,7 +74,7 @@ def session_turn_diff(request: HttpRequest, viewer: Viewer, session: AgentSessio
 
 def _about(session: AgentSession, outline: Outline, turn: Turn) -> dict[str, Any]:
     usage = convert.usage_of(turn)
-    page = turns_page(session=session, after=turn.index - 1, limit=1)
+    page = turns_page(session=session, after=turn.index - 1, limit=1, part=MESSAGES_SHOWN)
     lines = cost_lines(turn.model or session.model, usage, turn.at) if usage else []
     return {
         "turn": turn,

@@ -5,31 +5,45 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q
 
 from compaction.messages import Role
 from sessions.models import AgentSession, Message, Turn
-from sessions.selectors.transcripts.rows import CALLS_BEFORE
+from sessions.selectors.transcripts.rows import CALLS_BEFORE, joined
 
-#: Turns per page.
-SHOWN = 10
+#: Turns per page, and messages per turn. A turn has more if the client sent a history at once.
+SHOWN, MESSAGES_SHOWN = 10, 20
 #: Messages per page of the raw data.
 RAW_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnMessages:
-    """A turn with its messages in order, and the previous turn, if any."""
+    """A turn with its messages in order, and the previous turn, if any.
+
+    `earlier` and `later` are the positions of the messages before and after, if only a part of a long turn
+    was read.
+    """
 
     turn: Turn
     previous: Turn | None
     messages: Sequence[Message]
+    earlier: int | None = None
+    later: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        return self.earlier is not None or self.later is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsPage:
     """Turns in order. `older` and `newer`: there are turns before the first or after the last.
 
-    `preceding` are the messages of the turn before the first: they contain the tool calls that it answers.
+    `preceding` are messages before those of the turns: they contain the tool calls that these answer.
     """
 
     turns: Sequence[TurnMessages]
@@ -53,10 +67,13 @@ def turns_page(
     after: int | None = None,
     around: int | None = None,
     limit: int = SHOWN,
+    part: int | None = None,
+    position: int = 0,
 ) -> TurnsPage:
     """Return the newest `limit` turns, or those before, after or around a turn index.
 
-    Two queries, regardless of the length of the session: turns by index, messages by position.
+    Reads up to `part` messages of each turn: those around `position`, or the first ones. Two queries,
+    regardless of the length of the session: turns by index, messages by position.
     """
     if around is not None:
         before = min(around + limit // 2, session.turn_count)
@@ -67,7 +84,7 @@ def turns_page(
     # Also read the turn before the first one, which is compared with it.
     found = list(session.turns.filter(index__gte=max(first - 1, 0), index__lt=end).order_by("index"))
     previous = found.pop(0) if found and found[0].index < first else None
-    turns, preceding = _with_messages(session, found, previous)
+    turns, preceding = _with_messages(session, found, previous, part, position)
     return TurnsPage(
         turns=turns,
         preceding=preceding,
@@ -108,22 +125,44 @@ def calls_before(*, session: AgentSession, positions: Sequence[int]) -> Sequence
 
 
 def _with_messages(
-    session: AgentSession, turns: Sequence[Turn], previous: Turn | None
+    session: AgentSession, turns: Sequence[Turn], previous: Turn | None, part: int | None, position: int
 ) -> tuple[Sequence[TurnMessages], Sequence[Message]]:
+    spans = {turn.index: _span(turn, part, position) for turn in turns}
+    before = _span(previous, part, previous.first_position + previous.message_count - 1) if previous else None
     by_turn: defaultdict[int, list[Message]] = defaultdict(list)
-    for message in _messages(session, [*([previous] if previous else []), *turns]):
+    for message in _messages(session, [*([before] if before else []), *spans.values()]):
         by_turn[message.turn_index].append(message)
-    predecessors = [previous, *turns[:-1]]
-    with_messages = [
-        TurnMessages(turn=turn, previous=before, messages=by_turn[turn.index])
-        for turn, before in zip(turns, predecessors, strict=False)
-    ]
-    return with_messages, by_turn[previous.index] if previous else ()
+    found = []
+    for turn, predecessor in zip(turns, [previous, *turns[:-1]], strict=False):
+        first, end = spans[turn.index]
+        last = turn.first_position + turn.message_count
+        found.append(
+            TurnMessages(
+                turn=turn,
+                previous=predecessor,
+                messages=by_turn[turn.index],
+                earlier=first - 1 if first > turn.first_position else None,
+                later=end if end < last else None,
+            )
+        )
+    preceding = list(by_turn[previous.index]) if previous else []
+    starts = [each.earlier + 1 for each in found if each.earlier is not None]
+    return found, [*preceding, *(calls_before(session=session, positions=starts) if starts else ())]
 
 
-def _messages(session: AgentSession, turns: Sequence[Turn]) -> Sequence[Message]:
-    spans = [(t.first_position, t.first_position + t.message_count) for t in turns if t.message_count]
-    if not spans:
+def _span(turn: Turn, part: int | None, position: int) -> tuple[int, int]:
+    """Return the first position and the end of the messages of a turn, or of the part with `position`."""
+    first, end = turn.first_position, turn.first_position + turn.message_count
+    if part is None:
+        return first, end
+    if first <= position < end:
+        first = position - (position - first) % part
+    return first, min(first + part, end)
+
+
+def _messages(session: AgentSession, spans: Sequence[tuple[int, int]]) -> Sequence[Message]:
+    ranges = [Q(position__gte=first, position__lt=end) for first, end in joined(spans) if first < end]
+    if not ranges:
         return ()
-    rows = session.messages.filter(position__gte=spans[0][0], position__lt=spans[-1][1])
+    rows = session.messages.filter(reduce(or_, ranges))
     return list(rows.select_related("blob").order_by("position"))
