@@ -268,3 +268,20 @@ def test_a_client_that_trims_its_history_gets_no_thinking_that_is_rejected(api: 
     assert client.thoughts() == 2
     client.revert(1)
     assert client.thoughts() == 0
+
+
+def test_a_fork_gets_no_thinking_of_an_answer_to_another_prompt(api: Api) -> None:
+    fields = {"id": "s1", "format": "anthropic", "model": MODEL, "policy": "off"}
+    assert api.post("sessions/", fields).status_code == 201
+    client = Client(api)
+    for _ in range(2):
+        client.answer(client.send())
+    client.answer(client.send())
+    client.history[3:5] = [request("Rather read file 7.")]  # before the answer that was not sent yet
+    served = client.send()
+    assert served["reconciled"]["status"] == "forked"
+    client.session = served["reconciled"]["session"]
+    assert client.thoughts() == 1
+    client.answer(client.send())
+    client.send()
+    assert client.thoughts() == 2

@@ -18,12 +18,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.selectors import GIVEN_KEY_IS_VALID
+from compaction.capabilities import capabilities_of
 from compaction.histories import Change
 from compaction.identity import history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
-from sessions.models.session import RECORDED
+from sessions.models.session import RECORDED, REPORTED
 from sessions.services.calls.match import CallIdentity, family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
+from sessions.services.compactions.thinking import thinking_clear
 from sessions.services.prompts.served import served_prompt_correct
 from sessions.services.push.session_state import state_forget
 from sessions.services.push.turns import KeyReused, SessionGone, turn_push_locked
@@ -99,7 +101,7 @@ def _store(
             aside = replace(matched, session=beside, history=history)
             return _append(target, request, sent, reading, aside, Status.SIDE)
         case Change.DIVERGED:
-            return _append(target, request, sent, reading, history_rewrite(matched), Status.FORKED)
+            return _forked(target, request, sent, reading, history_rewrite(matched))
 
 
 def _reading(histories: Sequence[ClientHistory], request: Request) -> Reading:
@@ -184,6 +186,20 @@ def _append(
         redacted=push.redacted,
         history=history if session.pk == history.root_id else None,
     )
+
+
+def _forked(target: Target, request: Request, sent: Sent, reading: Reading, matched: Matched) -> Reconciled:
+    """Append the rest of a history to the fork that it continues.
+
+    The fork had no prompt yet, so a client that fetches its prompts has got the answers in the rest, and
+    their thinking, from another one.
+    """
+    fork = matched.session
+    first, is_bound = fork.message_count, capabilities_of(sent.push.model or fork.model).bound_thinking
+    result = _append(target, request, sent, reading, matched, Status.FORKED)
+    if is_bound and fork.origin not in REPORTED:
+        thinking_clear(fork.pk, first=first, reason="the model answered another prompt")
+    return result
 
 
 def _history_write(
