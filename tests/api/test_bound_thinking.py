@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -285,3 +286,28 @@ def test_a_fork_gets_no_thinking_of_an_answer_to_another_prompt(api: Api) -> Non
     client.answer(client.send())
     client.send()
     assert client.thoughts() == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_client_that_rewrites_its_history_at_random_gets_valid_prompts(api: Api, seed: int) -> None:
+    fields = {"id": "s1", "format": "anthropic", "model": MODEL, "budget": {"input_tokens": 6_000}}
+    assert api.post("sessions/", fields).status_code == 201
+    client, chosen = Client(api), random.Random(seed)
+    for step in range(12):
+        history, sent = client.history, {}
+        requests = [at for at, message in enumerate(history) if isinstance(message["content"], str)]
+        match chosen.choice(["go on", "go on", "trim", "summarize", "rewind", "remember"]):
+            case "trim":
+                del history[1 : chosen.choice(requests)]
+            case "summarize":
+                history[:], sent = [request(f"Summary {step}.")], {"compacted": True}
+            case "rewind":
+                history[chosen.choice(requests) :] = [request(f"Rather {step}.")]
+            case "remember":
+                api.patch("sessions/s1/memory/", {"decisions": [f"Rule {step}"]}, if_match="*")
+        served = client.send(**sent)
+        Agent(api, served["reconciled"]["session"]).fetch()
+        client.answer(served)
+        if chosen.random() < 0.5:
+            history += [answer(f"File {step} is short."), request(f"Go on with {step}.")]

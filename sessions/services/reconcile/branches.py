@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any, LiteralString
 from uuid import UUID
 
+from django.db.models import Max, Q
 from psycopg.types.numeric import Int4
 from uuid_utils.compat import uuid7
 
 from compaction.continuation import Continuation
+from compaction.edits import Op
 from compaction.sizes.breakdown import TokenBreakdown
+from compaction.triggers import requested
 from sessions.models import AgentSession, Compaction, Edit, Preamble, Recap
 from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.convert import edit_values
@@ -144,15 +147,19 @@ def _count(child: AgentSession, messages: int) -> None:
 def _copy_compactions(parent: AgentSession, child: AgentSession, at: int) -> bool:
     """Copy the compactions applied before the fork, so that its prompt begins like the parent's.
 
+    They include the removal of thinking from the last shared turn, which may be cut: no prompt had it.
     Takes a constant number of statements: a long session has many compactions.
     """
-    rows = parent.compactions.filter(state=Compaction.State.DONE, snapshot_position__lte=at)
+    last = child.turns.aggregate(index=Max("index"))["index"]
+    is_shared = Q(snapshot_position__lte=at) | Q(trigger=requested.THINKING.name, turn_index=last)
+    rows = parent.compactions.filter(is_shared, state=Compaction.State.DONE)
     copies = {row.pk: row for row in rows.order_by("number")}
-    edits = list(Edit.objects.filter(compaction__in=list(copies)).order_by("compaction__number", "ordinal"))
+    found = Edit.objects.filter(compaction__in=list(copies)).exclude(op=Op.STRIP, position__gte=at)
+    edits = list(found.order_by("compaction__number", "ordinal"))
     recaps = list(Recap.objects.filter(compaction__in=list(copies)).order_by("compaction__number", "version"))
     for row in copies.values():
         row.pk, row.session, row.upgrades, row.cost_microusd = uuid7(), child, None, None
-        row.awaits_upgrade = False
+        row.awaits_upgrade, row.snapshot_position = False, min(row.snapshot_position, at)
     for edit, value in zip(edits, edit_values(edits), strict=True):
         edit.text, edit.bases = text_pack(value.text, None), None  # the parent may be deleted
         edit.pk, edit.session, edit.compaction = None, child, copies[edit.compaction_id]
