@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import Coalesce, Lag
 
 from compaction.messages import Role
-from sessions.models import AgentSession, Message, Turn
+from sessions.models import AgentSession, Turn
 from sessions.selectors.charts.stretches import NOTHING, Largest
 
 #: Number of turns shown.
@@ -55,11 +55,9 @@ def largest_jumps(*, session: AgentSession, known: Largest = NOTHING) -> list[Ju
     for row in found:
         start = row.first_position if row.before is None else row.before
         spans |= Q(position__gte=start, position__lt=row.first_position + row.message_count)
-    messages = list(
-        session.messages.filter(spans)
-        .only("position", "turn_index", "role", "tokens", "tool_name")
-        .order_by("position")
-    )
+    # A turn may have thousands of messages, for which model instances would take several times as long.
+    columns = ("position", "turn_index", "role", "tokens", "tool_name")
+    messages = list(session.messages.filter(spans).order_by("position").values_list(*columns, named=True))
     reverts = _reverts(session, [row.index for row in found])
     added = _preambles_added(session, found)
     jumps = (_jump(messages, row, reverts[row.index], added.get(row.index, 0)) for row in found)
@@ -111,7 +109,7 @@ def _reverts(session: AgentSession, turns: Sequence[int]) -> Mapping[int, Sequen
     return {turn: [number for number, first in rows if first in {turn - 1, turn}] for turn in turns}
 
 
-def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int], added: int) -> Jump | None:
+def _jump(rows: Sequence[Any], turn: Any, reverted: Sequence[int], added: int) -> Jump | None:
     # A response and the messages after it are first read by the next call.
     entered = [*_around_response(rows, turn.index - 1)[1], *_around_response(rows, turn.index)[0]]
     if not entered:
@@ -136,7 +134,7 @@ def _jump(rows: Sequence[Message], turn: Any, reverted: Sequence[int], added: in
     )
 
 
-def _around_response(rows: Sequence[Message], turn: int) -> tuple[list[Message], list[Message]]:
+def _around_response(rows: Sequence[Any], turn: int) -> tuple[list[Any], list[Any]]:
     """Return the messages of a turn before the model's response, and the response with those after it."""
     messages = [row for row in rows if row.turn_index == turn]
     at = next((n for n, row in enumerate(messages) if row.role == Role.ASSISTANT), len(messages))

@@ -6,15 +6,19 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from compaction.messages import Role
-from sessions.models import AgentSession, Message
+from sessions.models import AgentSession, Message, ToolOutputs
 from sessions.selectors.transcripts.pages import TurnMessages, calls_before
+from sessions.selectors.transcripts.rows import Span
 
 #: Messages per page.
 SHOWN = 16
+
+#: Messages among which matching ones are searched first, and by how much this number then grows.
+_SEARCHED, _GROWTH = 2_048, 16
 
 #: The values of `MessageFilter.role`.
 ROLES = ("user", "assistant", "tool", "system")
@@ -54,17 +58,19 @@ def messages_page(
     after: int | None,
     around: int | None,
 ) -> MessagesPage:
-    """Return the newest matching messages, or those before, after or around a position. Five queries."""
+    """Return the newest matching messages, or those before, after or around a position.
+
+    Five queries, and up to two more for each factor of 16 by which the distance of the matching messages
+    exceeds 2,048.
+    """
     at, most_older, most_newer = before, SHOWN, 0
     if around is not None:
         at, most_older, most_newer = around, SHOWN // 2, SHOWN // 2
     elif after is not None:
         at, most_older, most_newer = after + 1, 0, SHOWN
-    rows = _matching(session, filters).select_related("blob")
     # One more than is shown, to know whether there are more.
-    below = rows if at is None else rows.filter(position__lt=at)
-    older = list(below.order_by("-position")[: most_older + 1])
-    newer = [] if at is None else list(rows.filter(position__gte=at).order_by("position")[: most_newer + 1])
+    older = _older(session, filters, session.message_count if at is None else at, most_older + 1)
+    newer = [] if at is None else _newer(session, filters, at, most_newer + 1)
     page = [*older[:most_older][::-1], *newer[:most_newer]]
     turns = {turn.index: turn for turn in session.turns.filter(index__in={row.turn_index for row in page})}
     by_turn: defaultdict[int, list[Message]] = defaultdict(list)
@@ -81,29 +87,58 @@ def messages_page(
     )
 
 
-def _matching(session: AgentSession, filters: MessageFilter) -> QuerySet[Message]:
-    rows = Message.objects.filter(session=session)
+def _older(session: AgentSession, filters: MessageFilter, end: int, most: int) -> list[Message]:
+    """Return the last matching messages before a position, newest first."""
+    count = _SEARCHED
+    while True:
+        first = max(end - count, 0)
+        found = list(_matching(session, filters, (first, end)).order_by("-position")[:most])
+        if len(found) == most or not first:
+            return found
+        count *= _GROWTH
+
+
+def _newer(session: AgentSession, filters: MessageFilter, first: int, most: int) -> list[Message]:
+    """Return the first matching messages from a position on."""
+    count = _SEARCHED
+    while True:
+        end = min(first + count, session.message_count)
+        found = list(_matching(session, filters, (first, end)).order_by("position")[:most])
+        if len(found) == most or end == session.message_count:
+            return found
+        count *= _GROWTH
+
+
+def _matching(session: AgentSession, filters: MessageFilter, span: Span) -> QuerySet[Message]:
+    """Select the matching messages in a span of positions."""
+    outputs = (session.pk, *(position // ToolOutputs.MESSAGES for position in span))
+    rows = Message.objects.filter(session=session, position__gte=span[0], position__lt=span[1])
     if filters.errors:
-        rows = rows.filter(_has_output(session, "o.is_error"))
+        rows = rows.filter(_is_output("o.is_error", *outputs))
     if filters.tool:
-        rows = rows.filter(_has_output(session, "o.tool = %s", filters.tool))
+        rows = rows.filter(_is_output("o.tool = %s", *outputs, filters.tool))
+    has_output = Q(position__in=RawSQL(_OUTPUTS, outputs))  # noqa: S611
     if filters.role == "tool":
-        rows = rows.filter(Q(role=Role.TOOL) | _has_output(session))
+        rows = rows.filter(Q(role=Role.TOOL) | has_output)
     elif filters.role == "user":
-        rows = rows.filter(~_has_output(session), role=Role.USER)
+        rows = rows.filter(~has_output, role=Role.USER)
     elif filters.role:
         rows = rows.filter(role=filters.role)
-    return rows
+    return rows.select_related("blob")
 
 
-def _has_output(session: AgentSession, condition: str = "true", *parameters: str) -> Q:
-    """Return the condition that a message contains an output of a tool that meets `condition`."""
-    positions = RawSQL(f"{_OUTPUTS} AND {condition}", (session.pk, *parameters))  # noqa: S611
-    return Q(position__in=positions)
+def _is_output(condition: str, *parameters: object) -> RawSQL:
+    """Return the condition that a message contains an output of a tool that meets `condition`.
+
+    The array is read once. Postgres may run a subquery for each message of a new table without statistics.
+    """
+    positions = f"ARRAY({_OUTPUTS} AND {condition})"
+    return RawSQL(f"agent_sessions_message.position = ANY({positions})", parameters, BooleanField())  # noqa: S611
 
 
+#: The positions of the outputs of tools in a range of blocks.
 _OUTPUTS = """
 SELECT o.position
   FROM agent_sessions_tooloutputs b, unnest(b.positions, b.tools, b.errors) AS o (position, tool, is_error)
- WHERE b.session_id = %s
+ WHERE b.session_id = %s AND b.number BETWEEN %s AND %s
 """
