@@ -19,9 +19,11 @@ _OF_OTHERS = frozenset({"type", "name", "function", "custom", "input_schema"})
 
 
 def is_gemini_tool(tool: JSON) -> bool:
-    """Return whether a definition is an element of `tools` in Gemini's API."""
-    is_own = isinstance(tool, Mapping) and bool(tool) and _OF_OTHERS.isdisjoint(tool)
-    return is_own and all(isinstance(value, Mapping | list) for value in tool.values())
+    """Return whether a definition is an element of `tools` in Gemini's API, which ignores null fields."""
+    if not isinstance(tool, Mapping) or not _OF_OTHERS.isdisjoint(tool):
+        return False
+    given = [value for value in tool.values() if value is not None]
+    return bool(given) and all(isinstance(value, Mapping | list) for value in given)
 
 
 def functions_of(tool: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:

@@ -188,3 +188,15 @@ def test_pages_show_its_parts(compacted: Api, member_client: Client) -> None:
     assert "in Gemini format" in shown("session_prompt")
     assert "handler_11_1" in shown("session_past_prompt", 12)
     assert "look" in shown("session")
+
+
+def test_tools_may_have_null_fields_as_the_sdk_dumps_them(api: Api) -> None:
+    tools = [{"google_search": None, "function_declarations": [{"name": "look", "parameters": None}]}]
+    response = api.post("sessions/", {"id": "s1", "tools": tools})
+    assert (response.status_code, response.json()["format"]) == (201, "gemini")
+    api.post("sessions/s1/turns/", {"messages": turn(0)})
+    assert api.get("sessions/s1/prompt/").json()["tools"] == tools
+    [named] = api.get("sessions/s1/prompt/?format=anthropic").json()["tools"]
+    assert named["name"] == "look"
+    response = api.post("sessions/", {"id": "s2", "tools": [{"google_search": None}]})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "tools[0]")
