@@ -126,9 +126,9 @@ def unfit_reason(state: PromptState, *, turn: int) -> str:
     rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
     recorded: str | None = rows.values_list("facts__reason", flat=True).first()
     size = f"exceed the budget of {state.budget:,}"
-    if recorded and size in recorded:  # the budget has not changed since
+    if recorded and f"{size}:" in recorded:  # the budget has not changed since
         return recorded
-    return f"{state.provider_tokens:,} tokens {size}, and no compaction shortened the prompt"
+    return f"{state.provider_tokens:,} tokens {size}, and no compaction shortened the prompt enough"
 
 
 def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMessages] | None:
