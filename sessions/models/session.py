@@ -29,9 +29,6 @@ GATEWAY = "gateway"
 #: The origins of sessions that were recorded while they ran. Other sessions were imported from a log.
 RECORDED = frozenset({PUSHED, GATEWAY, TELEMETRY})
 
-#: The origins of sessions whose clients send their own prompts to the provider.
-REPORTED = frozenset({GATEWAY, TELEMETRY})
-
 
 class AgentSession(models.Model):
     """One run of an agent.

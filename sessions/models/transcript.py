@@ -27,6 +27,10 @@ class TurnSource(models.TextChoices):
     LOG = "log", "an imported log"
 
 
+#: The sources of calls for which the client has sent its own prompt to the provider.
+REPORTED = frozenset({TurnSource.GATEWAY, TurnSource.TELEMETRY})
+
+
 class Turn(models.Model):
     """One push: usually one model call with the messages that were new in it.
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from sessions.models import AgentSession
 from tests.api.client import Api
-from tests.api.talk import PROMPT, openai_turn, prompt, push, whole_turn
+from tests.api.talk import PROMPT, history, openai_turn, prompt, push, reconcile, whole_turn
 
 MEMORY = "sessions/s1/memory/"
 DECISION = "parcels over 30 kg go by freight"
@@ -160,17 +159,6 @@ def test_a_recap_written_by_a_person_keeps_it_current(api: Api) -> None:
 SUMMARY = {"role": "user", "content": "Summary: we read three files."}
 
 
-def reconcile(api: Api, messages: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-    response = api.post("sessions/s1/reconcile/", {"messages": messages, **fields})
-    assert response.status_code == 200, response.content
-    served: dict[str, Any] = response.json()
-    return served
-
-
-def history(turns: int) -> list[dict[str, Any]]:
-    return [message for number in range(turns) for message in whole_turn(number, lines=3)]
-
-
 @pytest.mark.parametrize(
     ("sent", "fields", "at"),
     [
@@ -198,12 +186,3 @@ def test_a_compaction_by_the_client_keeps_the_memory(
     assert memories(prompt(api, "?at_turn=0")) == []
     assert api.post("sessions/s1/compactions/1/revert/").status_code == 200
     assert memories(prompt(api)) == []
-
-
-@pytest.mark.parametrize("origin", ["gateway", "telemetry"])
-def test_a_recorded_compaction_by_the_client_shows_no_memory(api: Api, origin: str) -> None:
-    session(api, "balanced")
-    AgentSession.objects.update(origin=origin)
-    reconcile(api, history(3))
-    decide(api, DECISION)
-    assert reconcile(api, [SUMMARY], compacted=True)["messages"] == [SUMMARY]

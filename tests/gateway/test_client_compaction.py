@@ -6,14 +6,18 @@ import json
 
 import pytest
 
-from sessions.models import AgentSession
+from compaction.memory.origins import Author
+from sessions.models import AgentSession, Edit
+from sessions.services.memory.revisions import Writer, memory_patch
 from tests.gateway.anthropic_talk import request, text, whole
 from tests.gateway.double import Provider, Reply
 from tests.gateway.openai_talk import response, said
 from tests.gateway.running import Running
-from tests.gateway.test_recording import MESSAGES, Agent, stored, user
+from tests.gateway.test_recording import MESSAGES, THINKING, Agent, assistant, stored, user
 
 BLOCK = {"type": "compaction", "content": "We have read the files.", "signature": "c2lnbmVk"}
+#: A model that binds thinking to the preceding prompt.
+BOUND = "claude-opus-5-5"
 
 
 @pytest.mark.slow
@@ -72,3 +76,22 @@ def _check(history: list[dict[str, object]]) -> None:
     assert [row.trigger for row in session.compactions.all()] == ["client"]
     assert stored(session)[-len(history) :] == history
     assert session.message_count == 8 + len(history)
+
+
+@pytest.mark.parametrize("origin", ["gateway", "claude-code", "api"])
+def test_a_recorded_compaction_adds_no_memory_whatever_the_session_began_as(
+    gateway: Running, provider: Provider, api_key: str, origin: str
+) -> None:
+    agent = Agent(gateway, provider, api_key, x_session_id="s", user_agent="agent/1")
+    for number in range(2):
+        agent.say(user(f"Question {number}"), text(f"Answer {number}"), model=BOUND)
+    AgentSession.objects.update(origin=origin)
+    session = AgentSession.objects.get()
+    writer = Writer(author=Author.PERSON)
+    memory_patch(session=session, changes={"decisions": ["keep the files"]}, writer=writer)
+    agent.history = [user("<summary>Two questions.</summary>"), assistant(text("Yes."))]
+    agent.say(user("Go on."), THINKING, text("Done."), model=BOUND)
+    session.refresh_from_db()
+    assert [row.trigger for row in session.compactions.all()] == ["client"]
+    assert not session.shown_components.get("memory")
+    assert not Edit.objects.filter(strategy="clear_thinking").exists()

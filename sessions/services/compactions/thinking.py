@@ -15,34 +15,43 @@ from compaction.edits import Edit as EditValue
 from compaction.strategies import clear_thinking
 from compaction.strategies.clear_thinking import edits_from, first_change
 from compaction.triggers import requested
-from sessions.models import AgentSession, Compaction
-from sessions.models.session import REPORTED
+from sessions.models import AgentSession, Compaction, Turn
+from sessions.models.transcript import REPORTED
 from sessions.selectors.convert import edit_values
 from sessions.services.compactions.given_edits import edits_apply
 from sessions.services.compactions.planning import Loaded, plan_request, view_load
 
 TRIGGER = requested.THINKING
 
-#: The thinking stays valid if the provider has changed the prompt, or a client that sends its own prompts.
-_BY_OTHERS = Q(trigger=requested.PROVIDER.name) | Q(
-    trigger=requested.CLIENT.name, session__origin__in=REPORTED
-)
 
+def prompt_changes_after(session_id: UUID, turn: int, *, source: str) -> bool:
+    """Return whether the prompt changed after the prompt of a turn was served, and before its answer.
 
-def prompt_changes_after(session_id: UUID, turn: int) -> bool:
-    """Return whether the prompt changed after the prompt of a turn was served, and before its answer."""
+    `source` is that of the turn.
+    """
     changed = Q(first_turn=turn) | Q(reverted_turn=turn)
     rows = Compaction.objects.filter(changed, session_id=session_id, state__in=Compaction.APPLIED)
-    return rows.exclude(_BY_OTHERS).exists()
+    return rows.exclude(trigger__in=_by_others(source)).exists()
 
 
 def edits_after_revert(loaded: Loaded, reverted: Compaction) -> tuple[EditValue, ...]:
     """Return edits that remove the thinking after the edits of a compaction, which `loaded` is without."""
-    is_by_others = Compaction.objects.filter(_BY_OTHERS, pk=reverted.pk).exists()
-    if is_by_others or not capabilities_of(loaded.session.model).bound_thinking:
+    if not capabilities_of(loaded.session.model).bound_thinking:
+        return ()
+    following = Turn.objects.filter(session_id=reverted.session_id, index=reverted.turn_index + 1)
+    if reverted.trigger in _by_others(following.values_list("source", flat=True).first()):
         return ()
     first = first_change(edit_values(reverted.edits.all()))
     return edits_from(first, loaded.view, plan_request(loaded, trigger=TRIGGER.name).context())
+
+
+def _by_others(source: str | None) -> tuple[str, ...]:
+    """Return the triggers of changes before a turn of this source that leave its thinking valid.
+
+    They are those by the provider, and by a client that has sent the changed prompt to it.
+    """
+    by_client = (requested.CLIENT.name,) if source in REPORTED else ()
+    return (requested.PROVIDER.name, *by_client)
 
 
 def thinking_clear_reverted(session: AgentSession, reverted: Compaction) -> None:

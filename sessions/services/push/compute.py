@@ -69,6 +69,7 @@ def turn_compute(session: SessionState, push: Push) -> NewTurn:
             budget=budget,
             model=following,
         ),
+        source=push.source,
         is_stateful=push.is_stateful,
         has_other_prompt=push.has_other_prompt,
         is_repaired=push.is_repaired,

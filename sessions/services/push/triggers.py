@@ -75,7 +75,7 @@ def _may_have_outdated_thinking(turn: NewTurn) -> bool:
 def _has_outdated_thinking(turn: NewTurn) -> bool:
     if turn.is_repaired or (turn.has_other_prompt and edits_in_force(turn.session.id)):
         return True
-    return prompt_changes_after(turn.session.id, turn.index)
+    return prompt_changes_after(turn.session.id, turn.index, source=turn.source)
 
 
 def _of_state(turn: NewTurn) -> Trigger | None:

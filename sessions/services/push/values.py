@@ -166,6 +166,7 @@ class NewTurn(Struct, frozen=True, kw_only=True):
     preamble_version: int
     spike: Spike | None
     plan_turn: int | None
+    source: TurnSource  #: what stores the turn
     is_stateful: bool = False
     has_other_prompt: bool = False
     is_repaired: bool = False

@@ -11,7 +11,6 @@ from compaction.planning.memory_edits import memory_edits
 from compaction.planning.pipeline import plan_of_edits
 from compaction.sizes.breakdown import TokenBreakdown
 from sessions.models import AgentSession, Compaction, Message
-from sessions.models.session import REPORTED
 from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.compactions.message_changes import REMOVED_BY_CLIENT
 from sessions.selectors.transcripts.rows import messages_load, spans_of
@@ -22,12 +21,12 @@ from sessions.services.compactions.planning import plan_request, view_load
 from sessions.services.compactions.snapshots import snapshot_rewrite
 
 
-def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compaction:
+def context_remove(*, session: AgentSession, positions: Sequence[int], is_served: bool) -> Compaction:
     """Remove messages that the client removed from its context, in a compaction.
 
-    If the client fetches its prompts, the next one contains the working memory, and no thinking that the
-    provider would reject without the messages. Ends a compaction in progress, because it was planned for
-    another context. The caller has locked the session.
+    If the client is served its prompts, the next one contains the working memory, and no thinking that the
+    provider would reject without the messages. Other clients have sent their own prompt. Ends a compaction
+    in progress, because it was planned for another context. The caller has locked the session.
     """
     compaction_supersede(session=session, reason="the client compacted its own context")
     compaction = compaction_open(session=session, trigger=CLIENT)
@@ -37,7 +36,7 @@ def context_remove(*, session: AgentSession, positions: Sequence[int]) -> Compac
         Edit(strategy=CLIENT, op=Op.EVICT, position=first, end=end - 1, reason=REMOVED_BY_CLIENT)
         for first, end in spans
     ]
-    if session.origin not in REPORTED:
+    if is_served:
         rest = plan_request(replace(loaded, view=loaded.view.with_edits(edits)), trigger=CLIENT)
         request = plan_request(loaded, trigger=CLIENT)
         plan = plan_of_edits(request, (*edits, *memory_edits(rest)), recap=loaded.previous)

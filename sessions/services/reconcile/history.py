@@ -22,7 +22,7 @@ from compaction.capabilities import capabilities_of
 from compaction.histories import Change
 from compaction.identity import history_digest
 from sessions.models import AgentSession, ClientHistory, Turn
-from sessions.models.session import RECORDED, REPORTED
+from sessions.models.session import RECORDED
 from sessions.services.calls.match import CallIdentity, family_of, turn_pushed, turns_by_id
 from sessions.services.calls.remove import call_take
 from sessions.services.compactions.thinking import thinking_clear
@@ -92,7 +92,8 @@ def _store(
     """Store what is new in a history in the session that it belongs to."""
     match matched.comparison.change:
         case Change.EXTENDED | Change.EDITED | Change.OMITTED | Change.REPLACED | Change.DISCARDED:
-            return _append(target, request, sent, reading, history_rewrite(matched), Status.APPENDED)
+            rewritten = history_rewrite(matched, is_served=sent.is_served)
+            return _append(target, request, sent, reading, rewritten, Status.APPENDED)
         case Change.TRIMMED | Change.COMPACTED | Change.REWRITTEN:
             return _compacted(target, request, sent, reading, matched)
         case Change.SIDE:
@@ -101,7 +102,8 @@ def _store(
             aside = replace(matched, session=beside, history=history)
             return _append(target, request, sent, reading, aside, Status.SIDE)
         case Change.DIVERGED:
-            return _forked(target, request, sent, reading, history_rewrite(matched))
+            rewritten = history_rewrite(matched, is_served=sent.is_served)
+            return _forked(target, request, sent, reading, rewritten)
 
 
 def _reading(histories: Sequence[ClientHistory], request: Request) -> Reading:
@@ -197,7 +199,7 @@ def _forked(target: Target, request: Request, sent: Sent, reading: Reading, matc
     fork = matched.session
     first, is_bound = fork.message_count, capabilities_of(sent.push.model or fork.model).bound_thinking
     result = _append(target, request, sent, reading, matched, Status.FORKED)
-    if is_bound and fork.origin not in REPORTED:
+    if is_bound and sent.is_served:
         thinking_clear(fork.pk, first=first, reason="the model answered another prompt")
     return result
 
@@ -230,7 +232,8 @@ def _compacted(
     at = positions(history, session.message_count)
     kept_from = comparison.kept if comparison.change is Change.TRIMMED else len(at)
     before, turn = session.last_prompt_tokens, session.turn_count
-    context_remove(session=session, positions=at[comparison.common : kept_from])
+    removed = at[comparison.common : kept_from]
+    context_remove(session=session, positions=removed, is_served=sent.is_served)
     history.spans = spans_kept([*at[: comparison.common], *at[kept_from:]], session.message_count)
     result = _append(target, request, sent, reading, matched, Status.COMPACTED)
     marker: Mapping[str, Any] = {"trigger": "auto", "tokens_before": before}

@@ -42,7 +42,7 @@ def rewritten_history(
     change, count = matched.comparison.change, matched.comparison.new
     if change not in _REWRITTEN or not (change in _OMITTING or _is_compacted(matched, count)):
         return None
-    history = history_rewrite(matched).history
+    history = history_rewrite(matched, is_served=False).history
     history.count, history.digest = count, reading.digest_at(count) or b""
     history_save(history)
     return history
@@ -65,12 +65,12 @@ def _is_compacted(matched: Matched, count: int) -> bool:
     return bool(at) and rows.filter(snapshot_position__lte=at[-1] + 1).exists()
 
 
-def history_rewrite(matched: Matched) -> Matched:
+def history_rewrite(matched: Matched, *, is_served: bool) -> Matched:
     """Change the stored history as the client has rewritten it, and return the match with the result.
 
     After a rewind, this is the history of a new fork, in which the edits before that point remain in force.
     Later prompts do not contain what the client has omitted: the reasoning, messages that it had added to a
-    single request, or an answer that it discarded.
+    single request, or an answer that it discarded. `is_served` is that of `context_remove`.
     """
     comparison = matched.comparison
     match comparison.change:
@@ -81,7 +81,7 @@ def history_rewrite(matched: Matched) -> Matched:
         case Change.REPLACED | Change.DISCARDED:
             _omit(matched, range(comparison.common, comparison.kept))
         case Change.DIVERGED | Change.REWRITTEN:
-            return _forked(matched)
+            return _forked(matched, is_served=is_served)
     return matched
 
 
@@ -106,14 +106,14 @@ def _omit(matched: Matched, omitted: Container[int]) -> None:
     history.spans = spans_kept(kept, session.message_count)
 
 
-def _forked(matched: Matched) -> Matched:
+def _forked(matched: Matched, *, is_served: bool) -> Matched:
     """Return the match in a new session that shares the messages before the divergence."""
     parent, history, common = matched.session, matched.history, matched.comparison.common
     at = positions(history, parent.message_count)
     end = at[common - 1] + 1 if common else 0
     child = session_fork(parent=parent, at=end, context_start=parent.context_start)
     if removed := _removed_later(parent, at[:common], end):
-        context_remove(session=child, positions=removed)
+        context_remove(session=child, positions=removed, is_served=is_served)
     forked = ClientHistory(
         session=child,
         root=history.root,

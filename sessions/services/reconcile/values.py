@@ -11,6 +11,7 @@ from uuid import UUID
 
 from redaction import Finding, Redaction
 from sessions.models import ClientHistory
+from sessions.models.transcript import REPORTED
 from sessions.services.calls.match import CallIdentity
 from sessions.services.push.values import Push
 
@@ -70,6 +71,11 @@ class Sent:
     prompt_source: PromptSource | None = None
     is_forwarded: Callable[[], bool] = lambda: False
     on_compaction: Callable[[], object] = lambda: None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether contextapp serves the client's prompts. Others send their own to the provider."""
+        return self.push.source not in REPORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
