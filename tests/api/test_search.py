@@ -246,14 +246,18 @@ def test_messages_that_are_replaced_meanwhile_are_not_indexed(api: Api) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("begins", ["task", "pass"])
 def test_a_long_session_is_indexed_by_several_tasks(
-    project: Project, api: Api, monkeypatch: pytest.MonkeyPatch
+    project: Project, api: Api, monkeypatch: pytest.MonkeyPatch, begins: str
 ) -> None:
     session = make_session(project, [turn(n, [message("user", f"alpha {n}", f"u{n}")]) for n in range(600)])
     assert 0 < session_index(session_id=session.pk, seconds=0) < 300
     monkeypatch.setattr(indexing, "SLICE_SECONDS", 0)
     monkeypatch.setitem(current_app.conf, "task_always_eager", True)
-    search_index(str(session.pk))  # runs the tasks that it requests
+    if begins == "task":
+        search_index(str(session.pk))  # runs the tasks that it requests
+    else:
+        search_index_run(everywhere=True)
     assert [hit["position"] for hit in found(api, "599", limit=1)] == [599]
     assert session_index(session_id=session.pk) == 0
 

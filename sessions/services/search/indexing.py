@@ -51,9 +51,10 @@ _BACKLOG = Backlog(
 def search_index_run(*, everywhere: bool = False) -> int:
     """Index the new messages of sessions for a few seconds at most. Return the number of messages.
 
-    Checks the recently active sessions, or all with `everywhere`.
+    Checks the recently active sessions, or all with `everywhere`. The next pass indexes the rest of a long
+    session, or, with `everywhere`, a task, because these passes are rare.
     """
-    index = partial(_index, seconds=SLICE_SECONDS)
+    index = partial(_index, seconds=SLICE_SECONDS, requests_rest=everywhere)
     return _BACKLOG.run(index, recent=None if everywhere else RECENT)
 
 
