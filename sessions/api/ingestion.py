@@ -77,7 +77,7 @@ def check_preamble(system: Any, tools: Any) -> None:
         raise InvalidField("tools", "`tools` must be an array of tool definitions.")
     for index, tool in enumerate(tools or ()):
         if not dialects.is_tool(tool):
-            text = "The tool definition has no name, type or functions, so it is not valid in any format."
+            text = "The tool definition is not valid in any format: its name, type or functions are missing."
             raise InvalidField(f"tools[{index}]", text)
 
 

@@ -15,6 +15,7 @@ from accounts.models import ApiKey, AuditEvent, Membership, Project, Role
 from accounts.selectors import api_key_find
 from accounts.services.api_keys import api_key_create, api_key_revoke
 from sessions.models import Webhook
+from sessions.services.sessions.lifecycle import session_budget_change
 from sessions.services.webhooks.subscriptions import webhook_create
 from tests.locking import blocking
 from tests.markup import address
@@ -207,6 +208,13 @@ def test_a_webhook_is_created_disabled_and_deleted(owner_client, viewer_client):
     assert b"example.org" in audit
     assert "enabled: yes → no" in audit.decode()
     assert b"receiver-token" not in audit
+
+
+def test_the_audit_log_shows_a_changed_budget(viewer_client, project):
+    session_budget_change(session=make_session(project, []), tokens=250_000, actor=Actor())
+    audit = viewer_client.get(address("settings_audit")).text
+    assert "Changed the prompt budget of session" in audit
+    assert "budget: none → 250,000" in audit
 
 
 def test_a_test_event_is_sent_to_an_enabled_webhook(owner_client, viewer_client, project):

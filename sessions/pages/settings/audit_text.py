@@ -140,6 +140,8 @@ def _value_text(value: Any) -> str:
         return f"{_value_text(value['from'])} → {_value_text(value['to'])}"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(map(_value_text, value)) or "none"
     if isinstance(value, Mapping) and value:
