@@ -24,7 +24,7 @@ from compaction.tools.actions import Action, Kind
 from compaction.tools.failures import Lines, failing_lines
 from compaction.tools.outcomes import exit_code
 
-#: Stands for the media of an output, because a handle retrieves only text.
+#: Describes the media of an output, because a handle retrieves only text.
 MEDIA = "an image or document, which cannot be retrieved"
 
 _MAX_NAMES = 8
