@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accounts.models import Project
 from importers.base import Damage, LogFile
-from importers.reading import LogSource
 from importers.registry import IMPORTERS, log_items
 from sessions.selectors.redaction import redaction_of
 from sessions.services.imports.logs import log_import
@@ -96,14 +94,10 @@ def test_a_value_of_another_format_is_reported(format: str, value: Any) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("format", list(IMPORTERS))
-def test_a_file_of_another_format_is_reported_or_adds_no_messages(
-    project: Project, format: str, tmp_path: Path
-) -> None:
+def test_a_file_of_another_format_is_reported_or_adds_no_messages(project: Project, format: str) -> None:
     reader = Reader(redaction=redaction_of(project), format=format)
     for data in (b"no JSON", b"null", b'{"messages": 1}', b'[{"role": []}]', b"\0\xff"):
-        path = tmp_path / "run.json"
-        path.write_bytes(data)
-        log = reader.read(LogSource(name=path.name, files=[path]))
+        log = reader.read_file(LogFile(name="run.json", data=data))
         results = log_import(project=project, log=log)
         assert log.damages or not any(result.session.message_count for result in results), data
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,8 +17,7 @@ from compaction import dialects, policy
 from compaction.continuation import Continuation
 from compaction.messages import Usage
 from compaction.sizes.breakdown import TokenBreakdown
-from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn
-from importers.reading import LogSource
+from importers.base import ClientCompaction, ImportedMessage, ImportedSession, ImportedTurn, LogFile
 from pricing.tokenizers import token_factor
 from sessions.models import AgentSession, Compaction
 from sessions.selectors.convert import message_bytes
@@ -303,15 +301,14 @@ class TestCosts:
         assert take(project, turns).unpriced_turns == 1
 
 
-def test_a_secret_in_the_name_of_a_file_or_a_model_is_redacted(project: Project, tmp_path: Path) -> None:
+def test_a_secret_in_the_name_of_a_file_or_a_model_is_redacted(project: Project) -> None:
     secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
     log = {
         "model": secret,
         "messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
     }
-    path = tmp_path / f"run-{secret}.json"
-    path.write_bytes(orjson.dumps(log))
-    read = Reader(redaction=redaction_of(project)).read(LogSource(name=path.name, files=[path]))
+    file = LogFile(name=f"run-{secret}.json", data=orjson.dumps(log))
+    read = Reader(redaction=redaction_of(project)).read_file(file)
     assert read.sessions
     for prepared in read.sessions:
         prepared_import(project=project, prepared=prepared, origin=read.importer)

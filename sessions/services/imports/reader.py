@@ -85,6 +85,11 @@ class Reader:
             return ReadLog(name=source.name, files=len(source.files), error=str(error))
         return self._prepared(log, raw) if raw else log
 
+    def read_file(self, file: LogFile) -> ReadLog:
+        """Read a log that is already in memory."""
+        log, raw = self._unprepared(file, files=1)
+        return self._prepared(log, raw) if raw else log
+
     def _unprepared(self, file: LogFile, *, files: int) -> tuple[ReadLog, RawLog | None]:
         """Return a log without its sessions, and the sessions to prepare, if any."""
         log = ReadLog(name=file.name, files=files, size=len(file.data), digest=self.digest(file))
