@@ -114,7 +114,7 @@ def test_four_agents_of_one_process_move_to_both(served_url: str) -> None:
     while max(map(len, clients.values()), default=0) < 4:
         client = HTTPConnection(str(address.hostname), address.port or 0)
         client.connect()
-        clients[servers()[port_of(client)]].append(client)
+        clients[server_of(client)].append(client)
     agents = max(clients.values(), key=len)
     for _ in range(1_000):
         for agent in agents:
@@ -126,6 +126,14 @@ def test_four_agents_of_one_process_move_to_both(served_url: str) -> None:
         if sorted(processes.values()) == [2, 2]:
             return
     pytest.fail(f"the processes have {processes}")
+
+
+def server_of(client: HTTPConnection) -> int:
+    """Return the process of a client's connection, when it has accepted it."""
+    for _ in range(1_000):
+        if (process := servers().get(port_of(client))) is not None:
+            return process
+    pytest.fail("no process of the web server has accepted the connection")
 
 
 def port_of(client: HTTPConnection) -> int:

@@ -29,7 +29,7 @@ STATED = {
         f"blocked for {FIRST_DELAY.seconds} s, then for twice as long",
         f"up to {MAX_DELAY // timedelta(minutes=1)} minutes",
         f"{login_failures.MAX_PER_ADDRESS} failures in an hour",
-        f"The link works once, for {WORDS[invitations.LIFETIME.days]} days",
+        f"The link can be used once, within {WORDS[invitations.LIFETIME.days]} days",
         f"Deletion starts {WORDS[retention.NOTICE.days]} days after",
     ],
     "guides/track-costs": [f"{FIRST_ALERTS} and {ALERT_PERCENTAGES[-1]}%, once per period"],
