@@ -51,10 +51,9 @@ _BACKLOG = Backlog(
 def search_index_run(*, everywhere: bool = False) -> int:
     """Index the new messages of sessions for a few seconds at most. Return the number of messages.
 
-    Checks the recently active sessions, or all with `everywhere`. The next pass indexes the rest of a long
-    session, or, with `everywhere`, a task, because these passes are rare.
+    Checks the recently active sessions, or all with `everywhere`.
     """
-    index = partial(_index, seconds=SLICE_SECONDS, requests_rest=everywhere)
+    index = partial(_index, seconds=SLICE_SECONDS)
     return _BACKLOG.run(index, recent=None if everywhere else RECENT)
 
 
@@ -86,14 +85,11 @@ def session_index(*, session_id: UUID, seconds: float = math.inf) -> int:
     After `seconds`, the remaining messages are left to another task, which is requested.
     """
     claimed = _BACKLOG.claim_one(session_id)
-    return 0 if claimed is None else _index(claimed, seconds=seconds, requests_rest=True)
+    return 0 if claimed is None else _index(claimed, seconds=seconds)
 
 
-def _index(claimed: _Claimed, *, seconds: float, requests_rest: bool = False) -> int:
-    """Index the new messages of a session, for some `seconds`, and release it. Return their number.
-
-    The next pass indexes the rest, or, with `requests_rest`, a task.
-    """
+def _index(claimed: _Claimed, *, seconds: float) -> int:
+    """Index the new messages of a session like `session_index` and release it. Return their number."""
     session_id, position, until = claimed.session_id, claimed.position, time.monotonic() + seconds
     is_interrupted = False
     while batch := messages_to_index(session_id=session_id, format=claimed.format, position=position):
@@ -106,6 +102,6 @@ def _index(claimed: _Claimed, *, seconds: float, requests_rest: bool = False) ->
         if is_interrupted := time.monotonic() >= until:
             break
     release(SearchState.objects.filter(pk=session_id, attempts=claimed.attempts))
-    if is_interrupted and requests_rest:
+    if is_interrupted:
         task_dispatch(SEARCH_INDEX, session_id)
     return position - claimed.position
