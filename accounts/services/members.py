@@ -48,7 +48,7 @@ def member_add(*, project: Project, username: str, role: str, email: str) -> tup
 
 @transaction.atomic
 def member_role_set(*, membership: Membership, role: str, actor: Actor = SYSTEM) -> None:
-    """Change the role of a member, and revoke the open invitations of an owner, whom this demotes.
+    """Change the role of a member. The open invitations of a former owner are revoked.
 
     Raises `MemberError` for the last owner, or if the member was removed.
     """

@@ -73,7 +73,8 @@ def turns_page(
     """Return the newest `limit` turns, or those before, after or around a turn index.
 
     Reads up to `part` messages of each turn: those around `position`, or the first ones. Two queries,
-    regardless of the length of the session: turns by index, messages by position.
+    regardless of the length of the session: turns by index, messages by position. A third one reads the calls
+    before a part that does not begin its turn.
     """
     if around is not None:
         before = min(around + limit // 2, session.turn_count)
