@@ -42,7 +42,7 @@ STRATEGY = Strategy(
     name=NAME,
     meaning="A whole component, removed.",
     description="While the prompt exceeds the budget, removes whole components in the order history, memory, "
-    "tool definitions. A transcript that uses tools keeps them. Restored as soon as it fits.",
+    "tool definitions. A transcript that uses tools keeps them. Tool definitions return as soon as they fit.",
     run=run,
     presets=FULL | {"masking", "baseline"},
 )

@@ -35,10 +35,10 @@ THINKING = Trigger(
 
 RESTORE = Trigger(
     name="restore",
-    meaning="Restored the tool definitions: the agent called a tool, or sent definitions that fit.",
-    description="Tool definitions were removed for lack of room, and the agent calls a tool for the first "
-    "time, or sends definitions that fit. Immediately; definitions that fit are restored without other "
-    "edits.",
+    meaning="Restored the tool definitions: there was room for them again, or the agent called a tool.",
+    description="Tool definitions were removed for lack of room, and a push finds that they fit, for example "
+    "after the budget was raised or the agent sent shorter ones, or the agent calls a tool for the first "
+    "time. Immediately; definitions that fit are restored without other edits.",
 )
 
 CLIENT = Trigger(

@@ -1,4 +1,4 @@
-"""Tool definitions that were removed for lack of room, when the agent changes them."""
+"""Tool definitions that were removed for lack of room, when there is room for them again."""
 
 from __future__ import annotations
 
@@ -65,6 +65,30 @@ def test_tools_that_do_not_fit_stay_removed(api: Api) -> None:
     assert pushed["fired"] == []
     assert "tools" not in prompt(api)
     assert prompt(api)["fits"]
+
+
+def test_tools_are_restored_by_the_first_push_after_the_budget_was_raised(api: Api) -> None:
+    assert api.post(TURNS, {"messages": talk("Yes.")}).json()["fired"] == []
+    api.patch("sessions/s/", {"budget": {"input_tokens": 50_000}})
+    pushed = api.post(TURNS, {"messages": talk("No.")}).json()
+    assert [fired["trigger"] for fired in pushed["fired"]] == ["restore"]
+    assert prompt(api)["tools"] == tools(5_000)
+    assert prompt(api)["tokens"] == pushed["prompt"]["tokens"]
+    assert api.post(TURNS, {"messages": talk("Yes.")}).json()["fired"] == []
+
+
+def test_tools_are_restored_when_the_model_counts_fewer_tokens(api: Api) -> None:
+    """The first report shows that the provider counts far fewer tokens than estimated."""
+    settings = {"format": "anthropic", "model": "claude-sonnet-5-5", "budget": {"input_tokens": 4_000}}
+    api.post("sessions/", {"id": "counts", **settings, "tools": tools(3_200)})
+    turns = "sessions/counts/turns/"
+    api.post(turns, {"messages": [request("word " * 50)]})
+    assert "tools" not in api.get("sessions/counts/prompt/").json()
+    usage = {"input_tokens": 50, "output_tokens": 5}
+    pushed = api.post(turns, {"messages": talk("Yes."), "usage": usage}).json()
+    assert [fired["trigger"] for fired in pushed["fired"]] == ["restore"]
+    served = api.get("sessions/counts/prompt/").json()
+    assert (served["tools"], served["fits"]) == (tools(3_200), True)
 
 
 @pytest.mark.slow

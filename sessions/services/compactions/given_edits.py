@@ -45,7 +45,7 @@ def plan_of_others(
 
 
 def tools_restore(session_id: UUID) -> Compaction | None:
-    """Restore the tool definitions that were removed for lack of room, when the agent changes them.
+    """Restore the tool definitions that were removed for lack of room, without other edits.
 
     Returns None if they do not fit. The caller has locked the session.
     """
@@ -54,5 +54,5 @@ def tools_restore(session_id: UUID) -> Compaction | None:
     room = plan_request(loaded, trigger=requested.RESTORE.name).budget_tokens
     if loaded.view.with_edits(edits).tokens > room:
         return None
-    reason = "the agent changed its tools, and the new ones fit"
+    reason = "the tool definitions fit again"
     return edits_apply(loaded, edits, trigger=requested.RESTORE, step=shed.NAME, reason=reason)

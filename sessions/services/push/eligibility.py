@@ -23,7 +23,8 @@ def turn_eligible(state: SessionState, push: Push) -> NewTurn | None:
     if is_external() and any(message.is_large for message in push.messages):
         return None
     turn = turn_compute(calibrated(state, push), push)
-    is_plain = not (turn.changes_preamble or turn.needs_shed_tools or push.has_provider_compaction)
+    restores_tools = turn.needs_shed_tools or turn.has_room_for_shed_tools
+    is_plain = not (turn.changes_preamble or restores_tools or push.has_provider_compaction)
     return turn if is_plain else None
 
 

@@ -105,7 +105,8 @@ def triggers_run(turn: NewTurn, push: Push) -> Triggered:
         )
         if recorded is not None:
             return Triggered(compactions=(recorded,), shown=_shown(turn.session.id))
-    made = [each for each in (_restored_by_preamble(turn), _cleared_by_preamble(turn, push)) if each]
+    restored = tools_restore(turn.session.id) if turn.has_room_for_shed_tools else None
+    made = [each for each in (restored, _cleared_by_preamble(turn, push)) if each]
     trigger = trigger_evaluate(turn)
     if turn.needs_shed_tools and not made and (trigger is None or trigger.is_background):
         trigger = requested.RESTORE
@@ -113,13 +114,6 @@ def triggers_run(turn: NewTurn, push: Push) -> Triggered:
     if not made:
         return triggered
     return Triggered(compactions=(*made, *triggered.compactions), shown=_shown(turn.session.id))
-
-
-def _restored_by_preamble(turn: NewTurn) -> Compaction | None:
-    """Restore the tool definitions if they were removed, and the turn changes them to some that fit."""
-    if not turn.changes_preamble or not turn.session.has_shed_tools:
-        return None
-    return tools_restore(turn.session.id)
 
 
 def _cleared_by_preamble(turn: NewTurn, push: Push) -> Compaction | None:

@@ -177,6 +177,14 @@ class NewTurn(Struct, frozen=True, kw_only=True):
         return self.preamble_version != self.session.preamble_version
 
     @property
+    def has_room_for_shed_tools(self) -> bool:
+        """Whether the tool definitions had been removed, and now fit the budget."""
+        if not self.session.has_shed_tools:
+            return False
+        total = self.shown.total + self.context.tokens.get(TOOLS, 0)
+        return self.calibration.provider_at_most(total) <= self.budget
+
+    @property
     def needs_shed_tools(self) -> bool:
         """Whether the turn has the session's first tool calls, and the tool definitions had been removed."""
         if not self.session.has_shed_tools or "tool_outputs" in self.session.context.tokens:
