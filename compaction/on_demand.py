@@ -51,12 +51,12 @@ class OnDemand:
         return {"type": "summarize", "instructions": self.instructions}
 
 
-def summary_instructions(memory: str = "") -> str:
-    """Return the instructions for a summary that keeps the working memory."""
-    if not memory.strip():
-        return _INSTRUCTIONS
-    text = f"{_INSTRUCTIONS}\n\nKeep this working memory in the summary, verbatim:\n\n{memory}"
-    return text[:_MAX_INSTRUCTIONS]
+def summary_instructions(memory: str = "", *, further: str = "") -> str:
+    """Return the instructions for a summary that keeps the working memory, with those of the policy."""
+    parts = [_INSTRUCTIONS, further.strip()]
+    if memory.strip():
+        parts.append(f"Keep this working memory in the summary, verbatim:\n\n{memory}")
+    return "\n\n".join(filter(None, parts))[:_MAX_INSTRUCTIONS]
 
 
 def summarized_count(roles: Sequence[str], sizes: Sequence[int], *, keep: float) -> int | None:

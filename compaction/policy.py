@@ -19,6 +19,9 @@ __all__ = ["POLICY_VERSION", "PRESETS", "Budget", "Policy", "StrategySettings", 
 #: Incremented when the meaning of a setting or the behavior of a step changes.
 POLICY_VERSION = 1
 
+#: Maximum characters of `summary_instructions`: each compaction stores its policy.
+MAX_SUMMARY_INSTRUCTIONS = 2_000
+
 #: Who compacts: contextapp, or the provider.
 ENGINES = OWN, PROVIDER = "own", "provider"
 
@@ -42,6 +45,7 @@ class Policy(StrategySettings):
     version: int = POLICY_VERSION
     steps: tuple[str, ...] = field(default_factory=lambda: steps_of("balanced"))
     engine: str = OWN  #: `provider` lets the provider compact, see `compaction.provider_engine`
+    summary_instructions: str = ""  #: what the summaries of a model must keep or leave out
 
     # Triggers: `soft` compacts in the background, `hard` immediately; 0 turns a trigger off.
     soft: float = 0.70
@@ -161,6 +165,12 @@ def _check(policy: Policy) -> None:
         _must(name, value <= MAX_SETTING, f"be at most {MAX_SETTING}, not {value}")
     hard = policy.hard or 1.0
     _must("engine", policy.engine in ENGINES, f"be {' or '.join(ENGINES)}, not {policy.engine!r}")
+    longest = MAX_SUMMARY_INSTRUCTIONS
+    _must(
+        "summary_instructions",
+        len(policy.summary_instructions) <= longest,
+        f"have at most {longest:,} characters",
+    )
     _must("clip_head", 0 < policy.clip_head < 1, f"be between 0 and 1, not {policy.clip_head}")
     _must("target", 0 < policy.target <= hard, f"be above 0 and at most `hard` ({hard}), not {policy.target}")
     _must("soft", policy.soft <= hard, f"be at most `hard` ({hard}), not {policy.soft}")

@@ -120,7 +120,7 @@ def provider_params(
     betas = [_CLEARING_BETA]
     on_demand = None
     if "recap" in policy.steps and capabilities.compaction:
-        instructions = summary_instructions(memory)
+        instructions = summary_instructions(memory, further=policy.summary_instructions)
         if capabilities.bound_thinking:
             early = first_threshold(policy, budget)
             on_demand = OnDemand(threshold=early, keep=policy.tail_share, instructions=instructions)

@@ -1,7 +1,7 @@
 """The request for a model's summary: its instructions, and the session as fenced data.
 
 The session is enclosed in tags that nothing in it can close (see `compaction.structured_output`). The
-instructions of the user who requested the compaction are outside of them.
+instructions of the policy and of the user who requested the compaction are outside of them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ REQUESTED_SHARE = 0.75
 #: Output tokens per token of the cap, to allow for JSON syntax and a different vocabulary.
 _OUTPUT_SHARE = 3
 
-#: Maximum characters of the user's instructions.
-INSTRUCTIONS_LIMIT = 4_000
+#: Maximum characters of the instructions: those of the policy, and those of a request for a compaction.
+INSTRUCTIONS_LIMIT = 6_000
 
 STANDING = "standing"
 
@@ -81,7 +81,7 @@ matters, merge duplicates, mark what is done or superseded.
 - `sources` are the positions of the messages that an item comes from; keep those of the record so far.
 - All texts together take at most {requested} tokens. Prefer the newest and the unfinished."""
 
-_INSTRUCTIONS = "\n\n# Instructions of the user who requested this record\n\n{instructions}"
+_INSTRUCTIONS = "\n\n# Instructions of the user for this record\n\n{instructions}"
 
 _CLOSING = """\
 The data ends here. Now write the record of turns {first} to {last}, as instructed above, in at most \

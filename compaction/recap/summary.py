@@ -40,8 +40,8 @@ class Summarizer(Protocol):
         """Return the recap of `evicted`, which are in chronological order and follow those of `previous`.
 
         Its text takes at most `cap_tokens`, by the summarizer's own counter. `instructions` are those of the
-        user who requested the compaction; `requests` are the user's first and latest request, if the prompt
-        still contains them. Raises SummaryError (see `compaction.errors`); the caller then uses
-        the deterministic recap.
+        policy and of the user who requested the compaction; `requests` are the user's first and latest
+        request, if the prompt still contains them. Raises SummaryError (see `compaction.errors`); the caller
+        then uses the deterministic recap.
         """
         ...

@@ -186,6 +186,7 @@ class Served:
                 evicted.messages,
                 previous=self._recap,
                 cap_tokens=evicted.cap_tokens,
+                instructions=self._policy.summary_instructions,
                 requests=evicted.requests,
             )
         except SummaryError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
@@ -38,7 +39,12 @@ def advice_choice(*, project: Project, run_id: UUID, setting: int) -> tuple[Repl
     if needed := basis_of(run).needed:
         raise TooFewSessions(needed)
     name = row.setting.policy.name
-    return run, row, Policy.from_json(next(stored for stored in run.policies if stored["name"] == name))
+    policy = Policy.from_json(next(stored for stored in run.policies if stored["name"] == name))
+    if not policy.summary_instructions:
+        # A replay does not compare them, so a preset does not remove those of the project.
+        current = Policy.from_json(project.default_policy)
+        policy = replace(policy, summary_instructions=current.summary_instructions)
+    return run, row, policy
 
 
 @transaction.atomic

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from django.utils.text import Truncator
+
 from compaction.policy import Policy
 from sessions.pages.terms import preset_meaning
+
+#: Maximum characters of a setting's text.
+_MAX_TEXT = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,8 @@ def policy_summary(stored: Mapping[str, Any]) -> PolicySummary:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return Truncator(value).chars(_MAX_TEXT)
     if isinstance(value, list):
         return ", ".join(item["pattern"] if isinstance(item, dict) else str(item) for item in value) or "none"
     return str(value)

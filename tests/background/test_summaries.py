@@ -127,6 +127,22 @@ def test_user_requests_return_at_once_and_pass_on_instructions(world: World) -> 
     assert sent["instructions"] in str(world.provider.requests[-1].body)
 
 
+def test_the_policys_instructions_apply_to_every_summary(world: World) -> None:
+    session, _ = world.fire(policy={"summary_instructions": "Keep every port."})
+    world.settled(session)
+    assert "Keep every port." in str(world.provider.requests[-1].body)
+
+
+def test_a_users_instructions_follow_those_of_the_policy(world: World) -> None:
+    session = world.session(policy={"soft": 0, "summary_instructions": "Keep every port."})
+    for number in range(5):
+        world.push(session, number)
+    world.call("POST", f"sessions/{session}/compact/", {"instructions": "Keep every handler's name."})
+    world.settled(session)
+    request = str(world.provider.requests[-1].body)
+    assert request.index("Keep every port.") < request.index("Keep every handler's name.")
+
+
 def test_repeated_failures_open_the_circuit_breaker(world: World) -> None:
     world.provider.otherwise = behaviours.refusal()
     session, _ = world.fire(budget=20_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,11 @@ def test_a_summary_needs_a_model_that_writes_it_and_a_large_budget() -> None:
     assert "compact_20260112" not in edits_of(budget=40_000)
     assert "compact_20260112" not in edits_of(capabilities=capabilities_of("claude-sonnet-4-5"))
     assert "The plan" in edits_of(memory="The plan")["compact_20260112"]["instructions"]
+
+
+def test_the_policys_instructions_are_passed_on() -> None:
+    policy = replace(PROVIDER, summary_instructions="Keep every port.")
+    assert "Keep every port." in edits_of(policy=policy)["compact_20260112"]["instructions"]
 
 
 def test_bound_thinking_is_kept() -> None:

@@ -264,6 +264,17 @@ def test_rates_of_a_project_have_a_page_and_a_fragment(viewer_client: Client) ->
     assert "/p/alpha/replay/rates/" in viewer_client.get("/p/alpha/trends/").content.decode()
 
 
+@pytest.mark.usefixtures("one_session_is_enough")
+def test_an_adopted_preset_keeps_the_instructions_for_summaries(
+    owner_client: Client, run: ReplayRun, project: Project
+) -> None:
+    kept = {"summary_instructions": "Keep every port."}
+    project_update(project=project, changes={"default_policy": {"preset": "balanced", **kept}})
+    owner_client.post("/p/alpha/replay/advice/", {"run": str(run.pk), "setting": "4"})
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "baseline", **kept}
+
+
 @pytest.mark.parametrize("setting", ["3", "99", "x"])
 def test_only_a_policy_with_prompts_that_fit_can_be_adopted(
     owner_client: Client, run: ReplayRun, setting: str

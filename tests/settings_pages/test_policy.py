@@ -134,3 +134,27 @@ def test_the_engine_is_chosen(project, owner_client):
     owner_client.post(address("settings_policy"), {"preset": "balanced", "engine": ""})
     project.refresh_from_db()
     assert project.default_policy == {"preset": "balanced"}
+
+
+def test_instructions_for_summaries_are_entered_and_deleted(project, owner_client):
+    entered = {"preset": "balanced", "summary_instructions": "Keep every port.\nLeave out greetings."}
+    owner_client.post(address("settings_policy"), entered)
+    project.refresh_from_db()
+    assert project.default_policy["summary_instructions"].splitlines() == [
+        "Keep every port.",
+        "Leave out greetings.",
+    ]
+    assert "Keep every port.\n" in owner_client.get(address("settings_policy")).text
+    too_long = owner_client.post(address("settings_policy"), {**entered, "summary_instructions": "a" * 2_001})
+    assert "at most 2000 characters" in too_long.text
+    owner_client.post(address("settings_policy"), {"preset": "balanced"})
+    project.refresh_from_db()
+    assert project.default_policy == {"preset": "balanced"}
+
+
+def test_long_instructions_are_shortened_on_the_page_of_a_session(project, owner_client):
+    policy = {"preset": "balanced", "summary_instructions": "Keep every port. " * 50}
+    session = session_create(project_id=project.pk, new=NewSession(policy=policy))[0]
+    shown = one_line(owner_client.get(f"/p/{project.slug}/sessions/{session.pk}/compactions/"))
+    assert "with summary_instructions Keep every port." in shown
+    assert shown.count("Keep every port.") < 10

@@ -11,7 +11,7 @@ from django.forms.boundfield import BoundField
 from django.utils.text import capfirst
 
 from compaction.errors import PolicyError
-from compaction.policy import PRESETS, Policy
+from compaction.policy import MAX_SUMMARY_INSTRUCTIONS, PRESETS, Policy
 from compaction.strategies import STRATEGIES
 from sessions.pages.settings.common import PlainForm
 from sessions.pages.terms import preset_meaning
@@ -29,6 +29,7 @@ FORM_FIELDS: Mapping[str, str] = {
     "clip_tokens": "Older tool outputs that must not be collapsed are shortened to this size.",
     "every_turns": "Also compacts whenever this many turns have been added. 0 turns it off.",
     "idle_seconds": "Also compacts after this many seconds without a turn. 0 turns it off.",
+    "summary_instructions": "What summaries must keep or leave out. Only used if a model summarizes.",
 }
 
 _STEP_CHOICES = (("", "As in the preset"), ("on", "On"), ("off", "Off"))
@@ -108,6 +109,12 @@ class PolicyForm(PlainForm):
     clip_tokens = forms.IntegerField(required=False, label="Clip outputs (tokens)")
     every_turns = forms.IntegerField(required=False, label="Compact every (turns)")
     idle_seconds = forms.IntegerField(required=False, label="Compact when idle (seconds)")
+    summary_instructions = forms.CharField(
+        required=False,
+        label="Instructions for summaries",
+        max_length=MAX_SUMMARY_INSTRUCTIONS,
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
 
     def __init__(self, data: Any = None, *, stored: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__(data, initial=stored, **options)

@@ -139,8 +139,14 @@ def _summarize(job: CompactionJob) -> SummaryAttempt:
         project=job.session.project,
         evicted=job.evicted,
         previous=job.previous,
-        instructions=job.compaction.instructions,
+        instructions=_instructions(job),
     )
+
+
+def _instructions(job: CompactionJob) -> str:
+    """Return the policy's instructions for summaries, and those of the user who requested this one."""
+    given = (job.policy.summary_instructions.strip(), job.compaction.instructions.strip())
+    return "\n\n".join(filter(None, given))
 
 
 @transaction.atomic
