@@ -19,7 +19,8 @@ from sessions.pages.terms import preset_meaning
 #: The policy fields in the form and their help texts. The other fields are set over the API.
 FORM_FIELDS: Mapping[str, str] = {
     "engine": "Who compacts. The provider clears outputs and summarizes itself; the thresholds still apply.",
-    "soft": "Share of the budget at which a background compaction starts. 0 turns it off.",
+    "soft": "Share of the budget at which a background compaction starts. Without a summarizer model, only "
+    "if entered here. 0 turns it off.",
     "hard": "Share of the budget at which a push compacts immediately. 0 turns it off.",
     "target": "Share of the budget to which a compaction reduces the prompt.",
     "tail_share": "Minimum share of the room for messages that stays unchanged. The room is the budget "
