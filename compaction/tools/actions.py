@@ -68,6 +68,11 @@ _PATH_FIELDS = ("file_path", "path", "absolute_path", "filename", "file", "noteb
 _SPAN_FIELDS = ("offset", "limit", "view_range", "start_line", "end_line", "lines", "pages")
 _COMMAND_FIELDS = ("command", "cmd", "code", "input")
 
+#: contextapp's tools for agents. Their calls have no label: the working memory is in the prompt anyway, and
+#: the other results can be retrieved again.
+_OWN = {"update_working_memory", "working_memory", "expand_clip", "search_history"}
+_OWN |= {"context_status", "request_compaction"}
+
 #: Maximum number of characters of a label, and of an argument in it.
 _MAX_LABEL, _MAX_ARGUMENT = 80, 40
 
@@ -99,7 +104,7 @@ def _action(text: str, tool: str) -> Action:
         path = _patched_path(str(arguments.get("input") or arguments.get("patch") or text))
     span = _span(arguments) if kind is Kind.READ else ""
     shows_file = kind is Kind.READ or name in _LINE_SEARCHES
-    label = "" if path else _label(tool, arguments)
+    label = "" if path or name in _OWN else _label(tool, arguments)
     return Action(kind=kind, path=path, span=span, shows_file=shows_file, label=label)
 
 

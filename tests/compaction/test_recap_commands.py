@@ -20,6 +20,17 @@ def test_a_recap_keeps_commands_with_outcomes_and_error_lines() -> None:
     assert facts["`ruff check`"].status is None
 
 
+@pytest.mark.parametrize("tool", ["update_working_memory", "mcp__contextapp__update_working_memory"])
+def test_calls_of_the_agent_tools_are_not_listed(tool: str) -> None:
+    done = "working memory is at revision 3"
+    transcript = worked_session().calls("add_label", "labeled", is_error=False, label="pool", issue=41)
+    transcript = transcript.calls(tool, done, is_error=False, reason="the tax", next="run the tests")
+    text = recap_of(transcript).render()
+    assert "`add_label pool 41`" in text
+    assert "working memory" not in text
+    assert "update_working_memory" not in text
+
+
 def test_a_success_replaces_the_earlier_failure_of_a_command() -> None:
     transcript = worked_session().calls("Bash", "5 passed", is_error=False, command="pytest -q")
     facts = [item for item in recap_of(transcript).facts if item.text == "`pytest -q`"]
