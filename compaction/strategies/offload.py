@@ -3,7 +3,8 @@
 Runs only if the head and the tail alone leave no room, because the most recently requested content matters
 most. An output becomes a descriptor, and giant arguments of an answered call are replaced by their sizes. A
 long text of a user or the model keeps its beginning and end; the latest user request is not shortened. Starts
-with giants, then continues with the next largest until the prompt fits.
+with giants, then continues with the next largest until the prompt fits. Results that the model has not read
+yet are spared, unless they are giants or do not fit.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from functools import partial
 
 from compaction.context import Context, Output
 from compaction.edits import Edit
-from compaction.messages import Text, ToolCall
+from compaction.messages import Role, Text, ToolCall
 from compaction.strategies.base import FULL, StepResult, Strategy
-from compaction.view import VERBATIM, View
+from compaction.view import VERBATIM, Entry, View
 
 NAME = "offload"
 
@@ -35,9 +36,11 @@ def run(view: View, context: Context) -> StepResult:
     fixed = view.tokens - sum(entry.message.tokens for entry in evictable)
     if fixed <= context.ceiling:
         return StepResult(view=view)
-    giant = _giant_tokens(context)
+    giant, unread = _giant_tokens(context), _unread(view, context)
     edits: list[Edit] = []
     for edit in _largest_first(view, context):
+        if edit.position in unread and edit.tokens_before < giant:
+            continue
         if fixed <= (context.goal if edit.tokens_before >= giant else context.ceiling):
             break
         edits.append(edit)
@@ -46,6 +49,26 @@ def run(view: View, context: Context) -> StepResult:
         edits = [edit for edit in edits if edit.tokens_before >= _MIN_TOKENS]
     edits.sort(key=lambda edit: (edit.position, edit.part or 0))
     return StepResult.of(view, edits)
+
+
+def _unread(view: View, context: Context) -> frozenset[int]:
+    """Return the positions of the newest results, which the model has not read yet.
+
+    Returns none if they do not fit even without the older messages, which a later step drops.
+    """
+    start = next((n for n in range(len(view.entries), 0, -1) if _is_of_model(view.entries[n - 1])), 0)
+    dropped = (
+        entry.message.tokens
+        for entry in view.entries[: max(start - 1, 0)]
+        if entry.first > context.head_last and entry.first not in context.protected and not entry.is_generated
+    )
+    if view.tokens - sum(dropped) > context.ceiling:
+        return frozenset()
+    return frozenset(entry.first for entry in view.entries[start:])
+
+
+def _is_of_model(entry: Entry) -> bool:
+    return entry.message.role is Role.ASSISTANT
 
 
 def _largest_first(view: View, context: Context) -> Iterator[Edit]:
@@ -104,7 +127,8 @@ STRATEGY = Strategy(
     name=NAME,
     meaning="Very large content in the newest messages, shortened, with a handle that restores it.",
     description="If head and tail alone leave no room, replaces outputs in the tail with descriptors, and "
-    "shortens giant texts and arguments of calls, largest first. Never the latest user request.",
+    "shortens giant texts and arguments of calls, largest first. Never the latest user request, and results "
+    "that the model has not read yet only if they are giants or do not fit.",
     run=run,
     presets=FULL | {"masking"},
 )

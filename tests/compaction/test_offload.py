@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from compaction.messages import Message, ToolCall
 from compaction.planning.pipeline import Plan
 from compaction.policy import Policy
 from compaction.view import apply
-from tests.compaction.builders import JSON, call, lines, parse, planned, result, user
+from tests.compaction.builders import (
+    JSON,
+    assistant,
+    call,
+    calls,
+    lines,
+    parse,
+    planned,
+    result,
+    system,
+    user,
+)
 
 #: In 1,000 tokens, a giant has 250. A prompt is compacted from 950 on, down to 400.
 BUDGET = 1_000
@@ -43,6 +56,31 @@ def test_smaller_outputs_are_offloaded_only_until_the_prompt_fits() -> None:
 def test_short_outputs_stay_even_if_the_prompt_would_fit_without_them() -> None:
     assert offloaded(parse(outputs(9, tokens=105))).edits
     assert not offloaded(parse(outputs(14, tokens=60))).edits
+
+
+@pytest.mark.parametrize("share", [0.7, 0.88])
+def test_the_model_sees_each_new_output_beside_a_long_request(share: float) -> None:
+    """Older messages are dropped instead. The request takes this share of the budget, and stays."""
+    items = [system(), user("Look."), assistant("Yes."), user("Here is the log:\n" + lines(300))]
+    budget, edits = int(parse(items)[-1].tokens / share), ()
+    for turn in range(12):
+        items += [call(f"c{turn}", "bash"), result(f"c{turn}", lines(15, word=f"v{turn}_"))]
+        messages = parse(items)
+        view = apply(edits, messages)
+        if view.tokens >= 0.95 * budget:
+            made = planned(view, budget)
+            edits, view = (*edits, *made.edits), made.view
+        assert view.tokens <= budget
+        assert view.messages[-1] == messages[-1]
+
+
+def test_a_new_output_that_does_not_fit_is_offloaded() -> None:
+    """Neither of the two is a giant, but they do not fit together."""
+    items = [user("Fix it. " + lines(40)), calls(("c1", "bash", {}), ("c2", "bash", {}))]
+    items += [result(f"c{n}", lines(16, word=f"v{n}_")) for n in (1, 2)]
+    made = offloaded(parse(items))
+    assert made.edits
+    assert made.view.tokens <= BUDGET
 
 
 def test_outputs_of_exempt_tools_stay() -> None:
