@@ -45,9 +45,10 @@ def test_every_setting_is_documented_with_its_default() -> None:
     assert documented.keys() == {field.name for field in fields(Policy)} - ELSEWHERE
     numbers = {name: float(text) for name, text in documented.items() if text[0].isdigit()}
     assert numbers == {name: getattr(DEFAULT, name) for name in numbers}
-    assert documented.keys() - numbers.keys() == {"steps", "engine", "cache_write_price", "cache_read_price"}
-    prices = f"{DEFAULT.cache_write_price} and {DEFAULT.cache_read_price}"
-    assert documented["cache_read_price"] == f"the model's, or {prices} if they are unknown"
+    prices = {"cache_write_price", "cache_read_price"}
+    assert documented.keys() - numbers.keys() == {"steps", "engine", "summary_instructions", *prices}
+    known = f"{DEFAULT.cache_write_price} and {DEFAULT.cache_read_price}"
+    assert documented["cache_read_price"] == f"the model's, or {known} if they are unknown"
 
 
 @pytest.mark.parametrize(

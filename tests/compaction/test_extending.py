@@ -168,6 +168,7 @@ def test_the_documentation_has_every_setting_with_its_default() -> None:
     settings = {each.name: getattr(get_policy("balanced"), each.name) for each in fields(Policy)}
     assert documented.keys() == settings.keys() - {"name", "version", "tools"}
     assert documented.pop("steps") == "all"
+    assert documented.pop("summary_instructions") == "none"
     assert documented.pop("cache_write_price") == "the model's"
     assert documented.pop("cache_read_price") == "or 1.25 and 0.1 if they are unknown"
     assert {name: type(settings[name])(default) for name, default in documented.items()} == {
