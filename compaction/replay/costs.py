@@ -84,12 +84,15 @@ def priced(
     return Totals.of(result, cost=cached, cost_uncached=uncached)
 
 
-def actual_cost(transcript: Transcript, prices: Sequence[Prices]) -> int | None:
+def actual_cost(
+    transcript: Transcript, prices: Sequence[Prices], *, uses_recorded: bool = True
+) -> int | None:
     """Return the cost of the calls according to the log, or None if too few calls report their usage.
 
-    Calls whose cost is not recorded cost the `prices` of their usage.
+    Calls cost the `prices` of their usage if their cost is not recorded, or if `uses_recorded` is false.
     """
-    return round(_costs(transcript, prices)[1]) if _has_usage(transcript) else None
+    listed, recorded = _costs(transcript, prices)
+    return round(recorded if uses_recorded else listed) if _has_usage(transcript) else None
 
 
 def _has_usage(transcript: Transcript) -> bool:

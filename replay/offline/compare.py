@@ -46,7 +46,7 @@ class Comparison:
         return Compared(
             name=transcript.name,
             calls=len(transcript.calls),
-            actual=actual_cost(transcript, prices) if prices else None,
+            actual=actual_cost(transcript, prices, uses_recorded=not self.prices) if prices else None,
             totals=tuple(self._totals(transcript, setting, prices, billing) for setting in self.settings),
         )
 

@@ -110,3 +110,26 @@ def test_missing_costs_are_explained(log: Path, tmp_path: Path) -> None:
     unknown.write_text(json.dumps({"model": "acme-7b", "messages": items()}))
     assert "the model of 1 session has no known price: unknown" in printed()
     assert "no known price" not in printed("--prices", "gpt-5")
+
+
+def test_at_other_prices_a_logs_own_costs_do_not_count(tmp_path: Path) -> None:
+    """The prediction at the given prices is compared with the cost of the same calls at these prices."""
+    usage = {"input": 20_000, "output": 0, "cacheRead": 0, "cacheWrite": 0, "cost": {"total": 5.0}}
+    answer = {"role": "assistant", "content": "Yes.", "model": "gpt-5", "usage": usage}
+    lines = [
+        {"type": "session", "id": "pi-1", "cwd": "/w", "timestamp": "2026-01-05T10:00:00Z"},
+        {"type": "message", "message": {"role": "user", "content": "Go on."}},
+        {"type": "message", "message": answer},
+    ]
+    log = tmp_path / "run.jsonl"
+    log.write_text("\n".join(map(json.dumps, lines)))
+
+    def printed(*prices: str) -> str:
+        out = StringIO()
+        given = ["--policies", "off", "--ratios", "1", "--jobs", "1", *prices]
+        call_command("replay", str(log), *given, stdout=out, verbosity=0)
+        return out.getvalue()
+
+    assert "Actual cost of 1 session: $5.00. Predicted under `off`: $5.00 (" in printed()
+    expected = "Actual cost of 1 session at these prices: $0.02. Predicted under `off`: $0.02 ("
+    assert expected in printed("--prices", "input=1")

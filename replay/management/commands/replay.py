@@ -113,7 +113,7 @@ class Command(BaseCommand):
         )
         self.stdout.write(text.getvalue())
         self._print_unpriced(found)
-        self._print_accuracy(found, settings, each=options["sessions"])
+        self._print_accuracy(found, settings, options)
         if options["json"]:
             rows = [
                 {"policy": s.policy.name, "budget": s.limit.label, **asdict(total)}
@@ -132,7 +132,9 @@ class Command(BaseCommand):
                 "Set --prices to price all sessions alike."
             )
 
-    def _print_accuracy(self, found: Sequence[Compared], settings: Sequence[Setting], *, each: bool) -> None:
+    def _print_accuracy(
+        self, found: Sequence[Compared], settings: Sequence[Setting], options: dict[str, Any]
+    ) -> None:
         """Compare the predicted cost under `off` with the actual cost from the logs."""
         off = next((index for index, setting in enumerate(settings) if setting.policy.name == "off"), None)
         if off is None:
@@ -144,11 +146,12 @@ class Command(BaseCommand):
         predicted, actual = sum(cost for _, cost, _ in priced), sum(actual for *_, actual in priced)
         accurate = sum(abs(cost / actual - 1) <= _ACCURATE for _, cost, actual in priced)
         self.stdout.write(
-            f"Actual cost of {len(priced):,} session{pluralize(len(priced))}: {dollars(actual)}. "
+            f"Actual cost of {len(priced):,} session{pluralize(len(priced))}"
+            f"{' at these prices' if options['prices'] else ''}: {dollars(actual)}. "
             f"Predicted under `off`: {dollars(predicted)} "
             f"({predicted / actual - 1:+.1%}, {accurate:,} within {_ACCURATE:.0%})."
         )
-        if each:
+        if options["sessions"]:
             for session, cost, real in sorted(priced, key=lambda item: -abs(item[1] / item[2] - 1)):
                 self.stdout.write(
                     f"{session.name}  {session.calls:>5} calls  {dollars(real)} actual  "
