@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from compaction.invariants import programs
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import Message, Opaque, Role, Thinking, ToolCall, ToolResult
 
@@ -113,16 +115,15 @@ def _response_end(messages: Sequence[Message], start: int) -> int:
 def safe_cuts(messages: Sequence[Message], pairs: Pairs | None = None) -> set[int]:
     """Return the indices at which the messages may be cut.
 
-    A cut separates no call from its result, no thinking from the rest of its response, and no item of a tool
-    that the provider runs from the item before it, which may be its call. `pairs` are the `matches` of the
-    messages, if known.
+    A cut separates no call from its result, no program from its calls and its result, no thinking from the
+    rest of its response, and no item of a tool that the provider runs from the item before it, which may be
+    its call. `pairs` are the `matches` of the messages, if known.
     """
     reach = list(range(1, len(messages) + 1))
-    for (result, _), (call, _) in (matches(messages) if pairs is None else pairs).items():
-        if call < result:
-            reach[call] = max(reach[call], result + 1)
-        else:
-            reach[result] = max(reach[result], call + 1)
+    pairs = matches(messages) if pairs is None else pairs
+    calls = ((min(call, result), max(call, result)) for (result, _), (call, _) in pairs.items())
+    for first, last in chain(calls, programs.spans(messages)):
+        reach[first] = max(reach[first], last + 1)
     assistant = Role.ASSISTANT
     for index in range(len(messages) - 2, -1, -1):
         if messages[index + 1].role is assistant and messages[index].role is assistant:

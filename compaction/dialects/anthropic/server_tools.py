@@ -1,40 +1,88 @@
-"""Tools that the provider runs: call and result are in the same assistant message (A4)."""
+"""Tools that the provider runs: call and result belong together (A4).
+
+Both are usually in the same assistant message. If the provider paused the response, or if its program calls
+tools of the client, the result is in a later assistant message, with only answers and results between them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from compaction.invariants.programs import caller_of
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import Message, Part, ToolCall, ToolResult
+from compaction.messages import JSON, Message, Part, Role, ToolCall, ToolResult
+
+#: The indices of a message and of its part.
+_Place = tuple[int, int]
 
 
 def violations(subject: Subject) -> Iterator[Violation]:
-    """Yield each server tool call without its result and each result without its call."""
-    for position, message in enumerate(subject.messages):
-        for call_id in sorted(_unpaired(message)):
-            text = f"server tool call {call_id!r} must have its call and its result in this message"
-            yield Violation(rule="A4", position=position, message=text)
+    """Yield each server tool call without its result, each result without its call, and each call without its
+    program.
+    """
+    unpaired, orphaned = _unpaired(subject.messages)
+    for position, place in sorted(unpaired | orphaned):
+        part = subject.messages[position].parts[place]
+        assert isinstance(part, ToolCall | ToolResult)
+        text = (
+            f"tool call {part.call_id!r} names a caller that is not in this prompt"
+            if (position, place) in orphaned
+            else f"server tool call {part.call_id!r} must have its call and its result in this turn"
+        )
+        yield Violation(rule="A4", position=position, message=text)
 
 
 def repair(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the messages without unpaired server tool calls and results."""
-    return tuple(map(_without_unpaired, messages))
+    """Return the messages without unpaired server tool calls and results, and without missing callers."""
+    unpaired, orphaned = _unpaired(messages)
+    changed = {index for index, _ in unpaired | orphaned}
+    return tuple(
+        _repaired(message, index, unpaired, orphaned) if index in changed else message
+        for index, message in enumerate(messages)
+    )
 
 
-def _unpaired(message: Message) -> set[str]:
-    calls = {part.call_id for part in message.parts if isinstance(part, ToolCall) and part.server}
-    results = {part.call_id for part in message.parts if isinstance(part, ToolResult) and part.server}
-    return calls ^ results
+def _repaired(message: Message, index: int, unpaired: set[_Place], orphaned: set[_Place]) -> Message:
+    parts = tuple(
+        _without_caller(part) if (index, place) in orphaned else part
+        for place, part in enumerate(message.parts)
+        if (index, place) not in unpaired
+    )
+    return replace(message, parts=parts, patched=True)
 
 
-def _without_unpaired(message: Message) -> Message:
-    unpaired = _unpaired(message)
-    if not unpaired:
-        return message
-    kept = tuple(part for part in message.parts if not _is_unpaired(part, unpaired))
-    return replace(message, parts=kept, patched=True)
+def _without_caller(part: Part) -> Part:
+    assert isinstance(part, ToolCall)
+    assert isinstance(part.source, Mapping)
+    source: JSON = {name: value for name, value in part.source.items() if name != "caller"}
+    return replace(part, source=source, patched=True)
 
 
-def _is_unpaired(part: Part, unpaired: set[str]) -> bool:
-    return isinstance(part, ToolCall | ToolResult) and part.server and part.call_id in unpaired
+def _unpaired(messages: Sequence[Message]) -> tuple[set[_Place], set[_Place]]:
+    """Return the server tool calls and results without each other, and the calls whose program is missing.
+
+    A program at the end of the prompt has no result yet if it waits for the calls that it made.
+    """
+    unpaired: set[_Place] = set()
+    waiting: dict[str, _Place] = {}
+    made: dict[_Place, _Place | None] = {}
+    for index, message in enumerate(messages):
+        if message.role is not Role.ASSISTANT:
+            if not all(isinstance(part, ToolResult) for part in message.parts):
+                waiting.clear()
+            continue
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolCall) and part.server:
+                waiting[part.call_id] = index, place
+                unpaired.add((index, place))
+            elif isinstance(part, ToolResult) and part.server:
+                call = waiting.pop(part.call_id, None)
+                if call is None:
+                    unpaired.add((index, place))
+                else:
+                    unpaired.discard(call)
+            elif isinstance(part, ToolCall) and (caller := caller_of(part)):
+                made[index, place] = waiting.get(caller)
+    unpaired -= set(waiting.values()) & {program for program in made.values() if program is not None}
+    return unpaired, {call for call, program in made.items() if program is None or program in unpaired}

@@ -1,0 +1,43 @@
+"""Tools that the provider runs and that call tools of the client, such as a program (A4, R1).
+
+The client answers these calls before the provider returns the result of the program, so a program and its
+result may be in different messages. Each call names the program that made it as its `caller`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
+
+
+def caller_of(call: ToolCall) -> str:
+    """Return the id of the program that made a call, or "" if the model made it."""
+    caller = call.source.get("caller") if isinstance(call.source, Mapping) else None
+    if not isinstance(caller, Mapping):
+        return ""
+    found = caller.get("tool_id") or caller.get("caller_id")
+    return found if isinstance(found, str) else ""
+
+
+def spans(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
+    """Yield the indices of the first and of each further message that belong to one call of the provider."""
+    first: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        for part in message.parts:
+            found = _hosted_id(part)
+            if found and first.setdefault(found, index) != index:
+                yield first[found], index
+
+
+def _hosted_id(part: Part) -> str:
+    """Return the id of the call of the provider that a part is, answers or was made by, or ""."""
+    match part:
+        case ToolCall(server=False):
+            return caller_of(part)
+        case ToolCall() | ToolResult(server=True):
+            return part.call_id
+        case Opaque(source=source) if isinstance(source, Mapping):
+            found = source.get("call_id")
+            return found if isinstance(found, str) else ""
+    return ""

@@ -1,0 +1,82 @@
+"""Programs that the provider runs and that call tools of the client (A4, R1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compaction import dialects
+from compaction.capabilities import Capabilities
+from compaction.invariants.pairs import safe_cuts
+from compaction.rendering import render
+from compaction.validation import validate
+from tests.compaction.builders import assistant, parse, user
+
+PROGRAM = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "x"}}
+RETURNED = {"type": "code_execution_result", "stdout": "2", "stderr": "", "return_code": 0, "content": []}
+ENDED = {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": RETURNED}
+CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+
+
+def call(id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": "query", "input": {}, "caller": CALLER}
+
+
+def answer(id: str) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": "1"}]}
+
+
+def says(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def program(id: str) -> dict[str, Any]:
+    return {"type": "program", "id": f"prog_{id}", "call_id": id, "code": "x", "fingerprint": "f"}
+
+
+def returned(id: str) -> dict[str, Any]:
+    return {"type": "program_output", "id": f"out_{id}", "call_id": id, "result": "2", "status": "completed"}
+
+
+RUN = [user("Add them."), says(PROGRAM, call("toolu_1")), answer("toolu_1"), says(call("toolu_2"))]
+RUN += [answer("toolu_2"), says(ENDED, {"type": "text", "text": "It is 2."}), user("Thanks.")]
+
+
+@pytest.mark.parametrize("prefill", [True, False])
+@pytest.mark.parametrize("end", [2, 3, 5, 6, 7])
+def test_a_program_that_waits_for_tools_of_the_client_is_served_as_pushed(end: int, prefill: bool) -> None:
+    model = Capabilities(prefill=prefill)
+    shown = render(parse(RUN[:end], "anthropic"), format="anthropic", capabilities=model).messages
+    assert shown[: len(RUN[:end])] == RUN[:end]
+    assert validate(shown, "anthropic", capabilities=model) == ()
+
+
+def test_a_paused_response_is_served_as_pushed() -> None:
+    items = [user("Add them."), says(PROGRAM), says(ENDED), user("Thanks.")]
+    assert render(parse(items, "anthropic"), format="anthropic").messages == items
+
+
+@pytest.mark.parametrize("left", [[0, 2, 3, 4, 5, 6], [0, 3, 4, 6], [0, 1, 2, 3, 4, 6]])
+def test_calls_without_their_program_are_served_without_a_caller(left: list[int]) -> None:
+    items = [RUN[index] for index in left]
+    assert {found.rule for found in validate(items, "anthropic")} >= {"A4"}
+    shown = render(parse(items, "anthropic"), format="anthropic").messages
+    assert validate(shown, "anthropic") == ()
+    assert "srvtoolu_1" not in str(shown)
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai-responses"])
+def test_no_cut_separates_a_program_from_its_calls_and_its_result(format: str) -> None:
+    items = {
+        "anthropic": RUN[:6],
+        "openai-responses": [
+            user("Add them."),
+            program("call_1"),
+            {"type": "function_call", "call_id": "call_2", "name": "query", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "call_2", "output": "1"},
+            returned("call_1"),
+        ],
+    }[format]
+    messages = dialects.parse([*items, assistant("It is 2."), user("Thanks.")], format=format)
+    assert safe_cuts(messages) - {len(items), len(items) + 1} == {0, 1, len(messages)}
