@@ -22,7 +22,7 @@ def message_json(message: Message) -> list[dict[str, JSON]]:
     if message.format == NAME and not message.patched and message.source is not None:
         return [dict(message.source)]
     native = message.format == NAME
-    blocks = [block for part in message.parts if (block := _block(part, native)) is not None]
+    blocks = [block for part in message.parts if (block := _block(part, message.role, native)) is not None]
     if not blocks:
         return []
     kept = {k: v for k, v in (message.source or {}).items() if native and is_request_field(k)}
@@ -34,7 +34,7 @@ def message_json(message: Message) -> list[dict[str, JSON]]:
     return [{**kept, "role": role.value, "content": blocks}]
 
 
-def _block(part: Part, native: bool) -> dict[str, JSON] | None:
+def _block(part: Part, role: Role, native: bool) -> dict[str, JSON] | None:
     source = part.source if native and isinstance(part.source, Mapping) else None
     if source is not None and not getattr(part, "patched", False):
         return None if isinstance(part, Text) and not part.text.strip() else dict(source)
@@ -56,7 +56,8 @@ def _block(part: Part, native: bool) -> dict[str, JSON] | None:
             return dict(block)
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            return anthropic_media(block) or {"type": "text", "text": note_of(part.source, kind)}
+            media = None if role is Role.ASSISTANT else anthropic_media(block)
+            return media or {"type": "text", "text": note_of(part.source, kind)}
         case Thinking():
             return None  # Anthropic rejects thinking without its own signature
 

@@ -37,7 +37,7 @@ def message_json(message: Message, native_ids: frozenset[str] = frozenset()) -> 
         return _assistant(message, kept, native, native_ids)
     results = [_result_json(part, kept, native, native_ids) for part in message.tool_results]
     media = [] if native else [block for part in message.tool_results for block in _media(part)]
-    content = [block for part in message.parts if (block := _content(part, native)) is not None]
+    content = [block for part in message.parts if (block := _content(part, message, native)) is not None]
     if not media and not content:
         return results
     role = "system" if message.role is Role.SYSTEM else "user"
@@ -51,7 +51,7 @@ def _assistant(
     message: Message, kept: dict[str, JSON], native: bool, native_ids: frozenset[str]
 ) -> list[dict[str, JSON]]:
     calls = [_call_json(part, native, native_ids) for part in calls_of(message)]
-    content = [block for part in message.parts if (block := _content(part, native)) is not None]
+    content = [block for part in message.parts if (block := _content(part, message, native)) is not None]
     if not calls and not content:
         return []
     item: dict[str, JSON] = {**kept, "role": "assistant", "content": _plain(content) if content else None}
@@ -72,7 +72,8 @@ def _plain(blocks: list[dict[str, JSON]]) -> JSON:
     return blocks
 
 
-def _content(part: Part, native: bool) -> dict[str, JSON] | None:
+def _content(part: Part, message: Message, native: bool) -> dict[str, JSON] | None:
+    """Return a content part of a message. Only those of users contain media."""
     source = part.source if native and isinstance(part.source, Mapping) else None
     match part:
         case Text(text=text, patched=False) if source is not None:
@@ -81,8 +82,11 @@ def _content(part: Part, native: bool) -> dict[str, JSON] | None:
             return {**(source or {}), "type": "text", "text": text} if text else None
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            media = dict(block) if native else chat_media(block)
-            return media or {"type": "text", "text": note_of(part.source, kind)}
+            made = dict(block) if native else chat_media(block)
+            takes_media = native or message.role in (Role.USER, Role.TOOL)
+            if made is None or (not takes_media and made.get("type") != "text"):
+                return {"type": "text", "text": note_of(part.source, kind)}
+            return made
         case ToolCall(server=True) | ToolResult(server=True):
             return {"type": "text", "text": server_tool_text(part)}
     return None
