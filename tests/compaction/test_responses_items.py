@@ -199,3 +199,19 @@ def test_an_item_that_the_provider_rejects_is_a_violation(data: st.DataObject) -
     items = [{"role": "user", "content": word()}, *data.draw(group(word))]  # type: ignore[operator]
     if not any("_private" in item for item in items):
         assert bool(faults(items, NAME)) == bool(validate(items, NAME))
+
+
+def test_the_output_of_a_patch_is_optional() -> None:
+    items = [
+        {"type": "message", "role": "user", "content": "Patch it."},
+        {
+            "type": "apply_patch_call",
+            "call_id": "a",
+            "status": "completed",
+            "operation": {"type": "delete_file"},
+        },
+        {"type": "apply_patch_call_output", "call_id": "a", "status": "completed"},
+    ]
+    assert dialects.detect(items[2], default="openai") == NAME
+    assert validate(items, NAME) == ()
+    assert render(dialects.parse(items, format=NAME), format=NAME).messages == items

@@ -13,7 +13,7 @@ ITEM_REFERENCE = "item_reference"
 CUSTOM_CALL, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 FUNCTION_CALL, FUNCTION_OUTPUT = "function_call", "function_call_output"
 COMPUTER_CALL, COMPUTER_OUTPUT = "computer_call", "computer_call_output"
-SHELL_OUTPUT = "shell_call_output"
+SHELL_OUTPUT, PATCH_OUTPUT = "shell_call_output", "apply_patch_call_output"
 
 #: The kinds of calls that the client runs, and the kind of their output.
 OUTPUTS: Mapping[str, str] = {
@@ -21,7 +21,7 @@ OUTPUTS: Mapping[str, str] = {
     CUSTOM_CALL: CUSTOM_OUTPUT,
     "local_shell_call": "local_shell_call_output",
     "shell_call": SHELL_OUTPUT,
-    "apply_patch_call": "apply_patch_call_output",
+    "apply_patch_call": PATCH_OUTPUT,
     COMPUTER_CALL: COMPUTER_OUTPUT,
 }
 CALLS = frozenset(OUTPUTS)
@@ -30,7 +30,7 @@ OUTPUT_KINDS = frozenset(OUTPUTS.values())
 _OUTPUT_TYPES: Mapping[str, type] = {
     "local_shell_call_output": str,
     SHELL_OUTPUT: list,
-    "apply_patch_call_output": str,
+    PATCH_OUTPUT: str,
     COMPUTER_OUTPUT: dict,
 }
 
@@ -82,7 +82,11 @@ def can_answer(output: str, call: str) -> bool:
 
 
 def is_output(kind: str, output: JSON) -> bool:
-    """Return whether the provider accepts this `output` of an item. That of a shell is an array of runs."""
+    """Return whether the provider accepts this `output` of an item. That of a shell is an array of runs, and
+    that of a patch is optional.
+    """
+    if kind == PATCH_OUTPUT and output is None:
+        return True
     if kind == SHELL_OUTPUT and isinstance(output, list):
         return all(isinstance(run, Mapping) and "stdout" in run for run in output)
     return isinstance(output, _OUTPUT_TYPES.get(kind, str | list))

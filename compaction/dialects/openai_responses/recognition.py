@@ -17,6 +17,7 @@ from compaction.dialects.openai_responses.kinds import (
     MESSAGE,
     OUTPUT_KINDS,
     OUTPUT_TEXT,
+    PATCH_OUTPUT,
     REASONING,
     ROLES,
     call_id_of,
@@ -49,7 +50,8 @@ def message_error(item: JSON) -> str | None:
     for field in _STRINGS.get(kind, ()):
         if not isinstance(item.get(field), str):
             return f"`{kind}` must have a string `{field}`."
-    if kind in OUTPUT_KINDS and not isinstance(item.get("output"), str | list | dict):
+    is_optional = kind == PATCH_OUTPUT and item.get("output") is None
+    if kind in OUTPUT_KINDS and not is_optional and not isinstance(item.get("output"), str | list | dict):
         return f"`{kind}` must have an `output`."
     if kind == REASONING and not isinstance(item.get("summary", []), list):
         return "`summary` must be an array."
