@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compaction import dialects
+from compaction.capabilities import Capabilities
 from compaction.rendering import render
 
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": "aGVsbG8="}}
@@ -15,6 +16,7 @@ DRAWN = [
     {"role": "model", "parts": [{"text": "Here it is."}, IMAGE]},
     {"role": "user", "parts": [{"text": "Thanks."}, IMAGE]},
 ]
+MODEL = Capabilities(system_messages=True)
 LOGO = [
     {"type": "input_text", "text": "The logo:"},
     {"type": "input_image", "image_url": "https://e.org/a.png"},
@@ -22,13 +24,14 @@ LOGO = [
 INSTRUCTED = [
     {"type": "message", "role": "developer", "content": LOGO},
     {"type": "message", "role": "user", "content": LOGO},
+    {"type": "message", "role": "developer", "content": LOGO},
 ]
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai", "openai-responses"])
 @pytest.mark.parametrize(("source", "items"), [("gemini", DRAWN), ("openai-responses", INSTRUCTED)])
 def test_only_messages_of_users_contain_images(source: str, items: list[Any], format: str) -> None:
-    shown = render(dialects.parse(items, format=source), format=format).messages
+    shown = render(dialects.parse(items, format=source), format=format, capabilities=MODEL).messages
     if format == source:
         assert shown == items
         return

@@ -56,7 +56,7 @@ def _block(part: Part, role: Role, native: bool) -> dict[str, JSON] | None:
             return dict(block)
         case Opaque(kind=kind):
             block = part.source if isinstance(part.source, Mapping) else {}
-            media = None if role is Role.ASSISTANT else anthropic_media(block)
+            media = anthropic_media(block) if role in (Role.USER, Role.TOOL) else None
             return media or {"type": "text", "text": note_of(part.source, kind)}
         case Thinking():
             return None  # Anthropic rejects thinking without its own signature
