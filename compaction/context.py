@@ -17,6 +17,7 @@ from compaction.descriptors import MEDIA, clip, describe, describe_failure, shor
 from compaction.edits import Edit, MakeHandle, Op
 from compaction.identifiers.extract import references
 from compaction.identifiers.texts import message_references
+from compaction.invariants import programs
 from compaction.invariants.pairs import open_start
 from compaction.layout import Layout
 from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult, changes_settings
@@ -140,17 +141,21 @@ class Context:
         return frozenset(found)
 
     @cached_property
-    def protected(self) -> frozenset[int]:
-        """The positions that no step may evict: pinned messages, the latest user request, changes of settings
-        and open calls.
-
-        The agent is running these calls and appends their results (rule R5).
+    def fixed(self) -> frozenset[int]:
+        """The positions that no step may change: of pins, the latest user request, changes of settings, and of
+        open calls, which the agent is running and whose results it appends (R5).
         """
         messages = self.start.messages
         unanswered = messages[open_start(messages, self.start.pairs) :]
         kept = (*filter(changes_settings, messages), *unanswered)
         request = latest_request(self.start.entries)
         return self._pinned | {request} | {message.position for message in kept}
+
+    @cached_property
+    def protected(self) -> frozenset[int]:
+        """The positions that no step may evict: the fixed ones, and a program whose result is missing."""
+        messages = self.start.messages
+        return self.fixed | {message.position for message in messages[programs.open_start(messages) :]}
 
     def in_middle(self, position: int) -> bool:
         """Whether an edit may change the message."""

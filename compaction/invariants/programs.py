@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from compaction.messages import Message, Opaque, Part, ToolCall, ToolResult
+from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResult
 
 
 def caller_of(call: ToolCall) -> str:
@@ -41,3 +41,24 @@ def _hosted_id(part: Part) -> str:
             found = source.get("call_id")
             return found if isinstance(found, str) else ""
     return ""
+
+
+def open_start(messages: Sequence[Message]) -> int:
+    """Return the index of the first program that waits for the calls that it made, or the end if none does.
+
+    Only answers and results of tools may follow it.
+    """
+    started: dict[str, int] = {}
+    waiting: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.role is not Role.ASSISTANT and not all(isinstance(p, ToolResult) for p in message.parts):
+            started.clear()
+        for part in message.parts:
+            found = _hosted_id(part)
+            if isinstance(part, ToolCall) and not part.server:
+                waiting |= {found} & started.keys()
+            elif isinstance(part, ToolResult) or (isinstance(part, Opaque) and part.kind.endswith("_output")):
+                started.pop(found, None)
+            elif found:
+                started[found] = index
+    return min((started[each] for each in waiting & started.keys()), default=len(messages))

@@ -120,7 +120,7 @@ def _giant_tokens(context: Context) -> float:
 
 
 def _in_tail(position: int, context: Context) -> bool:
-    return position >= context.tail_first and position not in context.protected
+    return position >= context.tail_first and position not in context.fixed
 
 
 STRATEGY = Strategy(

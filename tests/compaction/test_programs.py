@@ -9,9 +9,11 @@ import pytest
 from compaction import dialects
 from compaction.capabilities import Capabilities
 from compaction.invariants.pairs import safe_cuts
+from compaction.policy import PRESETS
 from compaction.rendering import render
 from compaction.validation import validate
-from tests.compaction.builders import assistant, parse, user
+from compaction.view import apply
+from tests.compaction.builders import assistant, lines, parse, planned, user
 
 PROGRAM = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "x"}}
 RETURNED = {"type": "code_execution_result", "stdout": "2", "stderr": "", "return_code": 0, "content": []}
@@ -66,17 +68,32 @@ def test_calls_without_their_program_are_served_without_a_caller(left: list[int]
     assert "srvtoolu_1" not in str(shown)
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai-responses"])
+WAITING = {
+    "anthropic": RUN[:3],
+    "openai-responses": [
+        user("Add them."),
+        program("call_1"),
+        {"type": "function_call", "call_id": "call_2", "name": "query", "arguments": "{}"}
+        | {"caller": {"type": "program", "caller_id": "call_1"}},
+        {"type": "function_call_output", "call_id": "call_2", "output": "1"},
+    ],
+}
+
+
+@pytest.mark.parametrize("format", sorted(WAITING))
 def test_no_cut_separates_a_program_from_its_calls_and_its_result(format: str) -> None:
-    items = {
-        "anthropic": RUN[:6],
-        "openai-responses": [
-            user("Add them."),
-            program("call_1"),
-            {"type": "function_call", "call_id": "call_2", "name": "query", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": "call_2", "output": "1"},
-            returned("call_1"),
-        ],
-    }[format]
+    items = [*WAITING[format], *(RUN[3:6] if format == "anthropic" else [returned("call_1")])]
     messages = dialects.parse([*items, assistant("It is 2."), user("Thanks.")], format=format)
     assert safe_cuts(messages) - {len(items), len(items) + 1} == {0, 1, len(messages)}
+
+
+@pytest.mark.parametrize("policy", sorted(PRESETS))
+@pytest.mark.parametrize("budget", [1, 200])
+@pytest.mark.parametrize("format", sorted(WAITING))
+def test_a_program_stays_in_the_prompt_until_its_result_is_there(
+    format: str, budget: int, policy: str
+) -> None:
+    earlier = [user("Hello."), assistant(lines(40)), user(lines(40)), assistant("Yes.")]
+    messages = parse([*earlier, *WAITING[format]], format)
+    shown = planned(apply((), messages), budget, policy).view.messages
+    assert shown[-len(WAITING[format]) + 1 :] == messages[-len(WAITING[format]) + 1 :]
