@@ -142,8 +142,8 @@ class Context:
 
     @cached_property
     def fixed(self) -> frozenset[int]:
-        """The positions that no step may change: of pins, the latest user request, changes of settings, and of
-        open calls, which the agent is running and whose results it appends (R5).
+        """The positions that no step may change: of pins, the latest user request, changes of settings, and
+        of open calls, which the agent is running and whose results it appends (R5).
         """
         messages = self.start.messages
         unanswered = messages[open_start(messages, self.start.pairs) :]
