@@ -158,6 +158,17 @@ def test_an_edited_recap_removes_thinking_that_followed_the_old_one(agent: Agent
     agent.work(2)
 
 
+def test_a_late_result_removes_the_thinking_that_was_written_without_it(agent: Agent) -> None:
+    push(agent.api, [call("toolu_late", path="a.py"), request("Go on without it.")])
+    kept = agent.thoughts()
+    agent.work(1)
+    assert agent.thoughts() == kept + 1
+    push(agent.api, [result("toolu_late", "def late(): ...")])
+    assert agent.thoughts() == kept
+    agent.work(2)
+    assert agent.thoughts() == kept + 2
+
+
 def test_a_new_system_prompt_removes_all_thinking(agent: Agent) -> None:
     push(agent.api, [request("Stay.")], system="Read files.")
     assert agent.thoughts() == 0

@@ -69,6 +69,8 @@ class Anthropic(Dialect):
         """Return messages that the provider accepts; the same objects if they are valid."""
         lead = leading_system(messages)
         sound = thinking.repair(server_tools.repair(messages[lead:]))
+        if capabilities.bound_thinking:
+            sound = thinking.without_outdated(sound)
         paired = pair_repair.repair(sound, pairing=self.pairing, open_end=capabilities.prefill)
         return (*messages[:lead], *roles.system_to_user(paired, capabilities))
 
