@@ -9,8 +9,9 @@ from compaction.dialects.anthropic.parsing import is_directive
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON
 
-#: A JSON string that ends with whitespace, possibly escaped. Non-ASCII characters may be Unicode whitespace.
-_BLANK_END = re.compile(rb'(?:\s|\\[nrtf]|\\u....|[\x80-\xff])"')
+#: A JSON value that ends with whitespace, possibly escaped. Non-ASCII characters may be Unicode whitespace.
+#: What follows the quote distinguishes it from one that begins a string after a separator.
+_BLANK_END = re.compile(rb'(?:\s|\\[nrtf]|\\u....|[\x80-\xff])"\s*[,}\]]')
 #: Number of bytes at the end of the last message that contain the end of its text.
 _END_BYTES = 4_096
 
