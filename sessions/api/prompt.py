@@ -10,6 +10,7 @@ import orjson
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 
+from compaction.capabilities import capabilities_of
 from compaction.dialects import get_dialect
 from compaction.on_demand import BETA, summarized_count
 from compaction.provider_engine import ProviderParams
@@ -155,7 +156,9 @@ def prompt_json(
         ),
         "fits": fits,
         "reason": reason,
-        "open_calls": get_dialect(format).open_calls(shown) if isinstance(shown, list) else [],
+        "open_calls": get_dialect(format).open_calls(
+            shown if isinstance(shown, list) else _joined_end(state, messages)
+        ),
         "compactions": state.compaction_count,
     }
     if params is not None:
@@ -165,6 +168,15 @@ def prompt_json(
     if manifest:
         fields["manifest"] = messages.manifest
     return fields
+
+
+def _joined_end(state: PromptState, messages: PromptMessages) -> list[dict[str, Any]]:
+    """Return the response with open calls at the end of a joined prompt, or nothing.
+
+    If the model does not accept open calls, notes have replaced their results.
+    """
+    may_end_open = state.continuation.open_calls and capabilities_of(state.model).prefill
+    return messages.newest_response if may_end_open else []
 
 
 def _provider_fields(

@@ -2,8 +2,8 @@
 
 A stored message is the JSON that was pushed, or that an edit produced, in the dialect in which it was pushed.
 If all are in the session's dialect and follow each other validly, their bytes are joined, which is fast and
-changes no byte; otherwise they are parsed and rendered (`compaction.rendering`). The same stored bytes always
-give the same prompt.
+changes no byte; otherwise they are parsed and rendered (`compaction.rendering`). Of a prompt that ends with
+open calls, only the newest response is parsed. The same stored bytes always give the same prompt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compaction.capabilities import Capabilities
 from compaction.continuation import Continuation
 from compaction.dialects.stored import JoinedMessages, StoredPrompt
 from compaction.messages import Message, Role, Text
-from compaction.rendering import render
+from compaction.rendering import missing_results, render
 from compaction.strategies.clear_thinking import NAME as CLEAR_THINKING
 from compaction.view import Entry, View
 from compaction.view.components import MEMORY
@@ -46,6 +46,19 @@ class PromptMessages:
     @property
     def roles(self) -> list[str]:
         return [entry["role"] for entry in self.manifest]
+
+    @property
+    def newest_response(self) -> list[dict[str, Any]]:
+        """The messages of the newest response and the results that follow it, as JSON values.
+
+        Empty if other messages follow.
+        """
+        start = len(self.manifest)
+        for role in (Role.TOOL, Role.ASSISTANT):
+            while start and self.manifest[start - 1]["role"] == role:
+                start -= 1
+        values: list[dict[str, Any]] = bodies.json_value(b"[%b]" % b",".join(self.pieces[start:]))
+        return values
 
     def append(self, messages: PromptMessages) -> PromptMessages:
         """Return these messages, followed by others. Does not join these again."""
@@ -142,15 +155,15 @@ def manifest_entry(
 class RequestParts:
     """What a provider request is made of, besides its messages.
 
-    `stored_format` is the dialect of the session, `format` that of the request. `is_regular` states that all
-    messages are in the session's dialect and follow each other validly (see `Continuation`).
+    `stored_format` is the dialect of the session, `format` that of the request. `continuation` is the state
+    after the messages.
     """
 
     stored_format: str | None
     format: str | None
     system: bytes | None
     tools: bytes | None
-    is_regular: bool
+    continuation: Continuation
     capabilities: Capabilities
 
 
@@ -172,9 +185,21 @@ def request_fields(messages: PromptMessages, parts: RequestParts) -> dict[str, A
 def joined_fields(messages: PromptMessages, parts: RequestParts) -> dict[str, Any] | None:
     """Return the fields like `request_fields`, or None if the stored bytes cannot be joined."""
     dialect = dialects.get_dialect(parts.format)
-    is_regular = parts.is_regular and messages.is_complete
+    is_regular = parts.continuation.regular and messages.is_complete
     if not is_regular or dialects.get_dialect(parts.stored_format).name != dialect.name:
         return None
-    stored = StoredPrompt(messages=messages.joined, system=parts.system, tools=parts.tools)
+    whole = messages.joined
+    if parts.continuation.open_calls:
+        results = missing_results(
+            messages.newest_response,
+            parts.continuation,
+            format=dialect.name,
+            capabilities=parts.capabilities,
+        )
+        if results is None:
+            return None
+        added = list(map(bodies.json_bytes, results))
+        whole = whole.append(added, [Role.USER] * len(added), dialects.is_unsigned)
+    stored = StoredPrompt(messages=whole, system=parts.system, tools=parts.tools)
     joined = dialect.join_stored(stored, parts.capabilities)
     return None if joined is None else {name: orjson.Fragment(data) for name, data in joined.items()}

@@ -12,7 +12,7 @@ from sessions.selectors.prompts.cache import prompt_cache
 from sessions.store import bodies
 from tests.api.client import Api
 from tests.api.direct import Server, limit_requests
-from tests.api.talk import answer, call, push, request, whole_turn
+from tests.api.talk import answer, call, push, request, result, whole_turn
 
 # Real commits: the event loop has its own connections.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,9 +107,16 @@ def test_unusual_requests_are_left_to_the_endpoint(fetched: Server, headers: dic
 
 
 def test_a_prompt_that_must_be_rendered_is_left_to_the_endpoint(api: Api, fetched: Server) -> None:
-    push(api, [answer("Let me look."), request("Do."), call("open")])
+    push(api, [result("unknown", "Of a call that was not pushed.")])
     assert fetched.fetch() is None
-    assert api.get(PROMPT).json()["open_calls"] == ["open"]
+    assert "Of a call that was not pushed." in str(api.get(PROMPT).json()["messages"][-1])
+
+
+def test_a_prompt_with_open_calls_is_the_same_as_from_the_endpoint(api: Api, fetched: Server) -> None:
+    push(api, [answer("Let me look."), request("Do."), call("open")])
+    status, _, prompt = fetched.fetch()
+    assert (status, prompt) == (200, read(api).json())
+    assert prompt["open_calls"] == ["open"]
 
 
 def test_a_prompt_that_does_not_fit_is_left_to_the_endpoint(api: Api, fetched: Server) -> None:

@@ -12,6 +12,7 @@ from compaction.view import in_force
 from sessions.models import AgentSession, Edit
 from sessions.selectors.compactions.edits import edits_in_force_after, edits_not_evicted
 from sessions.selectors.convert import edit_value
+from sessions.store.bodies import json_bytes
 from tests.api.client import Api, code
 from tests.api.talk import (
     PROMPT,
@@ -335,5 +336,23 @@ class TestReadiness:
     def test_open_calls_at_the_end_of_the_prompt_are_reported(self, api: Api) -> None:
         push(api, [request(), call("toolu_1", path="a.py")])
         assert api.get(PROMPT).json()["open_calls"] == ["toolu_1"]
+        assert api.get(f"{PROMPT}?at_turn=0").json()["open_calls"] == ["toolu_1"]
         push(api, [result("toolu_1", "content")])
         assert api.get(PROMPT).json()["open_calls"] == []
+
+    def test_a_model_that_rejects_open_calls_gets_a_note_for_each_result(self, api: Api) -> None:
+        api.post("sessions/", {"id": "newest", "model": "claude-opus-4-8"})
+        push(api, [request(), call("toolu_1", path="a.py")], session="newest")
+        served = api.get("sessions/newest/prompt/").json()
+        assert served["open_calls"] == []
+        [block] = served["messages"][-1]["content"]
+        assert (block["type"], block["tool_use_id"]) == ("tool_result", "toolu_1")
+        push(api, [result("toolu_1", "content")], session="newest")
+        assert api.get("sessions/newest/prompt/").json()["messages"][2:] == [result("toolu_1", "content")]
+
+    def test_the_messages_before_open_calls_keep_their_bytes(self, api: Api) -> None:
+        pushed = b'{"role" : "user",  "content" : "Please read the files."}'
+        body = b'{"messages": [%b, %b]}' % (pushed, json_bytes(call("toolu_1", path="a.py")))
+        assert api.post(TURNS, body).status_code == 201
+        assert pushed in api.get(PROMPT).content
+        assert pushed in api.get(f"{PROMPT}?at_turn=0").content

@@ -192,7 +192,7 @@ def test_a_mixed_session_is_valid_in_both_dialects(
                     format=format,
                     system=None,
                     tools=None,
-                    is_regular=after.regular and not after.open_calls,
+                    continuation=after,
                     capabilities=model,
                 ),
             )

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from compaction import dialects
 from compaction.capabilities import Capabilities, capabilities_of
 from compaction.continuation import Continuation
-from compaction.dialects.stored import JoinedMessages, StoredPrompt
-from compaction.rendering import render
+from compaction.view import VERBATIM
+from sessions.store.bodies import json_bytes
+from sessions.store.prompt_bytes import PromptMessages, RequestParts, manifest_entry, request_fields
 from tests.compaction.providers import faults
 from tests.plugins.examples import examples
 
@@ -150,18 +151,22 @@ def served(items: list[Any], stored: str, format: str, capabilities: Capabilitie
     """Return the messages as the store serves them: joined bytes if possible, else rendered."""
     messages = dialects.parse_mixed(items, default=stored)
     state = Continuation().after(messages, stored)
-    if state.regular and not state.open_calls and stored == format:
-        pieces = [json.dumps(item, ensure_ascii=bool(at % 2)).encode() for at, item in enumerate(items)]
-        roles = [message.role.value for message in messages]
-        middle = len(pieces) // 2
-        joined = JoinedMessages()
-        for part in slice(middle), slice(middle, None):
-            joined = joined.append(pieces[part], roles[part], dialects.is_unsigned)
-        prompt = StoredPrompt(messages=joined)
-        if (fields := dialects.get_dialect(format).join_stored(prompt, capabilities)) is not None:
-            shown: list[Any] = json.loads(fields["messages"])
-            return shown
-    return render(messages, format=format, capabilities=capabilities).messages
+    pieces = [json.dumps(item, ensure_ascii=bool(at % 2)).encode() for at, item in enumerate(items)]
+    manifest = [manifest_entry(at, at, message.role, VERBATIM, 1, 1) for at, message in enumerate(messages)]
+    middle = len(pieces) // 2
+    prompt = PromptMessages()
+    for part in slice(middle), slice(middle, None):
+        prompt = prompt.append(PromptMessages(pieces=pieces[part], manifest=manifest[part]))
+    parts = RequestParts(
+        stored_format=stored,
+        format=format,
+        system=None,
+        tools=None,
+        continuation=state,
+        capabilities=capabilities,
+    )
+    shown: list[Any] = json.loads(json_bytes(request_fields(prompt, parts)["messages"]))
+    return shown
 
 
 @quick

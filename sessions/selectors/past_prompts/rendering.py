@@ -31,7 +31,7 @@ def past_prompt_json(*, session: AgentSession, outline: Outline) -> dict[str, An
             format=session.format,
             system=preamble.system if preamble else None,
             tools=preamble.tools if preamble and not _sheds_tools(outline) else None,
-            is_regular=after.regular and not after.open_calls,
+            continuation=after,
             capabilities=capabilities_of((outline.turn and outline.turn.model) or session.model),
         ),
     )

@@ -12,12 +12,14 @@ from psycopg.rows import namedtuple_row
 
 from accounts.selectors import KEY_IS_VALID
 from compaction.capabilities import capabilities_of
+from compaction.continuation import Continuation
 from compaction.sizes.breakdown import TokenBreakdown
 from compaction.sizes.calibration import Calibration
 from sessions.selectors.prompts.cache import PromptVersion
 from sessions.selectors.prompts.outlines import outline_unpack
 from sessions.selectors.token_budgets import budget_tokens, calibration_of
 from sessions.store import bodies
+from sessions.store.continuation_columns import continuation_of
 from sessions.store.edit_texts import TEXTS
 from sessions.store.postgres import execute
 from sessions.store.prompt_bytes import RequestParts
@@ -39,7 +41,7 @@ class PromptState:
     shown: TokenBreakdown
     snapshot_end: int
     context_start: int
-    regular: bool
+    continuation: Continuation
     calibration: Calibration
     own_budget: int | None
     context_window: int | None
@@ -71,7 +73,7 @@ class PromptState:
             shown=TokenBreakdown(tokens=row.shown_components or row.context_components),
             snapshot_end=row.snapshot_end,
             context_start=row.context_start,
-            regular=row.regular,
+            continuation=continuation_of(open_calls=row.open_calls, needs_repair=row.needs_repair),
             calibration=calibration_of(row.calibration, model=row.model),
             own_budget=row.budget_tokens,
             context_window=row.context_window,
@@ -119,7 +121,7 @@ class PromptState:
             format=format,
             system=self.system,
             tools=self.shown_tools,
-            is_regular=self.regular,
+            continuation=self.continuation,
             capabilities=capabilities_of(self.model),
         )
 
@@ -140,9 +142,9 @@ class PromptState:
 SESSION_COLUMNS: LiteralString = """
 s.id, s.xmin::text AS version, extract(epoch FROM pg_postmaster_start_time())::text AS server_start, s.format,
 s.model, s.turn_count, s.message_count, s.context_components, s.shown_components, s.snapshot_end,
-s.context_start, s.open_calls = '{}' AND NOT s.needs_repair AS regular, s.calibration, s.budget_tokens,
-s.context_window, s.policy, s.edits_revision, s.compaction_count, s.omitted_count,
-s.preamble_version, v.turn AS served_turn, v.edits_revision AS served_revision
+s.context_start, s.open_calls, s.needs_repair, s.calibration, s.budget_tokens, s.context_window,
+s.policy, s.edits_revision, s.compaction_count, s.omitted_count, s.preamble_version,
+v.turn AS served_turn, v.edits_revision AS served_revision
 """
 
 #: The session `s`, if the key is valid, and its served prompt `v`.

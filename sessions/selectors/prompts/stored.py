@@ -164,7 +164,7 @@ def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMess
         message_count=end,
         context=TokenBreakdown().set(system=components.system, tools=components.tools).add(values),
         shown=TokenBreakdown.of_view(view),
-        regular=after.regular and not after.open_calls,
+        continuation=after,
         compaction_count=_compactions_until(state, turn),
         preamble_version=row.preamble_version,
         system=preamble.system if preamble else None,

@@ -108,7 +108,7 @@ def prompt_compact(prompt: CallerPrompt) -> CompactedPrompt:
             format=format,
             system=system,
             tools=tools if shown.tokens.get("tools") else None,
-            is_regular=after.regular and not after.open_calls,
+            continuation=after,
             capabilities=request.capabilities,
         ),
     )

@@ -144,7 +144,7 @@ def _appended(
         message_count=turn.first_position + len(turn.values),
         context=turn.context,
         shown=turn.shown,
-        regular=turn.continuation.regular and not turn.continuation.open_calls,
+        continuation=turn.continuation,
         calibration=turn.calibration,
         served_turn=turn.index,
         served_revision=known.prompt.edits_revision,
