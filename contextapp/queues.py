@@ -29,6 +29,7 @@ _TASKS: dict[str, tuple[str, ...]] = {
         "sessions.tasks.import*",
         "sessions.tasks.retention_run",
         "sessions.tasks.rollups_fill",
+        "sessions.tasks.session_tools_count",
     ),
     "search": ("sessions.tasks.search_index",),
 }

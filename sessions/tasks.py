@@ -143,3 +143,8 @@ def search_index_run() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def tools_count() -> None:
     counting.tools_count()
+
+
+@shared_task(name=dispatch.TOOLS_COUNT)  # type: ignore[untyped-decorator]
+def session_tools_count(session_id: str) -> None:
+    counting.session_tools_count(session_id=UUID(session_id), seconds=counting.SLICE_SECONDS)

@@ -23,6 +23,7 @@ WEBHOOK_DELIVER = "sessions.tasks.webhook_deliver"
 MEMORY_UPDATE = "sessions.tasks.memory_upkeep"
 MEMORY_OBSERVE = "sessions.tasks.memory_observe"  # even if automatic updates are off in the project
 SEARCH_INDEX = "sessions.tasks.search_index"
+TOOLS_COUNT = "sessions.tasks.session_tools_count"
 IMPORT_STEP = "sessions.tasks.import_step"
 SAMPLE_LOAD = "sessions.tasks.sample_load"
 

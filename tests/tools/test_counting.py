@@ -6,14 +6,17 @@ import re
 from dataclasses import replace
 
 import pytest
+from celery import current_app
 from django.urls import reverse
 
 from compaction.messages import Usage
 from importers.base import ClientCompaction
+from sessions import tasks
 from sessions.models import ToolFile, ToolOutputs, ToolRollup, Turn
 from sessions.selectors.tools.usage import is_counting, session_tools
 from sessions.services.ingestion import json_tokens
 from sessions.services.reconcile.branches import session_fork
+from sessions.services.tools import counting
 from sessions.services.tools.counting import session_tools_count, session_tools_reset, tools_count
 from sessions.store import bodies
 from tests.locking import waiting_for
@@ -131,6 +134,25 @@ def test_counting_in_parts_has_the_same_result(project, session):
     sums = [sorted(ToolRollup.objects.filter(session=each).values_list(*names)) for each in (session, parts)]
     assert sums[0] == sums[1]
     assert session_tools_count(session_id=parts.pk) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begins", ["task", "pass"])
+def test_a_long_session_is_counted_by_several_tasks(project, monkeypatch, begins):
+    made = make_session(project, [reading_turn(n) for n in range(400)])
+    assert 0 < session_tools_count(session_id=made.pk, seconds=0) < made.message_count
+    assert is_counting(session=made)
+    monkeypatch.setattr(counting, "SLICE_SECONDS", 0)
+    monkeypatch.setitem(current_app.conf, "task_always_eager", True)
+    if begins == "task":
+        tasks.session_tools_count(str(made.pk))  # runs the tasks that it requests
+    else:
+        tools_count(everywhere=True)
+    assert not is_counting(session=made)
+    counted = by_name(made)["Read"].outputs
+    session_tools_reset(session_id=made.pk)
+    assert session_tools_count(session_id=made.pk) == made.message_count
+    assert by_name(made)["Read"].outputs == counted > 0
 
 
 def test_outputs_that_the_client_removed_cost_nothing_more(project):

@@ -7,9 +7,12 @@ turn, then among the tools whose outputs are in the context.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import LiteralString
 from uuid import UUID
 
@@ -22,11 +25,14 @@ from sessions.selectors.tools.counted_turns import counted_turns
 from sessions.selectors.transcripts.rows import CALLS_BEFORE, StoredMessage, messages_load
 from sessions.services.backlog import Backlog
 from sessions.services.claims import release, revoke
+from sessions.services.dispatch import TOOLS_COUNT, task_dispatch
 from sessions.services.tools.sums import MAX_PATH, ClaimedScan, Sums
 from sessions.services.tools.write import sums_write
 from sessions.store.flags import MessageFlag
 from sessions.store.postgres import rows_fetch
 
+#: Seconds after which a worker stops counting a long session, so that other tasks can run.
+SLICE_SECONDS = 5.0
 #: Messages per batch.
 _BATCH = 500
 
@@ -50,13 +56,17 @@ _BACKLOG = Backlog(
 
 def tools_count(*, everywhere: bool = False) -> int:
     """Count the new messages of recently active sessions, or of all. Return the number of messages."""
-    return _BACKLOG.run(_count, recent=None if everywhere else RECENT)
+    count = partial(_count, seconds=SLICE_SECONDS)
+    return _BACKLOG.run(count, recent=None if everywhere else RECENT)
 
 
-def session_tools_count(*, session_id: UUID) -> int:
-    """Count the new messages of a session. Return their number, or 0 if another worker is counting."""
+def session_tools_count(*, session_id: UUID, seconds: float = math.inf) -> int:
+    """Count the new messages of a session. Return their number, or 0 if another worker is counting.
+
+    After `seconds`, the remaining messages are left to another task, which is requested.
+    """
     claimed = _BACKLOG.claim_one(session_id)
-    return 0 if claimed is None else _count(claimed)
+    return 0 if claimed is None else _count(claimed, seconds=seconds)
 
 
 def session_tools_reset(*, session_id: UUID) -> None:
@@ -66,11 +76,15 @@ def session_tools_reset(*, session_id: UUID) -> None:
     revoke(ToolScan.objects.filter(pk=session_id), position=0, context={}, charged_turn=-1)
 
 
-def _count(claimed: ClaimedScan) -> int:
-    """Count the new messages of a session and release it. Return their number."""
-    scan, is_last = claimed, False
+def _count(claimed: ClaimedScan, *, seconds: float) -> int:
+    """Count the new messages of a session like `session_tools_count` and release it. Return their number."""
+    scan, is_last, until = claimed, False, time.monotonic() + seconds
     while not is_last:
         scan, is_last = _count_batch(scan)
+        if not is_last and time.monotonic() >= until:
+            release(ToolScan.objects.filter(pk=scan.session_id, attempts=scan.attempts))
+            task_dispatch(TOOLS_COUNT, scan.session_id)
+            break
     return scan.position - claimed.position
 
 
