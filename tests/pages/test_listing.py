@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from accounts.models import Membership, Project, Role
 from sessions.models import AgentSession, SavedView
+from sessions.pages.listing import export
+from sessions.pages.listing.export import sessions_csv
 from sessions.pages.listing.suggest import suggestions_of
 from sessions.pages.saved_queries import query_clean
 from sessions.pages.tags.figures import sparkline
@@ -260,6 +262,17 @@ class TestTheList:
         assert {row["cost_usd"] for row in rows} == costs
         narrowed = member_client.get(address, {"q": "tag:nightly"}).getvalue().decode()
         assert len(narrowed.splitlines()) == 2
+
+    def test_the_csv_needs_one_query_for_each_page_of_sessions(
+        self, member_client, project, listed, monkeypatch, django_assert_max_num_queries
+    ):
+        address = reverse("sessions_export", args=[project.slug])
+        whole = member_client.get(address).getvalue()
+        lines = sessions_csv(project=project, filters=SessionFilter())
+        with django_assert_max_num_queries(2):  # the sessions, and custom prices
+            assert "".join(lines).encode() == whole
+        monkeypatch.setattr(export, "_PAGE", 1)
+        assert member_client.get(address).getvalue() == whole
 
     def test_an_invalid_filter_selects_nothing(self, member_client, project, listed):
         queries = ({"q": "peak:lots"}, {"q": "agnet:reader"}, {"peak": "1.2.3k"}, {"compacted": "perhaps"})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from accounts.models import Project
 from sessions.pages.figures import dollars_plain
 from sessions.pages.text import spreadsheet_text
+from sessions.selectors.custom_prices import custom_prices
 from sessions.selectors.lists.filters import Cursor, SessionFilter
-from sessions.selectors.lists.sessions import SessionRow, sessions_list
+from sessions.selectors.lists.sessions import sessions_values
+from sessions.selectors.savings import SessionSavings, session_savings
 
 #: Maximum number of rows; the API has no limit.
 ROWS_LIMIT = 50_000
@@ -24,17 +26,27 @@ COLUMNS = (
     "saved_usd", "health",
 )  # fmt: skip
 
+#: The columns of the table that these are made from.
+_STORED = (
+    "id", "external_id", "title", "agent", "model", "tags", "origin", "started_at", "last_active_at",
+    "turn_count", "message_count", "compaction_count", "last_prompt_tokens", "peak_prompt_tokens",
+    "uncached_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "cost_microusd",
+    "unpriced_turns", "profile__grade",
+)  # fmt: skip
+
 
 def sessions_csv(*, project: Project, filters: SessionFilter) -> Iterator[str]:
     """Yield the CSV file in chunks, header first."""
     yield _lines([COLUMNS])
+    prices = custom_prices(project)
     after: Cursor | None = None
     for _ in range(ROWS_LIMIT // _PAGE):
-        page = sessions_list(project=project, filters=filters, after=after, limit=_PAGE)
-        yield _lines(_cells(row) for row in page.rows)
-        if page.next_cursor is None:
+        rows = sessions_values(project=project, filters=filters, columns=_STORED, after=after, limit=_PAGE)
+        savings = session_savings([row["id"] for row in rows if row["compaction_count"]], prices=prices)
+        yield _lines(_cells(row, savings.get(row["id"])) for row in rows)
+        if len(rows) < _PAGE:
             return
-        after = Cursor.decode(page.next_cursor)
+        after = Cursor(at=rows[-1]["last_active_at"], id=rows[-1]["id"])
 
 
 def _lines(rows: Any) -> str:
@@ -43,31 +55,29 @@ def _lines(rows: Any) -> str:
     return text.getvalue()
 
 
-def _cells(row: SessionRow) -> list[Any]:
-    session, saved = row.session, row.savings
-    profile = getattr(session, "profile", None)
+def _cells(row: Mapping[str, Any], saved: SessionSavings | None) -> list[Any]:
     return [
-        session.pk,
-        spreadsheet_text(session.external_id),
-        spreadsheet_text(session.title),
-        spreadsheet_text(session.agent),
-        spreadsheet_text(session.model),
-        spreadsheet_text(" ".join(session.tags)),
-        session.origin,
-        session.started_at.isoformat(),
-        session.last_active_at.isoformat(),
-        session.turn_count,
-        session.message_count,
-        session.compaction_count,
-        session.last_prompt_tokens,
-        session.peak_prompt_tokens,
-        session.uncached_tokens,
-        session.cache_read_tokens,
-        session.cache_write_tokens,
-        session.output_tokens,
-        dollars_plain(session.cost_microusd),
-        session.unpriced_turns,
+        row["id"],
+        spreadsheet_text(row["external_id"]),
+        spreadsheet_text(row["title"]),
+        spreadsheet_text(row["agent"]),
+        spreadsheet_text(row["model"]),
+        spreadsheet_text(" ".join(row["tags"])),
+        row["origin"],
+        row["started_at"].isoformat(),
+        row["last_active_at"].isoformat(),
+        row["turn_count"],
+        row["message_count"],
+        row["compaction_count"],
+        row["last_prompt_tokens"],
+        row["peak_prompt_tokens"],
+        row["uncached_tokens"],
+        row["cache_read_tokens"],
+        row["cache_write_tokens"],
+        row["output_tokens"],
+        dollars_plain(row["cost_microusd"]),
+        row["unpriced_turns"],
         saved.tokens if saved else "",
         dollars_plain(saved.microusd) if saved else "",
-        profile.grade if profile else "",
+        row["profile__grade"],
     ]

@@ -104,6 +104,19 @@ def sessions_list(
     )
 
 
+def sessions_values(
+    *, project: Project, filters: SessionFilter, columns: Sequence[str], after: Cursor | None, limit: int
+) -> list[dict[str, Any]]:
+    """Return columns of the project's sessions, the most recently active first. One query.
+
+    This takes a fraction of the time of `sessions_list`, which reads whole rows.
+    """
+    rows = page_after(sessions_filtered(filters, project_id=project.pk), after)
+    # Selects the ids first, so that Postgres sorts only these and not whole rows.
+    found = AgentSession.objects.filter(pk__in=rows.values("pk")[:limit])
+    return list(page_after(found, None).values(*columns))
+
+
 def sessions_search(*, project: Project, text: str, limit: int) -> Sequence[AgentSession]:
     """Return sessions that contain all words of `text`, including sub-agents. One query.
 
