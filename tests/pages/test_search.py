@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.pages.search.views import FIRST_HITS
+from sessions.selectors.search import related
 from sessions.services.search.indexing import session_index
 from tests.pages.transcripts import make_session, message, turn
 from tests.plugins.reused import reused
@@ -212,6 +213,31 @@ def test_a_session_links_to_sessions_that_mention_its_files(member_client: Clien
     assert "Session six" not in text
     text = member_client.get(reverse("session", args=[project.slug, fourth.pk])).content.decode()
     assert "1 related session <small>that mentions the same files" in text
+
+
+@pytest.mark.slow
+def test_a_long_session_links_to_sessions_by_its_newest_files(
+    member_client: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reading(name: str, *paths: str) -> AgentSession:
+        def call(n: int, path: str) -> dict[str, Any]:
+            return {"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {"file_path": path}}
+
+        turns = [
+            turn(n, [message("user", "Go.", f"u{n}"), message("assistant", [call(n, path)], f"a{n}")])
+            for n, path in enumerate(paths)
+        ]
+        made = make_session(project, turns, name=name, title=f"Session {name}")
+        session_index(session_id=made.pk)
+        return made
+
+    long = reading("long", *["/repo/old.py"] * 200, *["/repo/new.py"] * 200)
+    reading("of old files", "/repo/old.py")
+    reading("of new files", "/repo/new.py")
+    monkeypatch.setattr(related, "_SEGMENTS", 1)
+    text = member_client.get(reverse("session", args=[project.slug, long.pk])).content.decode()
+    assert "Session of new files" in text
+    assert "Session of old files" not in text
 
 
 def test_the_title_follows_the_search(at: Any, project: Project, session: AgentSession, page: Page) -> None:

@@ -16,6 +16,8 @@ from sessions.store.postgres import rows_fetch_by_index
 
 #: Related sessions returned, files compared, and files named for each session.
 MOST, _FILES, _NAMED = 5, 30, 4
+#: Segments of the session whose files are counted, from the newest: some 65,000 messages.
+_SEGMENTS = 256
 #: A file in more than this share of the other sessions says nothing.
 _COMMON = 0.5
 
@@ -90,14 +92,14 @@ def related_sessions(*, session: AgentSession) -> list[RelatedSession]:
 
 
 def _files_of(session: AgentSession) -> list[str]:
-    """Return the names of the files that most parts of the session touch, without their folders.
+    """Return the names of the files that most of the newest segments touch, without their folders.
 
     Leaves out names without a stem, such as `.json` and `.gitignore`, and those that most repositories have.
     Equally frequent names are in alphabetical order.
     """
     counted: Counter[str] = Counter()
     segments = SearchSegment.objects.filter(session=session, project_id=session.project_id)
-    for files in segments.values_list("files", flat=True):
+    for files in segments.order_by("-first").values_list("files", flat=True)[:_SEGMENTS]:
         names = {file.rpartition("/")[2] for file in files}
         counted.update(name for name in names - _GENERIC if not name.startswith("."))
     return sorted(counted, key=lambda name: (-counted[name], name))[:_FILES]
