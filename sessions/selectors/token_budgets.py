@@ -21,6 +21,9 @@ from sessions.models.session import PUSHED
 from sessions.store import bodies
 from sessions.store.postgres import rows_fetch
 
+#: The largest budget that a session can have, in tokens.
+MAX_BUDGET = 2_000_000_000
+
 
 def budget_tokens(*, own: int | None, context_window: int | None, model: str) -> int:
     """Return the maximum number of input tokens of the session's prompts."""
@@ -48,6 +51,11 @@ def session_budget(session: AgentSession, *, model: str = "") -> int:
     return budget_tokens(
         own=session.budget_tokens, context_window=_window(session, model), model=model or session.model
     )
+
+
+def default_budget(session: AgentSession) -> int:
+    """Return the budget of a session for which none is set."""
+    return budget_tokens(own=None, context_window=session.context_window, model=session.model)
 
 
 def _window(session: AgentSession, model: str) -> int | None:

@@ -11,6 +11,7 @@ from compaction.errors import PolicyError
 from compaction.policy import Policy
 from sessions.api.errors import unknown_field
 from sessions.api.serializers.validation import RULE
+from sessions.selectors.token_budgets import MAX_BUDGET
 
 MAX_TOKENS = 2_000_000_000
 
@@ -191,7 +192,7 @@ class CalibrationSize(serializers.Serializer):
 
 class BudgetField(Strict):
     input_tokens = serializers.IntegerField(
-        min_value=1, max_value=MAX_TOKENS, help_text="Maximum input tokens of a prompt."
+        min_value=1, max_value=MAX_BUDGET, help_text="Maximum input tokens of a prompt."
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from compaction.policy import PRESETS
@@ -26,6 +26,7 @@ from sessions.pages.access import (
 )
 from sessions.pages.blocks import pin_text
 from sessions.pages.policies import policy_summary
+from sessions.pages.session.budget import BudgetForm
 from sessions.pages.tabs import session_context
 from sessions.pages.terms import preset_meaning
 from sessions.selectors.compactions.client_context import client_compactions
@@ -33,6 +34,7 @@ from sessions.selectors.compactions.records import compactions_jsonl, compaction
 from sessions.selectors.pins import pinned_messages
 from sessions.selectors.redaction import redaction_of
 from sessions.selectors.summarizers import summarizer_is_expected
+from sessions.selectors.token_budgets import session_budget as budget_of
 from sessions.services.compactions.lifecycle import CompactionInProgress
 from sessions.services.compactions.planning import PlanningFailed, preview_plan
 from sessions.services.compactions.revert import (
@@ -43,7 +45,7 @@ from sessions.services.compactions.revert import (
     revert_preview,
 )
 from sessions.services.compactions.triggers import compaction_request
-from sessions.services.sessions.lifecycle import session_policy_change
+from sessions.services.sessions.lifecycle import session_budget_change, session_policy_change
 
 #: Maximum length of compaction instructions, in characters.
 _MAX_LENGTH = 4_000
@@ -157,6 +159,28 @@ def session_policy(request: HttpRequest, viewer: Viewer, session: AgentSession) 
     return redirect("session_compactions", slug=viewer.project.slug, id=session.pk)
 
 
+@require_POST
+@with_writable_session
+def session_budget(request: HttpRequest, viewer: Viewer, session: AgentSession) -> HttpResponse:
+    """Replace the session's token budget. A blank field restores the default."""
+    form, changed = BudgetForm(session, request.POST), ""
+    if form.is_valid():
+        tokens = form.cleaned_data["tokens"]
+        session_budget_change(session=session, tokens=tokens, actor=actor_of(request))
+        session.refresh_from_db(fields=["budget_tokens"])
+        form, budget = BudgetForm(session), f"{budget_of(session):,} tokens"
+        changed = f"Budget changed to {budget}." if tokens else f"Budget reset to the default, {budget}."
+        changed += " It applies from the next turn on."
+    if wants_fragment(request):
+        context = session_context(viewer, session, "session_compactions")
+        context |= {"budget": budget_of(session), "budget_form": form, "budget_changed": changed}
+        return private(render(request, "sessions/_budget.html", context))
+    if not changed:
+        return _list(request, viewer, session, budget_form=form)
+    messages.success(request, changed)
+    return redirect("session_compactions", slug=viewer.project.slug, id=session.pk)
+
+
 def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
     """Render the updated list; without htmx, redirect to the tab."""
     session.refresh_from_db(fields=["compaction_count"])
@@ -167,7 +191,14 @@ def _answer(request: HttpRequest, viewer: Viewer, session: AgentSession, problem
     return redirect("session_compactions", slug=viewer.project.slug, id=session.pk)
 
 
-def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: str = "") -> HttpResponse:
+def _list(
+    request: HttpRequest,
+    viewer: Viewer,
+    session: AgentSession,
+    problem: str = "",
+    *,
+    budget_form: BudgetForm | None = None,
+) -> HttpResponse:
     context = session_context(viewer, session, "session_compactions")
     before = number_of(request, "before")
     found = compactions_newest(session=session, before=before)
@@ -190,7 +221,8 @@ def _list(request: HttpRequest, viewer: Viewer, session: AgentSession, problem: 
         by_client = client_compactions(session_id=session.pk, limit=_BY_CLIENT + 1)
         context |= {"by_client": by_client[:_BY_CLIENT], "more_by_client": len(by_client) > _BY_CLIENT}
         context["pinned"] = [(row, pin_text(row.pin)) for row in pinned_messages(session)]
-    return page_or_fragment(request, _PAGE, _FRAGMENT, context)
+        context |= {"budget": budget_of(session), "budget_form": budget_form or BudgetForm(session)}
+    return page_or_fragment(request, _PAGE, _FRAGMENT, context, status=422 if budget_form else 200)
 
 
 def _with_reasons(viewer: Viewer, rows: Sequence[Compaction]) -> list[tuple[Compaction, str]]:

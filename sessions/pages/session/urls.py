@@ -60,6 +60,7 @@ urlpatterns = [
     path(f"{_COMPACTIONS}export/", compactions.session_compactions_export, name="session_compactions_export"),
     path(f"{_COMPACTIONS}preview/", compactions.session_compact_preview, name="session_compact_preview"),
     path(f"{_SESSION}policy/", compactions.session_policy, name="session_policy"),
+    path(f"{_SESSION}budget/", compactions.session_budget, name="session_budget"),
     path(f"{_SESSION}compact/", compactions.session_compact, name="session_compact"),
     path(f"{_COMPACTION}revert/", compactions.session_revert, name="session_revert"),
     path(f"{_COMPACTION}reapply/", compactions.session_reapply, name="session_reapply"),
