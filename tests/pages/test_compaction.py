@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.utils.html import strip_tags
 
 from compaction.sizes.breakdown import TokenBreakdown
+from compaction.strategies import STRATEGIES
 from sessions.models import Compaction, Recap
 from sessions.selectors.charts.jumps import largest_jumps
 from sessions.services.compactions.apply import session_compact
@@ -30,10 +33,21 @@ def page_of(client, session, number=1):
     return response
 
 
+def test_a_failed_compaction_shows_its_reason(member_client, viewer_client, session, monkeypatch):
+    def fail(view, context):
+        raise RecursionError
+
+    monkeypatch.setitem(STRATEGIES, "clip", replace(STRATEGIES["clip"], run=fail))
+    Compaction.objects.all().delete()
+    member_client.post(address("session_compact", session))
+    row = Compaction.objects.get(state="failed")
+    assert "Planning failed (RecursionError)" in page_of(viewer_client, session, row.number).text
+
+
 def test_it_shows_reason_trigger_and_edits(viewer_client, session):
     row = session.compactions.get()
     page = page_of(viewer_client, session)
-    for text in ("asked for by a test", "user", f'title="{row.tokens_before:,} tokens"', "Re-cached tokens"):
+    for text in ("Asked for by a test", "user", f'title="{row.tokens_before:,} tokens"', "Re-cached tokens"):
         assert text in page.text
     assert len(page.context["detail"].edits) == row.edits.count() > 0
     assert "Revert compaction" not in page.text
@@ -216,7 +230,9 @@ def test_a_member_edits_the_recap(member_client, viewer_client, session, project
     # The prompt no longer contains the first version.
     assert "Edit recap" in page.text
     assert "Edit recap" not in page_of(member_client, session, row.number).text
-    assert "cannot be edited" in member_client.get(target).text
+    shown = member_client.get(target).text
+    assert "cannot be edited" in shown
+    assert "Begin sections with" not in shown
     assert project.audit_events.filter(action="recap.edited").exists()
 
 
