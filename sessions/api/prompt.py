@@ -145,7 +145,11 @@ def prompt_json(
     fields = joined or request_fields(messages, state.request_parts(format))
     shown = fields["messages"]  # a list only if they had to be rendered
     is_empty, fits = shown == [], state.provider_tokens <= state.budget
-    reason = None if fits else unfit_reason(state, turn=turn)
+    reason = None
+    if not fits:
+        reason = unfit_reason(
+            session_id=state.id, turn=turn, tokens=state.provider_tokens, budget=state.budget
+        )
     if fits and is_empty:
         fits, reason = False, "the session has no messages to send"
     fields |= {

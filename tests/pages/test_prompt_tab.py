@@ -72,3 +72,17 @@ def test_compactions_after_a_fetch_change_the_next_prompt(member_client, api_key
         session=AgentSession.objects.get(pk=session.pk), row=session.compactions.get(number=3)
     )
     assert (before.tokens, after.tokens) == (first.tokens_after, second.tokens_after)
+
+
+def test_the_tab_explains_a_prompt_that_does_not_fit(member_client, api_key, client, project):
+    session = make_session(project, [reading_turn(0, "line of text\n" * 300)])
+    AgentSession.objects.filter(pk=session.pk).update(budget_tokens=50)
+    served = client.get(
+        f"/api/v1/sessions/{session.external_id}/prompt/", headers={"Authorization": f"Bearer {api_key}"}
+    ).json()
+    assert served["fits"] is False
+    page = prompt_tab(member_client, session).text
+    assert "This prompt does not fit." in page
+    assert served["reason"] in page
+    AgentSession.objects.filter(pk=session.pk).update(budget_tokens=50_000)
+    assert "does not fit" not in prompt_tab(member_client, session).text

@@ -10,6 +10,7 @@ from sessions.models import AgentSession
 from sessions.pages.access import Viewer, page_or_fragment, with_session
 from sessions.pages.session.past_prompt import outline_or_404, past_prompt_context
 from sessions.pages.tabs import session_context
+from sessions.selectors.prompts.stored import unfit_reason
 from sessions.selectors.token_budgets import session_calibration
 
 _LABELS = {
@@ -33,5 +34,10 @@ def session_prompt(request: HttpRequest, viewer: Viewer, session: AgentSession) 
     context["components"] = [(key, name, sizes[key]) for key, name in COMPONENTS if sizes.get(key)]
     context["components_total"] = sum(sizes.values())
     calibration = session_calibration(session)
-    context["calibration"], context["provider_tokens"] = calibration, calibration.provider(outline.tokens)
+    tokens, limit = calibration.provider(outline.tokens), context["limit"]
+    context |= {"calibration": calibration, "provider_tokens": tokens}
+    if limit is not None and limit.name == "budget" and tokens > limit.tokens:
+        context["unfit_reason"] = unfit_reason(
+            session_id=session.pk, turn=session.turn_count - 1, tokens=tokens, budget=limit.tokens
+        )
     return page_or_fragment(request, "sessions/prompt.html", "sessions/past_prompt/_prompt.html", context)

@@ -120,15 +120,18 @@ def _rows(session_id: UUID, spans: Sequence[Span]) -> Rows:
     }
 
 
-def unfit_reason(state: PromptState, *, turn: int) -> str:
-    """Return why the prompt after `turn` exceeds the budget, as recorded by the turn's newest compaction."""
+def unfit_reason(*, session_id: UUID, turn: int, tokens: int, budget: int) -> str:
+    """Return why the prompt after `turn` exceeds the budget, as recorded by the turn's newest compaction.
+
+    `tokens` is the size of the prompt in the provider's tokens.
+    """
     shown_in = Q(first_turn=turn) | Q(first_turn=None, turn_index=turn)
-    rows = Compaction.objects.filter(shown_in, session_id=state.id).order_by("-number")
+    rows = Compaction.objects.filter(shown_in, session_id=session_id).order_by("-number")
     recorded: str | None = rows.values_list("facts__reason", flat=True).first()
-    size = f"exceed the budget of {state.budget:,}"
+    size = f"exceed the budget of {budget:,}"
     if recorded and f"{size}:" in recorded:  # the budget has not changed since
         return recorded
-    return f"{state.provider_tokens:,} tokens {size}, and no compaction shortened the prompt enough"
+    return f"{tokens:,} tokens {size}, and no compaction shortened the prompt enough"
 
 
 def prompt_at(state: PromptState, *, turn: int) -> tuple[PromptState, PromptMessages] | None:
