@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 from django.conf import settings
 from django.urls import reverse
@@ -100,3 +102,12 @@ def test_hints_belong_to_pages_and_link_to_the_documentation(member_client, proj
         found = member_client.get(target)
         assert found.status_code == 200
         assert not anchor or f'id="{anchor}"' in found.text
+
+
+def test_an_error_page_shows_no_hint(member_client, project):
+    assert (
+        "Got it" in member_client.get(reverse("session", args=[project.slug, make_session(project).pk])).text
+    )
+    missing = member_client.get(reverse("session", args=[project.slug, uuid4()]))
+    assert missing.status_code == 404
+    assert "Got it" not in missing.text
