@@ -39,6 +39,8 @@ def invitation_page(request: HttpRequest, token: str) -> HttpResponse:
     invitation = invitation_find(token)
     if invitation is None:
         return render(request, "registration/invitation.html", status=404)
+    user = request.user
+    is_member = user.is_authenticated and invitation.project.memberships.filter(user=user).exists()
     form = None if request.user.is_authenticated else AccountForm(request.POST or None, label_suffix="")
     status = 200
     error = ""
@@ -50,7 +52,7 @@ def invitation_page(request: HttpRequest, token: str) -> HttpResponse:
         except InvitationError as problem:
             error = str(problem)
         status = 422
-    context = {"invitation": invitation, "form": form, "error": error}
+    context = {"invitation": invitation, "form": form, "error": error, "is_member": is_member}
     return render(request, "registration/invitation.html", context, status=status)
 
 

@@ -68,7 +68,10 @@ def test_an_existing_account_joins_only_when_its_user_accepts(
     assert stranger_client.post(link).status_code == 302
     assert Membership.objects.get(user=stranger, project=project).role == "member"
     again = invite(owner_client, project)
-    assert "already a member" in stranger_client.post(again).content.decode()
+    shown = stranger_client.get(again).text
+    assert "already a member" in shown
+    assert "Join project" not in shown
+    assert "already a member" in stranger_client.post(again).text
     assert Invitation.objects.count() == 1
 
 
