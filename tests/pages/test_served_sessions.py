@@ -70,7 +70,7 @@ def test_the_table_names_the_compactions(member_client, session):
 
 @pytest.mark.slow
 def test_sizes_are_shares_of_the_budget(member_client, session):
-    assert "</data> budget" in one_line(shown(member_client, session, "session"))
+    assert '#session-budget">budget</a>' in one_line(shown(member_client, session, "session"))
     listed = member_client.get(reverse("sessions", args=[session.project.slug])).text
     assert "of budget" in listed
 

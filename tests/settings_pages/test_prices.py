@@ -164,7 +164,7 @@ def test_invalid_prices_are_rejected(wrong, project, owner_client):
     assert project.custom_prices == []
 
 
-def test_models_without_a_price_are_listed_with_their_calls(project, viewer_client):
+def test_models_without_a_price_are_listed_with_their_calls(project, viewer_client, owner_client):
     now = datetime.now(UTC)
     session = session_make(project, "fix")
     days = [(0, "acme-7b"), (1, "acme-7b"), (2, "acme-8b"), (40, "acme-6b")]
@@ -177,6 +177,9 @@ def test_models_without_a_price_are_listed_with_their_calls(project, viewer_clie
     response = viewer_client.get(address())
     assert response.context["unpriced"] == [("acme-7b", 2), ("acme-8b", 1)]
     assert "Models without a price" in response.text
+    assert "Add a price" not in response.text
+    assert "?model=acme-7b#add-price" in owner_client.get(address()).text
+    assert 'value="acme-7b"' in owner_client.get(address(), {"model": "acme-7b"}).text
     priced = replace(price("2026-01-01", None), model="acme-7b")
     project_update(project=project, changes={"custom_prices": [priced.to_json()]})
     assert viewer_client.get(address()).context["unpriced"] == [("acme-8b", 1)]

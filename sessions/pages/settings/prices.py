@@ -68,7 +68,7 @@ class PriceForm(PlainForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def project_prices(request: HttpRequest, slug: str) -> HttpResponse:
     viewer, data = sent_by_owner(request, slug)
-    form = PriceForm(data)
+    form = PriceForm(data, initial={"model": request.GET.get("model", "")[:200]})
     if not (form.is_valid() and _save_price(request, viewer, form)):
         return _page(request, viewer, form)
     new = form.price()
