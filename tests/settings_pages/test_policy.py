@@ -88,7 +88,7 @@ def test_a_preview_follows_the_steps(project, viewer_client):
     turns = [reading_turn(n, f"{n}: " + "a line of a file\n" * 300) for n in range(12)]
     session = make_session(project, turns)
     query = {"preset": "masking", "session": str(session.pk), "tail_share": "0.05"}
-    assert "shortens" in viewer_client.get(address("settings_policy_preview"), query).text
+    assert "Shortens" in viewer_client.get(address("settings_policy_preview"), query).text
     none = {f"step_{name}": "off" for name in PRESETS["masking"].steps}
     shown = viewer_client.get(address("settings_policy_preview"), query | none).text
     assert "would remove nothing" in shown
