@@ -8,7 +8,10 @@ import pytest
 
 from accounts.models import Project
 from accounts.services.api_keys import api_key_create
+from compaction.messages import ToolCall
+from compaction.tools.actions import action_of
 from compaction.validation import validate
+from sessions.services.agent_tools import MCP_TOOLS
 from tests.api.client import Api, code
 from tests.api.talk import HANDLE, output, push, request, whole_turn
 from tests.plugins.reused import reused
@@ -33,6 +36,11 @@ def handle(api: Api) -> str:
     records = api.get("sessions/s1/compactions/").json()["data"]
     edits = api.get(f"sessions/s1/compactions/{records[-1]['number']}/").json()["edits"]
     return next(edit["handle"] for edit in edits if edit["positions"] == {"first": 2, "last": 2})
+
+
+@pytest.mark.parametrize("name", MCP_TOOLS)
+def test_recaps_list_no_calls_of_the_tools(name: str) -> None:
+    assert not action_of(ToolCall(call_id="c1", name=name, arguments='{"reason": "Done."}')).label
 
 
 @pytest.mark.parametrize("format", ["anthropic", "openai"])
