@@ -195,6 +195,8 @@ def _dropped(before: View, after: View) -> int:
 
 
 def _rebilled(before: View, after: View) -> int:
-    """Count the tokens of the messages from the first difference on."""
+    """Count the tokens from the first difference on."""
+    if before.components.tools != after.components.tools:
+        return after.tokens  # providers read the tool definitions first
     shared = common_length(before.prompt_messages, after.prompt_messages)
     return sum(message.tokens for message in after.prompt_messages[shared:])

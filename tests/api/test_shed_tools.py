@@ -73,6 +73,8 @@ def test_tools_are_restored_by_the_first_push_after_the_budget_was_raised(api: A
     pushed = api.post(TURNS, {"messages": talk("No.")}).json()
     assert [fired["trigger"] for fired in pushed["fired"]] == ["restore"]
     assert prompt(api)["tools"] == tools(5_000)
+    [made] = api.get("sessions/s/compactions/?limit=1").json()["data"]
+    assert made["record"]["tokens_rebilled"] == made["tokens_after"] > made["tokens_before"]
     assert prompt(api)["tokens"] == pushed["prompt"]["tokens"]
     assert api.post(TURNS, {"messages": talk("Yes.")}).json()["fired"] == []
 

@@ -269,3 +269,12 @@ def test_an_increase_after_a_revert_names_the_compaction(member_client, project,
     assert (restored.turn, restored.reverted) == (13, [1])
     page = one_line(member_client.get(address("session", session)))
     assert f'reverted: <a href="{address("session_compaction", session, 1)}">compaction 1</a>' in page
+
+
+def test_a_compaction_that_restores_tools_shows_what_it_added(viewer_client, session):
+    row = session.compactions.get()
+    row.record |= {"tokens_saved": -1_140, "middle_tokens": 0}
+    row.save(update_fields=row.RECORD)
+    text = strip_tags(one_line(page_of(viewer_client, session)))
+    assert "Added 1.14k tokens" in " ".join(text.split())
+    assert "could be edited" not in text

@@ -67,6 +67,7 @@ def session_compaction(
         "detail": detail,
         "row": row,
         "record": row.record,
+        "added": max(0, -row.record.get("tokens_saved", 0)),
         "tail_rule": _TAIL_RULES.get(row.record.get("tail_bound", ""), ""),
         "components": _components(row.record.get("components")),
         "provider_budget": _provider_budget(row.record),
