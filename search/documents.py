@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from compaction.identifiers.extract import Kind, argument_text, kind_of, references
 from compaction.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
@@ -17,16 +17,27 @@ TOOL = "tool"
 
 def message_text(message: Message) -> str:
     """Return the searchable text of a message: texts, thinking, tool results and tool calls."""
-    pieces = []
-    for part in message.parts:
+    return "\n".join(text for _, text in _part_texts(message))
+
+
+def part_starts(message: Message) -> tuple[tuple[int, int], ...]:
+    """Return where the text of each part begins in the text of the message, and the index of the part."""
+    starts, start = [], 0
+    for index, text in _part_texts(message):
+        starts.append((start, index))
+        start += len(text) + 1
+    return tuple(starts)
+
+
+def _part_texts(message: Message) -> Iterator[tuple[int, str]]:
+    for index, part in enumerate(message.parts):
         match part:
             case Text(text=text) | Thinking(text=text) | ToolResult(text=text):
-                pieces.append(text)
+                yield index, text
             case ToolCall(name=name, arguments=arguments):
-                pieces.append(f"{name}\n{argument_text(arguments)}")
+                yield index, f"{name}\n{argument_text(arguments)}"
             case Opaque():
                 pass
-    return "\n".join(pieces)
 
 
 def message_role(message: Message) -> str:

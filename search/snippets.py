@@ -18,7 +18,8 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A part of a text. `marks` are the start and end of each match in it.
+    """A part of a text. `marks` are the start and end of each match in it, `at` is the position of the first
+    match in the whole text.
 
     `coverage` is the share of the query, weighted by frequency, that occurs within the snippet, from 0 to 1.
     `is_exact` is set if it contains an identifier of the query, or the whole query, in its exact spelling.
@@ -26,6 +27,7 @@ class Snippet:
 
     text: str
     marks: Sequence[tuple[int, int]] = ()
+    at: int | None = None
     coverage: float = 0.0
     is_exact: bool = False
 
@@ -58,6 +60,7 @@ def snippet_of(text: str, query: Query, frequency: Mapping[str, float]) -> Snipp
     end = _word_end(text, end, max((match.end for match in shown), default=start))
     return Snippet(
         text=text[start:end],
+        at=first.start,
         marks=_merged([(match.start - start, match.end - start) for match in shown]),
         coverage=min(1.0, coverage / most) if most else 0.0,
         is_exact=any(group.names and group.text in text for group in query.groups),

@@ -112,7 +112,7 @@ def hit_json(hit: SearchHit, *, with_session: bool) -> dict[str, Any]:
         "marks": [list(mark) for mark in hit.snippet.marks],
         "score": round(hit.score, 4),
         "in_prompt": hit.shown.visibility,
-        "handle": hit.shown.handle,
+        "handle": hit.handle,
         "changes": [_change_json(change) for change in hit.shown.changes],
     }
     if not with_session:

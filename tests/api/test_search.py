@@ -21,7 +21,7 @@ from sessions.services.search.indexing import (
 )
 from sessions.tasks import search_index
 from tests.api.client import Api, code
-from tests.api.talk import answer, call, prompt, push, request, result, whole_turn
+from tests.api.talk import answer, call, output, prompt, push, request, result, whole_turn
 from tests.locking import waiting_for
 from tests.pages.transcripts import make_session, message, turn
 
@@ -207,6 +207,18 @@ class TestSession:
         assert "handler_0_41" not in served
         hidden = api.get(f"sessions/s1/blobs/{by_position[14]['handle']}/")
         assert "handler_3_41" in hidden.json()["text"]
+
+    def test_the_handle_of_a_hit_retrieves_the_output_that_matches(self, api: Api) -> None:
+        api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 1_500}, "policy": "masking"})
+        calls = [call(f"toolu_{number}")["content"][0] for number in range(3)]
+        outputs = [result(f"toolu_{number}", output(number, 60))["content"][0] for number in range(3)]
+        together = [{"role": "assistant", "content": calls}, {"role": "user", "content": outputs}]
+        push(api, [request("Read three files."), *together, answer("All read.")])
+        for number in range(3):
+            [hit] = found(api, f"handler_{number}_41", "sessions/s1/search/", limit=1)
+            assert hit["in_prompt"] != "shown"
+            hidden = api.get(f"sessions/s1/blobs/{hit['handle']}/").json()["text"]
+            assert f"handler_{number}_41" in hidden
 
     @pytest.mark.slow
     def test_the_newest_mention_of_an_identifier_is_near_the_top(self, api: Api) -> None:

@@ -27,7 +27,10 @@ _TOGETHER, _EXACT = 0.35, 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message that a search found. `score` is comparable within one search."""
+    """A message that a search found. `score` is comparable within one search.
+
+    `handle` retrieves what the prompt no longer shows of it, if there is one: the part with the best match.
+    """
 
     session: AgentSession
     position: int
@@ -39,6 +42,7 @@ class SearchHit:
     score: float
     snippet: Snippet
     shown: Shown
+    handle: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,4 +245,5 @@ def _hits(
             score=one.score,
             snippet=snippet,
             shown=shown[one.place],
+            handle=shown[one.place].handle_of(None if snippet.at is None else message.part_at(snippet.at)),
         )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int4
 
-from search.documents import message_text
+from search.documents import message_text, part_starts
 from sessions.selectors.convert import value_of
 from sessions.store.blobs import body_read
 from sessions.store.postgres import rows_fetch
@@ -31,11 +31,19 @@ SELECT m.session_id, m.position, m.turn_index, t.at, m.flags, s.format, coalesce
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMessage:
-    """A message with its searchable text and the time of its turn."""
+    """A message with its searchable text and the time of its turn.
+
+    `part_starts` are the positions in the text at which the message's parts begin, with their indices.
+    """
 
     turn: int
     at: datetime
     text: str
+    part_starts: Sequence[tuple[int, int]]
+
+    def part_at(self, position: int) -> int | None:
+        """Return the index of the part that contains this position of the text."""
+        return next((part for start, part in reversed(self.part_starts) if start <= position), None)
 
 
 def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, FoundMessage]:
@@ -50,5 +58,6 @@ def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, F
     for session, position, turn, at, flags, format, data, blob_project, sha256, role in rows:
         body = body_read(data, blob_project, sha256, role)
         value = value_of(body, format=format, position=position, turn=turn, tokens=0, flags=flags)
-        found[session, position] = FoundMessage(turn=turn, at=at, text=message_text(value))
+        text, starts = message_text(value), part_starts(value)
+        found[session, position] = FoundMessage(turn=turn, at=at, text=text, part_starts=starts)
     return found

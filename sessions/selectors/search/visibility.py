@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -26,12 +26,17 @@ class Visibility(StrEnum):
 class Shown:
     """How a prompt shows a message, and the changes that led to it, oldest first.
 
-    `handle` retrieves the hidden content, if there is a handle.
+    `handles` retrieve the hidden content: the handle of each part, and of the whole message as None.
     """
 
     visibility: Visibility = Visibility.SHOWN
-    handle: str | None = None
+    handles: Mapping[int | None, str] = field(default_factory=dict)
     changes: Sequence[MessageChange] = ()
+
+    def handle_of(self, part: int | None) -> str | None:
+        """Return the handle that retrieves a part, or else any that retrieves content of the message."""
+        found = self.handles.get(None) or self.handles.get(part)
+        return found or next(iter(self.handles.values()), None)
 
 
 def visibility_of(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> Mapping[Place, Shown]:
@@ -51,7 +56,7 @@ def _edits(ids: Sequence[UUID]) -> defaultdict[UUID, list[Edit]]:
     snapshots = PromptSnapshot.objects.filter(session_id__in=ids).values_list("edits", flat=True)
     keys = [key for edits in snapshots for key in edits]
     rows = Edit.objects.filter(pk__in=keys, op__in=[Op.EVICT, Op.REPLACE])
-    for edit in rows.only("session_id", "op", "position", "end", "handle"):
+    for edit in rows.only("session_id", "op", "position", "end", "part", "handle"):
         by_session[edit.session_id].append(edit)
     return by_session
 
@@ -67,7 +72,10 @@ def _left_out(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) ->
 def _shown(position: int, edits: Sequence[Edit], *, is_left_out: bool) -> Shown:
     covering = [edit for edit in edits if edit.position <= position <= edit.end]
     evictions = [edit for edit in covering if edit.op == Op.EVICT]
-    handle = next((edit.handle for edit in [*evictions, *covering] if edit.handle), None)
+    handles: dict[int | None, str] = {}
+    for edit in (*evictions, *covering):
+        if edit.handle:
+            handles.setdefault(edit.part, edit.handle)
     if evictions or is_left_out:
-        return Shown(visibility=Visibility.EVICTED, handle=handle)
-    return Shown(visibility=Visibility.SHORTENED if covering else Visibility.SHOWN, handle=handle)
+        return Shown(visibility=Visibility.EVICTED, handles=handles)
+    return Shown(visibility=Visibility.SHORTENED if covering else Visibility.SHOWN, handles=handles)

@@ -36,8 +36,8 @@ def _hit_text(hit: SearchHit, session: AgentSession) -> str:
         return f"[session {hit.session.external_id}{named}, {hit.at:%Y-%m-%d}, {place}] {hit.snippet.text}"
     if hit.shown.visibility is not Visibility.SHOWN:
         place += f", {hit.shown.visibility}"
-    if hit.shown.handle:
-        place += f", expand_clip {hit.shown.handle}"
+    if hit.handle:
+        place += f", expand_clip {hit.handle}"
     return f"[{place}] {hit.snippet.text}"
 
 
