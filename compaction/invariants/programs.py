@@ -44,9 +44,9 @@ def _hosted_id(part: Part) -> str:
 
 
 def open_start(messages: Sequence[Message]) -> int:
-    """Return the index of the first program that waits for the calls that it made, or the end if none does.
+    """Return the start of the response with the first program that waits for the calls that it made.
 
-    Only answers and results of tools may follow it.
+    Returns the end if none waits. Only answers and results of tools may follow it.
     """
     started: dict[str, int] = {}
     waiting: set[str] = set()
@@ -61,4 +61,7 @@ def open_start(messages: Sequence[Message]) -> int:
                 started.pop(found, None)
             elif found:
                 started[found] = index
-    return min((started[each] for each in waiting & started.keys()), default=len(messages))
+    start = min((started[each] for each in waiting & started.keys()), default=len(messages))
+    while 0 < start < len(messages) and messages[start - 1].role is Role.ASSISTANT:
+        start -= 1
+    return start

@@ -72,6 +72,7 @@ WAITING = {
     "anthropic": RUN[:3],
     "openai-responses": [
         user("Add them."),
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
         program("call_1"),
         {"type": "function_call", "call_id": "call_2", "name": "query", "arguments": "{}"}
         | {"caller": {"type": "program", "caller_id": "call_1"}},
