@@ -38,7 +38,13 @@ class ReplayForm(forms.Form):
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
-    budget = forms.IntegerField(min_value=1, max_value=100_000_000, required=False)
+    budget = forms.IntegerField(
+        label="Fixed budget",
+        min_value=1,
+        max_value=100_000_000,
+        required=False,
+        error_messages={"min_value": "Enter at least 1 token."},
+    )
     with_model = forms.BooleanField(required=False)
     use_custom = forms.BooleanField(required=False)
 
@@ -87,5 +93,13 @@ class ReplayForm(forms.Form):
 class ProjectReplayForm(ReplayForm):
     """Replays the newest sessions of a project, optionally of one agent."""
 
-    count = forms.IntegerField(min_value=1, max_value=MAX_SESSIONS, initial=20)
+    count = forms.IntegerField(
+        label="Newest sessions",
+        min_value=1,
+        max_value=MAX_SESSIONS,
+        initial=20,
+        error_messages=dict.fromkeys(
+            ("min_value", "max_value"), f"Enter a number of sessions from 1 to {MAX_SESSIONS:,}."
+        ),
+    )
     agent = forms.CharField(max_length=100, required=False)

@@ -62,6 +62,7 @@ class GatewayForm(PlainForm):
         max_value=2_000_000_000,
         label="Budget for new sessions",
         help_text="In input tokens. Leave blank to use the model's context window.",
+        error_messages={"min_value": "Enter at least 1,000 tokens, or leave the field blank."},
     )
     compacts_subscriptions = forms.BooleanField(
         required=False,

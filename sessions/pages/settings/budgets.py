@@ -46,6 +46,7 @@ class BudgetForm(PlainForm):
         min_value=Decimal("0.01"),
         max_value=Decimal(100_000_000),
         decimal_places=2,
+        error_messages={"min_value": "Enter an amount of at least $0.01."},
     )
     time_zone = forms.CharField(
         label="Time zone",

@@ -46,6 +46,7 @@ class KeyForm(PlainForm):
         max_value=1_000_000,
         label="Requests per minute",
         help_text="Leave blank to use the server's default.",
+        error_messages={"min_value": "Enter at least 1 request per minute."},
     )
 
     def clean_expires(self) -> datetime | None:

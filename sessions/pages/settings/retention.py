@@ -18,7 +18,12 @@ from sessions.services.sessions.retention import NOTICE, retention_dry_run, rete
 
 class RetentionForm(PlainForm):
     days = forms.IntegerField(
-        label="Delete sessions after this many days without a turn", min_value=1, max_value=36_500
+        label="Delete sessions after this many days without a turn",
+        min_value=1,
+        max_value=36_500,
+        error_messages=dict.fromkeys(
+            ("min_value", "max_value"), "Enter a number of days from 1 to 36,500 (100 years)."
+        ),
     )
     confirmed = forms.BooleanField(required=False, widget=forms.HiddenInput)
 
