@@ -25,7 +25,8 @@ class PromptSize:
     the client compacted its context before this turn; `output_spike` is the size of the turn's tool outputs
     if they are a spike; `at` is the time of the turn. `uncached`, `cache_read`, `cache_write` and `output`
     are the billed tokens, `microusd` their cost (None without a price), `billed` is false if the
-    call is billed to another session. `preamble` is the version of the system prompt and tools.
+    call is billed to another session. `preamble` is the version of the system prompt and tools, `budget` the
+    budget that applied (None for imported sessions).
     """
 
     turn: int
@@ -37,6 +38,7 @@ class PromptSize:
     at: datetime | None = None
     model: str = ""
     preamble: int = 0
+    budget: int | None = None
     uncached: int = 0
     cache_read: int = 0
     cache_write: int = 0
@@ -119,6 +121,19 @@ def columns(points: Iterable[PromptSize], own: Iterable[OwnCompaction] = ()) -> 
         "spikes": [{"turn": p.turn, "tokens": p.output_spike} for p in points if p.output_spike is not None],
         "own_compactions": [asdict(compaction) for compaction in own],
     }
+
+
+def budget_changes(points: Iterable[PromptSize], current: int) -> list[dict[str, int]]:
+    """Return the turns from which another budget applied, beginning with the first turn.
+
+    `current` is the budget of the session: that of turns that store none.
+    """
+    changes: list[dict[str, int]] = []
+    for point in points:
+        tokens = current if point.budget is None else point.budget
+        if not changes or changes[-1]["tokens"] != tokens:
+            changes.append({"turn": point.turn, "tokens": tokens})
+    return changes
 
 
 def component_columns(turns: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:

@@ -179,6 +179,22 @@ def test_a_budget_far_above_every_prompt_is_stated_instead_of_drawn(at, page, pr
         expect(page.locator(".chart-legend .key-budget")).to_have_count(int(budget == 10_000))
 
 
+def test_a_changed_budget_is_drawn_from_the_turn_from_which_it_applies(at, page, project):
+    session = make_session(project, [reading_turn(index) for index in range(4)])
+    session.budget_tokens = 20_000
+    session.save()
+    session.turns.filter(index__lt=2).update(budget=10_000)
+    at(address(session))
+    chart_drawn(page)
+    expect(page.locator(".chart-legend .key-budget")).to_have_text("Budget (now 20,000)")
+    shares = []
+    for share in (0.01, 0.99):
+        shown = re.search(r"Share of budget\s+([\d.]+)%", tooltip_at(page, share))
+        shares.append(float(shown[1]))
+    sizes = session.turns.filter(index__in=(0, 3)).order_by("index").values_list("prompt_reported", flat=True)
+    assert shares == [round(100 * sizes[0] / 10_000, 1), round(100 * sizes[1] / 20_000, 1)]
+
+
 def test_a_compacted_session_states_what_compaction_keeps_out_of_its_prompt(at, page, project):
     session = compacted_session(project)
     session.turns.filter(index__gt=5).update(prompt_served=1_000)

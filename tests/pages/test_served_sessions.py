@@ -42,6 +42,14 @@ def test_the_chart_shows_what_was_served_within_the_budget(member_client, sessio
     assert max(chart["served"]) <= BUDGET < max(chart["estimate"])
 
 
+def test_the_chart_shows_the_budget_that_applied_to_each_turn(api_key, member_client, session):
+    Api(api_key).patch("sessions/s1/", {"budget": {"input_tokens": 2 * BUDGET}})
+    push(Api(api_key), whole_turn(20))
+    chart = shown(member_client, session).json()
+    assert chart["budget"] == 2 * BUDGET
+    assert chart["budgets"] == [{"turn": 0, "tokens": BUDGET}, {"turn": 20, "tokens": 2 * BUDGET}]
+
+
 def test_compactions_are_marked_where_the_prompt_shrinks(member_client, session):
     chart = shown(member_client, session).json()
     assert len(chart["own_compactions"]) == session.compactions.filter(state="done").count() > 0

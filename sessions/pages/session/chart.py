@@ -9,7 +9,13 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.text import Truncator
 from django.views.decorators.http import require_safe
 
-from sessions.charts.prompt_sizes import OwnCompaction, columns, component_columns, downsample
+from sessions.charts.prompt_sizes import (
+    OwnCompaction,
+    budget_changes,
+    columns,
+    component_columns,
+    downsample,
+)
 from sessions.models import AgentSession, Comment
 from sessions.pages.access import Viewer, number_of, page_or_fragment, private, with_session
 from sessions.pages.session.shared_responses import SharedResponses
@@ -86,6 +92,7 @@ def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict
     within = range(points[0].turn, points[-1].turn + 2) if points else range(0)
     turns, limit = [point.turn for point in points], limit_of(session)
     components = chart_components(session=session, turns=turns)
+    budget = limit.tokens if limit and limit.name == "budget" else None
     return {
         **columns(points, [marker for marker in compactions if marker.turn in within]),
         "components": component_columns(components),
@@ -93,7 +100,8 @@ def _chart(session: AgentSession, *, first: int | None, end: int | None) -> dict
         "comments": [_comment(comment) for comment in comments if comment.turn in within],
         "misses": [{"turn": miss.turn, "tokens": miss.tokens, "cause": miss.text} for miss in sample.misses],
         "window": session.context_window,
-        "budget": limit.tokens if limit and limit.name == "budget" else None,
+        "budget": budget,
+        "budgets": budget_changes(points, budget) if budget is not None else [],
         "turn_count": sample.turn_count,
         "is_sampled": len(points) < sample.turn_count,
     }

@@ -43,7 +43,7 @@ def chart_points(
 # A prepared query with binary results, because a chart reads thousands of rows.
 _POINTS: LiteralString = """
 SELECT index AS turn, prompt_estimate AS estimate, prompt_served AS served, prompt_reported AS reported,
-       client_compaction, output_spike, at, model, preamble_version AS preamble,
+       client_compaction, output_spike, at, model, preamble_version AS preamble, budget,
        coalesce(uncached_tokens, 0) AS uncached, coalesce(cache_read_tokens, 0) AS cache_read,
        coalesce(cache_write_tokens, 0) AS cache_write, coalesce(output_tokens, 0) AS output,
        cost_microusd AS microusd, billed

@@ -44,11 +44,16 @@ export const isCompacted = (data) => data.served.some((size, index) => size != n
 
 const largestSize = (data) => Math.max(...data.reported.map((size, index) => size ?? data.served[index] ?? data.estimate[index]));
 
+// The budget of a turn. `data.budgets` lists the turns from which another one applied.
+export const budgetAt = (data, turn) => data.budgets.findLast((change) => change.turn <= turn)?.tokens;
+
 // Hide a budget far above every prompt, and a window far above the budget or every prompt: they would flatten the curves.
-export const budgetShown = (data) => Boolean(data.budget) && data.budget <= 5 * largestSize(data);
+export const isBudgetShown = (data, tokens) => tokens <= 5 * largestSize(data);
+export const largestBudget = (data) =>
+  Math.max(0, ...data.budgets.map(({ tokens }) => tokens).filter((tokens) => isBudgetShown(data, tokens)));
 export function windowShown(data) {
   if (data.window == null || (data.budget != null && data.window >= 2 * data.budget)) return false;
-  return data.window < 4 * Math.max(budgetShown(data) ? data.budget : 0, largestSize(data));
+  return data.window < 4 * Math.max(largestBudget(data), largestSize(data));
 }
 
 export const COMPONENTS = {

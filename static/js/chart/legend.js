@@ -1,6 +1,6 @@
 // The legend: one entry for each line, area and marker that is drawn.
 
-import { budgetShown, COMPONENTS, element, exact, has, isCompacted, windowShown } from "./format.js";
+import { COMPONENTS, element, exact, has, isCompacted, largestBudget, windowShown } from "./format.js";
 
 function lineKeys(data) {
   const isServed = has(data.served);
@@ -36,8 +36,10 @@ export function legend(data, view, hidden, onToggle) {
   const keys = isCost ? costs : isTools ? [] : isStacked ? areas.reverse() : lineKeys(data);
   if (isTools) list.append(...toolKeys(data, hidden, onToggle));
   if (isCost && data.misses.length) keys.push(["spike", "Cache miss"]);
-  if (!isCost && budgetShown(data)) keys.push(["budget", `Budget (${exact(data.budget)})`]);
-  else if (!isCost && data.budget) keys.push(["none", `Budget (${exact(data.budget)}), above the chart`]);
+  const wasChanged = data.budgets.some(({ tokens }) => tokens !== data.budget);
+  const budget = `Budget (${wasChanged ? "now " : ""}${exact(data.budget)})`;
+  if (!isCost && largestBudget(data)) keys.push(["budget", budget]);
+  else if (!isCost && data.budget) keys.push(["none", `${budget}, above the chart`]);
   if (!isCost && windowShown(data)) keys.push(["window", `Context window (${exact(data.window)})`]);
   if (data.compactions.length) keys.push(["compaction", "Compaction by the client"]);
   if (data.own_compactions.length) keys.push(["own", "Compaction by contextapp"]);

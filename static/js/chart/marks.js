@@ -1,6 +1,6 @@
 // Lines across the plot for compactions, tool output spikes, idle gaps, budget and window.
 
-import { budgetShown, windowShown } from "./format.js";
+import { isBudgetShown, windowShown } from "./format.js";
 
 export function line(plot, colour, from, to, dashes = [6, 4], width = 1.5) {
   const { ctx } = plot;
@@ -68,12 +68,16 @@ export function marks(data, colour, view) {
         comments(plot, data.comments, colour.comment);
         across(data.own_compactions, colour.own);
         if (view === "cost") return;
-        const limits = [[budgetShown(data) ? data.budget : null, colour.budget], [windowShown(data) ? data.window : null, colour.window]];
-        for (const [limit, stroke] of limits) {
-          if (!limit) continue;
-          const y = plot.valToPos(limit, "y", true);
-          if (y >= top - 1) line(plot, stroke, [left, y], [left + width, y]);
+        const limit = (tokens, stroke, from, to) => {
+          const y = plot.valToPos(tokens, "y", true);
+          if (y >= top - 1) line(plot, stroke, [from, y], [to, y]);
+        };
+        // Each budget from the turn from which it applied to the next one.
+        const starts = [left, ...data.budgets.slice(1).map(({ turn }) => plot.valToPos(turn, "x", true)), left + width];
+        for (const [index, { tokens }] of data.budgets.entries()) {
+          if (isBudgetShown(data, tokens)) limit(tokens, colour.budget, starts[index], starts[index + 1]);
         }
+        if (windowShown(data)) limit(data.window, colour.window, left, left + width);
       },
     },
   };

@@ -1,7 +1,7 @@
 // The plot: series and scales, as lines or stacked by component.
 
 import { costAxes, turnAxes } from "./axes.js";
-import { budgetShown, has, isCompacted, windowShown } from "./format.js";
+import { has, isCompacted, largestBudget, windowShown } from "./format.js";
 import { marks } from "./marks.js";
 import { tips } from "./tip.js";
 
@@ -24,7 +24,7 @@ function turnRange(data, padding) {
 
 function scales(data, columns, isLog) {
   const sizes = columns.flat().filter((size) => size > 0);
-  const most = Math.max(budgetShown(data) ? data.budget : 0, windowShown(data) ? data.window : 0, ...sizes, 10);
+  const most = Math.max(largestBudget(data), windowShown(data) ? data.window : 0, ...sizes, 10);
   const least = Math.min(...sizes, most);
   return {
     x: { time: false, range: turnRange(data, 0) },

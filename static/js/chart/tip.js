@@ -1,7 +1,7 @@
 // Tooltip content: exact sizes of a turn, and the record of a compaction near the cursor.
 
 import { cursorTip } from "./cursor_tip.js";
-import { COMPONENTS, dollars, duration, element, exact, has } from "./format.js";
+import { budgetAt, COMPONENTS, dollars, duration, element, exact, has } from "./format.js";
 
 // Markers are one pixel wide: accept clicks within this many pixels, or fewer if there are many, so that turns between
 // them can be clicked.
@@ -40,11 +40,12 @@ function lines(data, index) {
     [has(data.served) ? "Full transcript" : "Estimate", data.estimate[index]],
   ];
   const size = data.reported[index] ?? data.served[index] ?? data.estimate[index];
-  const limit = data.budget ?? data.window;
+  const budget = budgetAt(data, data.turns[index]);
+  const limit = budget ?? data.window;
   const rows = found.filter(([, value]) => value != null).map(([name, value]) => [name, `${exact(value)} tokens`]);
   if (data.cost[index] != null) rows.push(["Cost", dollars(data.cost[index])]);
   if (data.cache_hits[index] != null) rows.push(["Cache hits", `${data.cache_hits[index]}% of the prompt`]);
-  if (limit) rows.push([data.budget ? "Share of budget" : "Share of window", `${((100 * size) / limit).toFixed(1)}%`]);
+  if (limit) rows.push([budget ? "Share of budget" : "Share of window", `${((100 * size) / limit).toFixed(1)}%`]);
   return rows;
 }
 
