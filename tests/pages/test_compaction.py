@@ -41,7 +41,11 @@ def test_a_failed_compaction_shows_its_reason(member_client, viewer_client, sess
     Compaction.objects.all().delete()
     member_client.post(address("session_compact", session))
     row = Compaction.objects.get(state="failed")
-    assert "Planning failed (RecursionError)" in page_of(viewer_client, session, row.number).text
+    page = page_of(viewer_client, session, row.number).text
+    assert (
+        "This compaction failed and did not change the prompt.</b> Planning failed (RecursionError)" in page
+    )
+    assert "No edits." not in page
 
 
 def test_it_shows_reason_trigger_and_edits(viewer_client, session):
