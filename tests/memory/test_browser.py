@@ -84,3 +84,15 @@ def test_accessibility_and_width(page_as: Any, owner: Any, paths: list[str]) -> 
             )
         )
         assert barriers(page) == [], path
+
+
+def test_the_labels_of_the_size_chart_are_readable_on_a_phone(
+    page_as: Any, owner: Any, paths: list[str]
+) -> None:
+    page: Page = page_as(owner)
+    page.set_viewport_size(PHONE)
+    page.goto(paths[0])
+    labels = page.locator(".memory-sizes .tick")
+    heights = labels.evaluate_all("labels => labels.map(each => each.getBoundingClientRect().height)")
+    assert min(heights) >= 11
+    assert fits_in_width(page)
