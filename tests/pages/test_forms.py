@@ -179,6 +179,7 @@ def test_a_browser_can_submit_every_form(
     submit("", "Update from")
     submit(f"{at_other}memory/", "Add to memory")
     submit(f"{at}compactions/", "Change policy", {"preset": "aggressive"})
+    submit("", "Change budget", {"tokens": "50000"})
     submit(f"{at}compactions/1/revert/", "Revert compaction 1")
     submit("", "Apply again")
     submit(f"{at}compactions/2/recap/", "Save recap", {"text": "## Task\n- Read the files."})
