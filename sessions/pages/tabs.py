@@ -35,6 +35,7 @@ def session_context(viewer: Viewer, session: AgentSession, tab: str) -> dict[str
         "viewer": viewer,
         "session": session,
         "limit": limit_of(session),
+        "is_empty": session.turn_count == 0,
         "duration": session.last_active_at - session.started_at,
         "tabs": [
             Link(

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from sessions.models import DismissedHint
 from sessions.pages.hints import HINTS
+from sessions.services.sessions.lifecycle import NewSession, session_create
 from tests.pages.transcripts import make_session
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -104,10 +105,13 @@ def test_hints_belong_to_pages_and_link_to_the_documentation(member_client, proj
         assert not anchor or f'id="{anchor}"' in found.text
 
 
-def test_an_error_page_shows_no_hint(member_client, project):
-    assert (
-        "Got it" in member_client.get(reverse("session", args=[project.slug, make_session(project).pk])).text
-    )
-    missing = member_client.get(reverse("session", args=[project.slug, uuid4()]))
+def test_pages_without_content_show_no_hint(member_client, project):
+    def shown(id):
+        return member_client.get(reverse("session", args=[project.slug, id]))
+
+    assert "Got it" in shown(make_session(project).pk).text
+    empty, _ = session_create(project_id=project.pk, new=NewSession())
+    assert "Got it" not in shown(empty.pk).text
+    missing = shown(uuid4())
     assert missing.status_code == 404
     assert "Got it" not in missing.text
