@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
@@ -11,12 +12,14 @@ from compaction.planning.pipeline import Plan
 from compaction.planning.record import PlanState
 from compaction.policy import Policy
 from compaction.sizes.breakdown import TokenBreakdown
+from compaction.sizes.calibration import Calibration
 from sessions.models import AgentSession, Compaction, WebhookEvent
 from sessions.selectors.token_budgets import session_calibration
 from sessions.services.compactions.lifecycle import (
     compaction_fail,
     compaction_open,
     compaction_supersede,
+    cursor_move,
     require_none_in_progress,
 )
 from sessions.services.compactions.planning import Loaded, failure_reason, session_plan, view_load
@@ -31,6 +34,14 @@ from sessions.store.prompt_bytes import messages_of_view
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLimit:
+    """The budget of a prompt in tokens, as counted by the model with this calibration."""
+
+    budget: int
+    calibration: Calibration
+
+
 @transaction.atomic
 def session_compact(
     *,
@@ -41,14 +52,18 @@ def session_compact(
     policy: Policy | None = None,
     supersede: bool = False,
     fallback: str = "",
+    limit: PlanLimit | None = None,
 ) -> Compaction:
     """Compact a session synchronously, without a model. Locks the session.
 
     If another compaction is in progress, `supersede` ends it; otherwise raises `CompactionInProgress`. If
     planning fails, the compaction fails with the reason, and the prompt remains unchanged. `fallback` is why
-    no model writes the recap, for the record.
+    no model writes the recap, for the record. `limit` takes the place of the session's own budget.
     """
     locked = AgentSession.objects.select_for_update().get(pk=session.pk)
+    if limit is not None:
+        # Not stored: the plan reads them from this object.
+        locked.budget_tokens, locked.calibration = limit.budget, limit.calibration.to_json()
     if supersede:
         compaction_supersede(session=locked, reason=f"superseded by the {trigger} trigger")
     else:
@@ -69,6 +84,7 @@ def session_compact(
     except Exception as error:
         log.exception("compaction %s could not be planned", compaction.pk)
         compaction.refresh_from_db()
+        cursor_move(locked)
         compaction_fail(compaction=compaction, reason=failure_reason(error, compaction.pk))
         return compaction
 

@@ -35,12 +35,14 @@ def compaction_open(
     instructions: str = "",
     upgrades: Compaction | None = None,
 ) -> Compaction:
-    """Create the row of a compaction and move the re-trigger cursor to it. The caller has locked the session.
+    """Create the row of a compaction. The caller has locked the session.
 
-    A pending compaction is dispatched after the commit. Without `policy`, it is that of the session.
-    Raises KeyError for an unregistered trigger, because pages need a description of every recorded trigger.
+    A pending compaction is dispatched after the commit. The caller ends a running one in its transaction: it
+    applies it, or skips or fails it and moves the re-trigger cursor. Without `policy`, it is that of the
+    session. Raises KeyError for an unregistered trigger, because pages need a description of every recorded
+    trigger.
     """
-    now, shown = timezone.now(), TokenBreakdown(tokens=session.shown_components).total
+    now = timezone.now()
     compaction = Compaction.objects.create(
         session=session,
         number=newest_number(session) + 1,
@@ -51,20 +53,29 @@ def compaction_open(
         turn_index=max(session.turn_count - 1, 0),
         snapshot_position=session.message_count,
         policy=(policy or policy_of(session.policy, model=session.model)).to_json(),
-        tokens_before=shown,
+        tokens_before=TokenBreakdown(tokens=session.shown_components).total,
         upgrades=upgrades,
         dispatched_at=now,
         started_at=now if state == Compaction.State.RUNNING else None,
         finished_at=None if state in Compaction.OPEN else now,
     )
+    if state == Compaction.State.RUNNING:
+        # Its end moves the cursor. After a second update, Postgres would also lock the parent of a fork, for
+        # which a recording that has locked the parent, and waits for the fork, would be a deadlock.
+        compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
+        return compaction
+    cursor_move(session)
+    if state == Compaction.State.PENDING:
+        after_commit(task_dispatch, COMPACTION_RUN, compaction.pk)
+    return compaction
+
+
+def cursor_move(session: AgentSession) -> None:
+    """Move the re-trigger cursor to the current prompt. The caller has locked the session."""
+    shown = TokenBreakdown(tokens=session.shown_components).total
     session.fired_tokens = session_calibration(session).provider(shown)
     session.fired_turn, session.plan_turn = session.turn_count, None
     session.save(update_fields=["fired_tokens", "fired_turn", "plan_turn"])
-    if state == Compaction.State.RUNNING:
-        compaction_event_emit(compaction=compaction, event=WebhookEvent.STARTED)
-    elif state == Compaction.State.PENDING:
-        after_commit(task_dispatch, COMPACTION_RUN, compaction.pk)
-    return compaction
 
 
 def newest_number(session: AgentSession) -> int:

@@ -33,6 +33,7 @@ from sessions.services.compactions.lifecycle import (
     compaction_open,
     compaction_skip,
     compaction_supersede,
+    cursor_move,
 )
 from sessions.services.compactions.planning import Loaded, edits_in_force, view_load
 from sessions.services.compactions.recaps import RecapOrigin
@@ -71,9 +72,11 @@ def summary_record(requested: SummaryRequested, summary: OnDemandSummary) -> Com
     compaction = compaction_open(session=session, trigger=NAME)
     compaction.cost_microusd, compaction.record = cost, notes
     if requested.in_force not in (None, tuple(edits_in_force(session.pk))):
+        cursor_move(session)
         reason = "superseded: the prompt was compacted or reverted in the meantime"
         compaction_skip(compaction=compaction, reason=reason)
     elif defect:
+        cursor_move(session)
         compaction_fail(compaction=compaction, reason=defect)
     else:
         origin = RecapOrigin(

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Max, Q
 from django.db.models.functions import Greatest
 
@@ -31,7 +30,7 @@ from sessions.selectors.prompts.outlines import snapshot_read
 from sessions.selectors.prompts.provider_engine import on_demand_due, session_provider_params
 from sessions.selectors.token_budgets import policy_of, session_budget, session_calibration
 from sessions.selectors.transcripts.rows import messages_load
-from sessions.services.compactions.apply import session_compact
+from sessions.services.compactions.apply import PlanLimit, session_compact
 from sessions.services.compactions.planning import edits_in_force
 from sessions.services.prompts.served import session_prompt_record
 from sessions.services.reconcile.matching import histories_unlocked, history_extended
@@ -187,21 +186,10 @@ def _compact_if_due(session: AgentSession, new: TokenBreakdown, sent: Sent, cali
     if last is not None and last.state == last.State.SKIPPED and last.turn_index == session.turn_count - 1:
         return  # nothing was stored since: the messages that are too long are not recorded yet
     sent.on_compaction()
-    _compact(session, trigger.name, room=max(budget - taken, budget // 2), calibration=calibration)
+    # The budget and the calibration of the session stay the same: the recorded call changes them.
+    room = PlanLimit(budget=max(budget - taken, budget // 2), calibration=calibration)
+    session_compact(session=session, trigger=trigger.name, supersede=True, limit=room)
     session.refresh_from_db()
-
-
-@transaction.atomic
-def _compact(session: AgentSession, trigger: str, *, room: int, calibration: Calibration) -> None:
-    """Compact the session to the room that the new messages leave in its budget, for the request's model.
-
-    Its own budget and calibration stay the same: the recorded call changes them.
-    """
-    rows = AgentSession.objects.select_for_update().filter(pk=session.pk)
-    own = rows.values("budget_tokens", "calibration").get()
-    rows.update(budget_tokens=room, calibration=calibration.to_json())
-    session_compact(session=session, trigger=trigger, supersede=True)
-    rows.update(**own)
 
 
 def _edits(session: AgentSession, history: ClientHistory, calibration: Calibration) -> Edits:
