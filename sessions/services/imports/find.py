@@ -28,7 +28,7 @@ def session_find_or_create(
     """
     parent = parent_of(project, facts)
     if parent is not None:  # it is locked first, as by the other sources
-        AgentSession.objects.select_for_update().get(pk=parent.pk)
+        AgentSession.objects.select_for_update(no_key=True).get(pk=parent.pk)
     if recorded is not None:
         _name(project, recorded, facts, parent)
     started = facts.started_at or timezone.now()

@@ -98,8 +98,9 @@ def served_prompt_correct(session: AgentSession, *, turn: int, compaction: int) 
     """Show the compactions up to number `compaction` in the prompt of the call of `turn`, and no later ones.
 
     If calls are recorded late, a session may be compacted after the prompt of a call was served, but before
-    the turns that precede that call are stored.
+    the turns that precede that call are stored. Locks the session before its compactions, as a fetch does.
     """
+    AgentSession.objects.select_for_update().get(pk=session.pk)
     rows = Compaction.objects.filter(session=session).exclude(trigger__in=_OF_OTHERS)
     rows.filter(number__lte=compaction, first_turn__gte=turn).update(first_turn=turn - 1)
     rows.filter(number__gt=compaction, first_turn__lt=turn).update(first_turn=turn)

@@ -48,12 +48,13 @@ from sessions.services.reconcile.stored import history_save, positions
 from sessions.services.reconcile.values import InvalidHistory, Reconciled, Request, Sent, Status
 from sessions.store import bodies
 
-#: A plain query, because Django takes 0.5 ms to build it. It also checks the API key.
+#: A plain query, because Django takes 0.5 ms to build it. It also checks the API key. The lock excludes other
+#: writers only: at its commit, a writer of a fork that this one waits for may check that its parent exists.
 _LOCK = f"""
 SELECT s.* FROM agent_sessions_agentsession s
  WHERE s.id = %(session)s AND s.project_id = %(project)s
    AND {GIVEN_KEY_IS_VALID}
-   FOR UPDATE OF s
+   FOR NO KEY UPDATE OF s
 """  # noqa: S608  a constant is inserted
 
 
@@ -229,6 +230,7 @@ def _compacted(
 ) -> Reconciled:
     """Remove the messages from the prompt that the client removed, and append their replacements."""
     session, history, comparison = matched.session, matched.history, matched.comparison
+    session.refresh_from_db(from_queryset=AgentSession.objects.select_for_update())
     at = positions(history, session.message_count)
     kept_from = comparison.kept if comparison.change is Change.TRIMMED else len(at)
     before, turn = session.last_prompt_tokens, session.turn_count

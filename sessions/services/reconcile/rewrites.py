@@ -33,7 +33,7 @@ def rewritten_history(
     and no compaction has shortened the prompt of such a history, or if the request has been forwarded:
     its recorded answer would look like a rewind. Raises `BadJson` or `InvalidHistory`.
     """
-    root = AgentSession.objects.select_for_update().filter(pk=root_id, external_id=name).first()
+    root = AgentSession.objects.select_for_update(no_key=True).filter(pk=root_id, external_id=name).first()
     if root is None or sent.is_forwarded():
         return None
     histories = histories_of(root)

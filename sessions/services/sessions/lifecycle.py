@@ -169,9 +169,13 @@ def session_delete(*, session: AgentSession, actor: Actor = SYSTEM) -> None:
 
     Does nothing if the session has already been deleted.
     """
-    locked = AgentSession.objects.select_for_update().filter(pk=session.pk).first()
-    if locked is None:
+    rows = AgentSession.objects.select_for_update(no_key=True)
+    if rows.filter(pk=session.pk).first() is None:
         return
+    # Its children lose their parent. A writer of one of them may check at its commit that the parent exists,
+    # which has to wait only for the stronger lock.
+    list(rows.filter(parent=session.pk).order_by("pk").values_list("pk"))
+    locked = AgentSession.objects.select_for_update().get(pk=session.pk)
     blobs_remove(locked.project_id, messages_delete(locked.pk))
     counts = {"turns": locked.turn_count, "messages": locked.message_count}
     session_audit(locked, "session.deleted", actor, id=str(locked.pk), **counts)

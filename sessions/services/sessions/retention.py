@@ -74,7 +74,7 @@ def _run(project: Project, now: datetime) -> int:
             # It may have become active again, or the setting may have changed. The lock keeps new turns out
             # until the session is deleted.
             still_old = old.filter(pk=session.pk, project__retention_days=project.retention_days)
-            if still_old.select_for_update(of=("self",)).first() is not None:
+            if still_old.select_for_update(no_key=True, of=("self",)).first() is not None:
                 session_delete(session=session)
                 deleted += 1
     if deleted:

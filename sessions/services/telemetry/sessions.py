@@ -36,7 +36,7 @@ def session_locked(
             origin=TELEMETRY,
         )
         found, _ = session_create(project_id=destination.project_id, new=new)
-    session = AgentSession.objects.select_for_update().get(pk=found.pk)
+    session = AgentSession.objects.select_for_update(no_key=True).get(pk=found.pk)
     _label(session, destination, origin)
     return session
 
