@@ -21,13 +21,20 @@ def caller_of(call: ToolCall) -> str:
 
 
 def spans(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """Yield the indices of the first and of each further message that belong to one call of the provider."""
+    """Yield the indices of the first and of each further message that belong to one call of the provider.
+
+    Ids may repeat: Gemini's calls have none, so they are numbered within their message.
+    """
     first: dict[str, int] = {}
     for index, message in enumerate(messages):
         for part in message.parts:
             found = _hosted_id(part)
-            if found and first.setdefault(found, index) != index:
+            if isinstance(part, ToolCall) and part.server:
+                first[found] = index
+            elif found and first.setdefault(found, index) != index:
                 yield first[found], index
+            if _is_result(part):
+                first.pop(found, None)
 
 
 def _hosted_id(part: Part) -> str:
@@ -41,6 +48,10 @@ def _hosted_id(part: Part) -> str:
             found = source.get("call_id")
             return found if isinstance(found, str) else ""
     return ""
+
+
+def _is_result(part: Part) -> bool:
+    return isinstance(part, ToolResult) or (isinstance(part, Opaque) and part.kind.endswith("_output"))
 
 
 def open_start(messages: Sequence[Message]) -> int:
@@ -57,7 +68,7 @@ def open_start(messages: Sequence[Message]) -> int:
             found = _hosted_id(part)
             if isinstance(part, ToolCall) and not part.server:
                 waiting |= {found} & started.keys()
-            elif isinstance(part, ToolResult) or (isinstance(part, Opaque) and part.kind.endswith("_output")):
+            elif _is_result(part):
                 started.pop(found, None)
             elif found:
                 started[found] = index

@@ -88,6 +88,27 @@ def test_no_cut_separates_a_program_from_its_calls_and_its_result(format: str) -
     assert safe_cuts(messages) - {len(items), len(items) + 1} == {0, 1, len(messages)}
 
 
+SEARCH = [
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+]
+EXECUTED = [
+    {"executableCode": {"language": "PYTHON", "code": "print(2)"}},
+    {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}},
+]
+REPEATED = {
+    "anthropic": [user("Search."), says(*SEARCH, {"type": "text", "text": "Found."})],
+    "gemini": [{"role": "user", "parts": [{"text": "Run."}]}, {"role": "model", "parts": EXECUTED}],
+}
+REPEATED["gemini without a result"] = [REPEATED["gemini"][0], {"role": "model", "parts": EXECUTED[:1]}]
+
+
+@pytest.mark.parametrize("name", sorted(REPEATED))
+def test_turns_whose_tools_of_the_provider_have_the_same_id_can_be_cut(name: str) -> None:
+    messages = parse(REPEATED[name] * 3, name.split()[0])
+    assert safe_cuts(messages) == set(range(len(messages) + 1))
+
+
 @pytest.mark.parametrize("policy", sorted(PRESETS))
 @pytest.mark.parametrize("budget", [1, 200])
 @pytest.mark.parametrize("format", sorted(WAITING))
