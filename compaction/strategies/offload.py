@@ -56,10 +56,15 @@ def _unread(view: View, context: Context) -> frozenset[int]:
 
     Returns none if they do not fit even without the older messages, which a later step drops.
     """
-    start = next((n for n in range(len(view.entries), 0, -1) if _is_of_model(view.entries[n - 1])), 0)
+    start = len(view.entries)
+    while start and not _is_of_model(view.entries[start - 1]):
+        start -= 1
+    response = start  # several messages in some dialects; they stay with their results
+    while response and _is_of_model(view.entries[response - 1]):
+        response -= 1
     dropped = (
         entry.message.tokens
-        for entry in view.entries[: max(start - 1, 0)]
+        for entry in view.entries[:response]
         if entry.first > context.head_last and entry.first not in context.protected and not entry.is_generated
     )
     if view.tokens - sum(dropped) > context.ceiling:

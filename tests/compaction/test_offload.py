@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -81,6 +82,20 @@ def test_a_new_output_that_does_not_fit_is_offloaded() -> None:
     made = offloaded(parse(items))
     assert made.edits
     assert made.view.tokens <= BUDGET
+
+
+def test_new_outputs_beside_long_parallel_calls_are_offloaded_instead_of_removed() -> None:
+    """Each call is a message of the newest response, so no later step drops the long one alone."""
+    items: list[JSON] = [user("Look. " + lines(24))]
+    for name, length in (("a", 14), ("b", 1)):
+        arguments = json.dumps({"command": lines(length)})
+        items.append({"type": "function_call", "call_id": name, "name": "bash", "arguments": arguments})
+    items += [
+        {"type": "function_call_output", "call_id": name, "output": lines(14, word=name)} for name in ("a", "b")
+    ]
+    shown = planned(apply((), parse(items, "openai-responses")), BUDGET).view
+    assert shown.tokens <= BUDGET
+    assert [message.position for message in shown.messages] == [0, 1, 2, 3, 4]
 
 
 def test_outputs_of_exempt_tools_stay() -> None:
