@@ -90,9 +90,8 @@ def test_new_outputs_beside_long_parallel_calls_are_offloaded_instead_of_removed
     for name, length in (("a", 14), ("b", 1)):
         arguments = json.dumps({"command": lines(length)})
         items.append({"type": "function_call", "call_id": name, "name": "bash", "arguments": arguments})
-    items += [
-        {"type": "function_call_output", "call_id": name, "output": lines(14, word=name)} for name in ("a", "b")
-    ]
+    made = {name: lines(14, word=name) for name in ("a", "b")}
+    items += [{"type": "function_call_output", "call_id": name, "output": made[name]} for name in made]
     shown = planned(apply((), parse(items, "openai-responses")), BUDGET).view
     assert shown.tokens <= BUDGET
     assert [message.position for message in shown.messages] == [0, 1, 2, 3, 4]
