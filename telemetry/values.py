@@ -9,6 +9,10 @@ from typing import Any
 
 from compaction.messages import Usage
 
+#: What every id of a call contains that is composed of other fields, because the emitter reports none of the
+#: provider. Ids of providers do not contain it.
+COMPOSED = ":"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:

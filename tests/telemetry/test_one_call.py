@@ -476,3 +476,22 @@ def test_a_span_with_the_request_only_and_its_recorded_response(sources: Sources
     )
     sources.gateway_call(1)
     assert AgentSession.objects.get().output_tokens == 2 * 57
+
+
+@pytest.mark.parametrize("first", ["gateway", "telemetry"])
+def test_a_call_of_codex_that_the_gateway_records_with_the_id_of_the_request(
+    sources: Sources, first: str
+) -> None:
+    """Codex reports no id of the provider, but the gateway reads it from the response."""
+    tokens = {"input_token_count": "4312", "cached_token_count": "4000", "cache_write_token_count": "300"}
+    event = codex_call(output_token_count="57", model="claude-sonnet-4-5", **tokens)
+    steps = [
+        lambda: sources.gateway_call(0),
+        lambda: send(sources.key, event),
+        lambda: send(sources.key, event),
+    ]
+    for step in steps if first == "gateway" else [*steps[1:], steps[0]]:
+        step()
+    session = AgentSession.objects.get()
+    assert (session.turn_count, session.cache_read_tokens) == (1, 4_000)
+    assert session.turns.get().request_id == "req_0"

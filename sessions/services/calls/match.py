@@ -11,6 +11,7 @@ from django.db.models import F, Q, QuerySet
 
 from compaction.messages import USAGE_COUNTS, Usage
 from sessions.models import AgentSession, Turn, TurnSource
+from telemetry.values import COMPOSED
 
 #: Maximum difference of the times at which two sources report the same call without an id.
 SAME_CALL = timedelta(minutes=10)
@@ -46,13 +47,16 @@ def turn_with_usage(
     """Return the session and index of the turn with the usage of a call and about its time, or None.
 
     With `with_messages`, considers only turns that no telemetry was matched with yet, else only turns that
-    telemetry reported and that have no messages. A log may lack the exact output tokens.
+    telemetry reported and that have no messages. A log may lack the exact output tokens. A turn with the id
+    of the provider is only considered for a call that telemetry reports without one.
     """
     usage = call.usage
     if usage is None or not usage.input_tokens:
         return None
     # A call that only a log has reported is stored under its response id if the log has no request id.
     unmatched = Q(request_id__isnull=True) | Q(source=TurnSource.LOG, request_id=F("response_id"))
+    if COMPOSED in call.request_id:
+        unmatched |= ~Q(request_id__contains=COMPOSED)
     same_output = Q(output_tokens=usage.output_tokens) | Q(output_reported__isnull=False)
     rows = Turn.objects.filter(
         same_output,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 
 from django.db import transaction
+from django.db.models import F, Q
 
 import pricing
 from pricing.custom import custom_cost
@@ -143,7 +144,7 @@ class _SessionReports:
             self._append(call)
 
     def _is_recorded(self, call: ModelCall) -> bool:
-        """Return whether a turn that has no id yet has the usage of the call, and give it the id."""
+        """Return whether a stored turn has the usage of the call, and give it the id if it has none."""
         family = family_of(self._root)
         if not AgentSession.objects.filter(pk__in=family, message_count__gt=0).exists():
             return False
@@ -152,7 +153,7 @@ class _SessionReports:
             return False
         session_id, index = found
         rows = Turn.objects.filter(session_id=session_id, index=index)
-        rows.update(request_id=call.id)
+        rows.filter(Q(request_id=None) | Q(request_id=F("response_id"))).update(request_id=call.id)
         self._correct(rows.filter(output_reported__isnull=False).first(), call)
         return True
 
