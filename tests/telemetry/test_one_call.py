@@ -52,6 +52,7 @@ class Sources:
     def __init__(self, project: Project, key: str, *, calls: int = len(ANSWERS)) -> None:
         self.project, self.key, self.calls = project, key, range(calls)
         self.pushes_usage = self.logs_usage = self.has_ids = True
+        self.pushes_ids = False
 
     def id(self, number: int) -> str:
         """Return the request id of a call, "" if the provider sends none."""
@@ -70,6 +71,7 @@ class Sources:
             messages = [{"role": "user", "content": f"Question {number}"}, answer]
             body: JSON = {"messages": messages, "model": "claude-sonnet-4-5"}
             body |= {"usage": usage(number)} if self.pushes_usage else {}
+            body |= {"request_id": self.id(number)} if self.pushes_ids else {}
             assert api.post(f"sessions/{SESSION}/turns/", body).status_code == 201
 
     def gateway(self) -> None:
@@ -242,6 +244,15 @@ class TestPushes:
         for _ in range(2):
             sources.log()
             self.check()
+
+    @pytest.mark.parametrize("order", list(permutations(("telemetry", "push"))), ids=" then ".join)
+    def test_telemetry_adds_the_usage_of_turns_that_were_pushed_with_ids_only(
+        self, sources: Sources, order: tuple[str, ...]
+    ) -> None:
+        sources.pushes_usage, sources.pushes_ids = False, True
+        for name in (*order, "telemetry"):
+            getattr(sources, name)()
+        self.check()
 
     def test_a_log_without_usage_adds_facts_to_a_pushed_session(self, sources: Sources) -> None:
         sources.push()

@@ -29,8 +29,8 @@ _FIGURES = ("prompt_reported", "cost_microusd", *USAGE_COUNTS)
 _APART = 1_000_000
 
 
-def call_take(call: CallIdentity, *, project_id: UUID, family: Collection[UUID]) -> str | None:
-    """Remove the turn without messages that telemetry reported for a call, and return its request id.
+def call_take(call: CallIdentity, *, project_id: UUID, family: Collection[UUID]) -> Turn | None:
+    """Remove the turn without messages that telemetry reported for a call, and return it.
 
     Returns None if there is none. The caller has locked the first session of the family.
     """
@@ -45,7 +45,7 @@ def call_take(call: CallIdentity, *, project_id: UUID, family: Collection[UUID])
     _remove(session, turn)
     if session.pk not in family or session.parent_id is not None:
         _delete_if_empty(session)
-    return turn.request_id
+    return turn
 
 
 def _remove(session: AgentSession, turn: Turn) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from compaction.identity import canonical
 from compaction.messages import Message, Role
 from sessions.models import AgentSession, Turn, TurnSource
+from sessions.selectors.convert import usage_of
 from sessions.selectors.transcripts.rows import StoredMessage, messages_load
 from sessions.services.calls.match import (
     CallIdentity,
@@ -186,10 +187,21 @@ def _preamble_add(turn: NewTurn, preamble: NewPreamble) -> None:
     )
 
 
-def report_take(state: SessionState, push: Push) -> str | None:
-    """Remove the turn without messages that telemetry reported for the pushed call, and return its id.
+def report_take(state: SessionState, push: Push) -> Push | None:
+    """Remove the turn without messages that telemetry reported for the pushed call, and return the push with
+    what only telemetry reported.
 
-    Returns None if there is none. The caller has locked the session.
+    Returns None if there is no such turn. The caller has locked the session.
     """
     family = family_of(AgentSession.objects.get(pk=state.id))
-    return call_take(push.identity(), project_id=state.project_id, family=family)
+    taken = call_take(push.identity(), project_id=state.project_id, family=family)
+    if taken is None:
+        return None
+    return replace(with_usage_of(push, taken), request_id=push.request_id or taken.request_id)
+
+
+def with_usage_of(push: Push, reported: Turn) -> Push:
+    """Return the push with the usage that telemetry reported for its call, unless it has its own."""
+    if push.usage is not None:
+        return push
+    return replace(push, usage=usage_of(reported), model=push.model or reported.model)

@@ -237,7 +237,7 @@ def _store_locked(target: Target, push: Push, *, savepoint: bool = True) -> byte
         if recorded is not None:
             push = recorded.rest_of(push)
         elif state.has_reports and (taken := report_take(state, push)) is not None:
-            push = replace(push, request_id=push.request_id or taken)
+            push = taken
             state = state_from_row(row_read(target, push))
         return _store_new(target, push, turn_compute(calibrated(state, push), push))
 

@@ -27,6 +27,7 @@ from sessions.services.calls.match import CallIdentity, family_of, turn_pushed, 
 from sessions.services.calls.remove import call_take
 from sessions.services.compactions.thinking import thinking_clear
 from sessions.services.prompts.served import served_prompt_correct
+from sessions.services.push.recorded import with_usage_of
 from sessions.services.push.session_state import state_forget
 from sessions.services.push.turns import KeyReused, SessionGone, turn_push_locked
 from sessions.services.push.values import Target
@@ -73,11 +74,14 @@ def history_reconcile(target: Target, request: Request) -> Reconciled:
     histories = histories_of(root)
     if (done := _stored_before(histories, request) or _imported_before(root, request)) is not None:
         return done
-    if (call := _taken(root, request.call)) is not None:
-        request = replace(request, call=call)
+    taken = _taken(root, request.call)
+    if request.call is not None and taken is not None:
+        request = replace(request, call=_with_id(request.call, taken))
         histories = histories_of(root)
     reading = _reading(histories, request)
     sent = request.read(reading.fields)
+    if taken is not None:
+        sent = replace(sent, push=with_usage_of(sent.push, taken))
     if reading.count == 0 and request.call is None and request.continued is None:
         raise InvalidHistory(None, "`messages` must be an array with at least one message.")
     reading = with_answers(reading, sent.answers)
@@ -141,19 +145,23 @@ def _imported_before(root: AgentSession, request: Request) -> Reconciled | None:
     return Reconciled(status=Status.UNCHANGED, session_id=turn.session_id, first=0, turn=turn.index)
 
 
-def _taken(root: AgentSession, call: CallIdentity | None) -> CallIdentity | None:
-    """Remove the turn without messages that telemetry reported for the call, and return the call with its id.
+def _taken(root: AgentSession, call: CallIdentity | None) -> Turn | None:
+    """Remove the turn without messages that telemetry reported for a call, and return it.
 
     Returns None if there is none.
     """
     if call is None:
         return None
     taken = call_take(call, project_id=root.project_id, family=family_of(root))
-    if taken is None:
-        return None
-    root.refresh_from_db()
-    is_response = taken == call.response_id  # a log without request ids was first
-    return replace(call, request_id=call.request_id or ("" if is_response else taken))
+    if taken is not None:
+        root.refresh_from_db()
+    return taken
+
+
+def _with_id(call: CallIdentity, taken: Turn) -> CallIdentity:
+    """Return the call with the id that telemetry reported for it, unless it has one."""
+    is_response = taken.request_id == call.response_id  # a log without request ids was first
+    return replace(call, request_id=call.request_id or ("" if is_response else taken.request_id or ""))
 
 
 def _append(

@@ -17,7 +17,7 @@ from pricing.custom import custom_cost
 from sessions.models import AgentSession, ToolRun, Turn
 from sessions.selectors.lookups import session_find
 from sessions.services.calls.match import family_of, has_usage, turn_with_usage, turns_by_id
-from sessions.services.calls.store import ReportedCall, call_append, call_correct
+from sessions.services.calls.store import ReportedCall, call_append, call_complete, call_correct
 from sessions.services.telemetry.content import (
     NotStorable,
     call_reconcile,
@@ -52,7 +52,7 @@ class _SessionReports:
         self._root: AgentSession
         self._known: set[str] = set()
         self._complete: set[str] = set()
-        self._estimated: dict[str, Turn] = {}
+        self._incomplete: dict[str, Turn] = {}
 
     @transaction.atomic
     def store(self) -> None:
@@ -98,8 +98,8 @@ class _SessionReports:
         turns = list(rows.select_related("session__parent"))
         self._known = _ids(turns)
         self._complete = _ids(turn for turn in turns if turn.message_count)
-        estimated = [turn for turn in turns if turn.output_reported is not None]
-        self._estimated = {id: turn for turn in estimated for id in _ids([turn])}
+        incomplete = [turn for turn in turns if turn.message_count and not _has_exact_usage(turn)]
+        self._incomplete = {id: turn for turn in incomplete for id in _ids([turn])}
         sessions = [turn.session.parent or turn.session for turn in turns]
         return sessions[0] if sessions else None
 
@@ -113,7 +113,7 @@ class _SessionReports:
 
     def _store_call(self, call: ModelCall) -> None:
         if self._is_known(call):
-            self._correct(self._estimated.get(call.id) or self._estimated.get(call.response_id), call)
+            self._correct(self._incomplete.get(call.id) or self._incomplete.get(call.response_id), call)
             return
         is_new = self._known.isdisjoint(call.ids)
         self._known |= call.ids
@@ -158,10 +158,22 @@ class _SessionReports:
         return True
 
     def _correct(self, turn: Turn | None, call: ModelCall) -> None:
-        """Store the exact output tokens of a call whose log has an estimate."""
-        if turn is not None and has_usage(turn, identity_of(call)):
+        """Store the usage of a call that was pushed without it, or the output tokens that a log estimates."""
+        if turn is None:
+            return
+        if turn.prompt_reported is None:
+            self._complete_pushed(turn, call)
+        elif has_usage(turn, identity_of(call)):
             call_correct(turn, call=_reported(call, self._destination))
-            self._root.refresh_from_db()
+        self._root.refresh_from_db()
+
+    def _complete_pushed(self, turn: Turn, call: ModelCall) -> None:
+        """Store the usage of a call that was pushed with its ids only."""
+        session = AgentSession.objects.select_for_update().get(pk=turn.session_id)
+        pushed = Turn.objects.filter(session=session, index=turn.index, prompt_reported=None).first()
+        if pushed is not None:
+            cost = _cost(call, self._destination)
+            call_complete(pushed, usage=call.usage, cost_microusd=cost, model=call.model)
 
     def _store_compaction(self, report: CompactionReport) -> None:
         """Mark a compaction before the next call. Sessions with messages show compactions by themselves."""
@@ -192,6 +204,10 @@ class _SessionReports:
             for run in runs
         )
         ToolRun.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _has_exact_usage(turn: Turn) -> bool:
+    return turn.prompt_reported is not None and turn.output_reported is None
 
 
 def _ids(turns: Iterable[Turn]) -> set[str]:
