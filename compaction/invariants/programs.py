@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compaction.messages import Message, Opaque, Part, Role, ToolCall, ToolResult
 
+#: Items of the Responses API.
+PROGRAM, PROGRAM_OUTPUT = "program", "program_output"
 
-def caller_of(call: ToolCall) -> str:
-    """Return the id of the program that made a call, or "" if the model made it."""
-    caller = call.source.get("caller") if isinstance(call.source, Mapping) else None
+
+def caller_of(part: ToolCall | ToolResult) -> str:
+    """Return the id of the program that made a call, or the call of a result; "" if the model made it."""
+    caller = part.source.get("caller") if isinstance(part.source, Mapping) else None
     if not isinstance(caller, Mapping):
         return ""
     found = caller.get("tool_id") or caller.get("caller_id")
@@ -28,7 +31,7 @@ def spans(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
     first: dict[str, int] = {}
     for index, message in enumerate(messages):
         for part in message.parts:
-            found = _hosted_id(part)
+            found = hosted_id(part)
             if isinstance(part, ToolCall) and part.server:
                 first[found] = index
             elif found and first.setdefault(found, index) != index:
@@ -37,7 +40,7 @@ def spans(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
                 first.pop(found, None)
 
 
-def _hosted_id(part: Part) -> str:
+def hosted_id(part: Part) -> str:
     """Return the id of the call of the provider that a part is, answers or was made by, or ""."""
     match part:
         case ToolCall(server=False):
@@ -65,7 +68,7 @@ def open_start(messages: Sequence[Message]) -> int:
         if message.role is not Role.ASSISTANT and not all(isinstance(p, ToolResult) for p in message.parts):
             started.clear()
         for part in message.parts:
-            found = _hosted_id(part)
+            found = hosted_id(part)
             if isinstance(part, ToolCall) and not part.server:
                 waiting |= {found} & started.keys()
             elif _is_result(part):

@@ -8,6 +8,7 @@ import pytest
 
 from compaction import dialects
 from compaction.capabilities import Capabilities
+from compaction.continuation import Continuation
 from compaction.invariants.pairs import safe_cuts
 from compaction.policy import PRESETS
 from compaction.rendering import render
@@ -76,9 +77,31 @@ WAITING = {
         program("call_1"),
         {"type": "function_call", "call_id": "call_2", "name": "query", "arguments": "{}"}
         | {"caller": {"type": "program", "caller_id": "call_1"}},
-        {"type": "function_call_output", "call_id": "call_2", "output": "1"},
+        {"type": "function_call_output", "call_id": "call_2", "output": "1"}
+        | {"caller": {"type": "program", "caller_id": "call_1"}},
     ],
 }
+
+
+ITEMS = [*WAITING["openai-responses"], returned("call_1"), assistant("It is 2."), user("Thanks.")]
+
+
+@pytest.mark.parametrize("left", [[0, 1, 3, 4, 5, 6, 7], [0, 1, 2, 3, 4, 6, 7], [0, 1, 3, 4, 6, 7]])
+def test_items_without_their_program_are_served_without_a_caller(left: list[int]) -> None:
+    items = [ITEMS[index] for index in left]
+    assert {found.rule for found in validate(items, "openai-responses")} == {"R1"}
+    assert not Continuation().after(parse(items, "openai-responses"), "openai-responses").regular
+    shown = render(parse(items, "openai-responses"), format="openai-responses").messages
+    assert validate(shown, "openai-responses") == ()
+    assert "call_1" not in str(shown)
+    assert [item["call_id"] for item in shown if "call_id" in item] == ["call_2", "call_2"]
+
+
+@pytest.mark.parametrize("end", [5, 6, 7, 8])
+def test_items_with_their_program_are_served_as_pushed(end: int) -> None:
+    shown = render(parse(ITEMS[:end], "openai-responses"), format="openai-responses").messages
+    assert shown == ITEMS[:end]
+    assert validate(shown, "openai-responses") == ()
 
 
 @pytest.mark.parametrize("format", sorted(WAITING))

@@ -17,20 +17,19 @@ from compaction.dialects.anthropic import (
     recognition,
     rendering,
     roles,
-    server_tools,
     thinking,
 )
 from compaction.dialects.base import Dialect, Prompt
 from compaction.dialects.blocks import are_valid_definitions, tool_definitions
 from compaction.dialects.openai_responses.parsing import united
 from compaction.dialects.stored import StoredPrompt
-from compaction.invariants import pair_repair, pairs
+from compaction.invariants import pair_repair, pairs, server_tools
 from compaction.invariants.pairs import Pairing
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Opaque, Part, Thinking, leading_system
 from compaction.provider_summary import COMPACTION
 
-_RULES = (server_tools, roles, content, thinking, limits)
+_RULES = (roles, content, thinking, limits)
 
 
 class Anthropic(Dialect):
@@ -79,6 +78,7 @@ class Anthropic(Dialect):
 
     def violations(self, subject: Subject) -> Iterator[Violation]:
         yield from pairs.violations(subject, self.pairing)
+        yield from server_tools.violations(subject, rule="A4")
         for rules in _RULES:
             yield from rules.violations(subject)
 

@@ -14,11 +14,12 @@ from compaction.dialects.base import Dialect, Prompt
 from compaction.dialects.blocks import are_valid_definitions, tool_definitions
 from compaction.dialects.openai_responses import content, kinds, parsing, reasoning, recognition, rendering
 from compaction.dialects.stored import StoredPrompt
-from compaction.invariants import pair_repair, pairs
+from compaction.invariants import pair_repair, pairs, server_tools
 from compaction.invariants.pairs import Pairing
+from compaction.invariants.programs import PROGRAM, PROGRAM_OUTPUT, caller_of
 from compaction.invariants.violations import Subject, Violation
 from compaction.jsontext import dumps, loads_bytes
-from compaction.messages import JSON, Message, Opaque, Part, Role, Thinking
+from compaction.messages import JSON, Message, Opaque, Part, Role, Thinking, ToolCall, ToolResult
 
 #: Marks of an open response in `next_calls`: reasoning without a following item, and the first output.
 _REASONING, _ANSWERED = "<reasoning>", "<answered>"
@@ -48,7 +49,8 @@ class OpenAIResponses(Dialect):
     def render_prompt(
         self, messages: Sequence[Message], *, system: JSON, tools: JSON, capabilities: Capabilities
     ) -> Prompt:
-        sound = pair_repair.repair(messages, pairing=self.pairing, open_end=capabilities.prefill)
+        whole = server_tools.repair(messages)
+        sound = pair_repair.repair(whole, pairing=self.pairing, open_end=capabilities.prefill)
         items = rendering.conversation(reasoning.repair(sound))
         definitions = tool_definitions(tools, rendering.tool_json) or None
         return Prompt(
@@ -66,6 +68,7 @@ class OpenAIResponses(Dialect):
 
     def violations(self, subject: Subject) -> Iterator[Violation]:
         yield from pairs.violations(subject, self.pairing)
+        yield from server_tools.violations(subject, rule="R1")
         yield from reasoning.violations(subject)
         yield from content.violations(subject)
 
@@ -74,7 +77,9 @@ class OpenAIResponses(Dialect):
             case Thinking(signature=signature):
                 return signature is None
             case Opaque(kind=kind):
-                return kind == "mcp_approval_response"
+                return kind in {"mcp_approval_response", PROGRAM, PROGRAM_OUTPUT}
+            case ToolCall() | ToolResult():
+                return bool(caller_of(part))
         return False
 
     def next_calls(self, open_calls: tuple[str, ...], message: Message) -> tuple[tuple[str, ...], bool]:

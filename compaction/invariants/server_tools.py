@@ -1,4 +1,4 @@
-"""Tools that the provider runs: call and result belong together (A4).
+"""Tools that the provider runs: call and result belong together (A4, R1).
 
 Both are usually in the same assistant message. If the provider paused the response, or if its program calls
 tools of the client, the result is in a later assistant message, with only answers and results between them.
@@ -9,28 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from compaction.invariants.programs import caller_of
+from compaction.invariants.programs import PROGRAM, PROGRAM_OUTPUT, caller_of, hosted_id
 from compaction.invariants.violations import Subject, Violation
-from compaction.messages import JSON, Message, Part, Role, ToolCall, ToolResult
+from compaction.messages import JSON, Message, Opaque, Part, Role, ToolCall, ToolResult
 
 #: The indices of a message and of its part.
 _Place = tuple[int, int]
 
 
-def violations(subject: Subject) -> Iterator[Violation]:
-    """Yield each server tool call without its result, each result without its call, and each call without its
-    program.
+def violations(subject: Subject, *, rule: str) -> Iterator[Violation]:
+    """Yield each server tool call without its result, each result without its call, and each call, or answer
+    to it, without its program.
     """
     unpaired, orphaned = _unpaired(subject.messages)
     for position, place in sorted(unpaired | orphaned):
         part = subject.messages[position].parts[place]
-        assert isinstance(part, ToolCall | ToolResult)
-        text = (
-            f"tool call {part.call_id!r} names a caller that is not in this prompt"
-            if (position, place) in orphaned
-            else f"server tool call {part.call_id!r} must have its call and its result in this turn"
-        )
-        yield Violation(rule="A4", position=position, message=text)
+        if (position, place) in orphaned:
+            assert isinstance(part, ToolCall | ToolResult)
+            text = f"tool call {part.call_id!r} names a caller that is not in this prompt"
+        else:
+            text = f"server tool call {hosted_id(part)!r} must have its call and its result in this turn"
+        yield Violation(rule=rule, position=position, message=text)
 
 
 def repair(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -53,14 +52,15 @@ def _repaired(message: Message, index: int, unpaired: set[_Place], orphaned: set
 
 
 def _without_caller(part: Part) -> Part:
-    assert isinstance(part, ToolCall)
+    assert isinstance(part, ToolCall | ToolResult)
     assert isinstance(part.source, Mapping)
     source: JSON = {name: value for name, value in part.source.items() if name != "caller"}
     return replace(part, source=source, patched=True)
 
 
 def _unpaired(messages: Sequence[Message]) -> tuple[set[_Place], set[_Place]]:
-    """Return the server tool calls and results without each other, and the calls whose program is missing.
+    """Return the server tool calls and results without each other, and the calls and answers whose program is
+    missing.
 
     A program at the end of the prompt has no result yet if it waits for the calls that it made.
     """
@@ -68,21 +68,28 @@ def _unpaired(messages: Sequence[Message]) -> tuple[set[_Place], set[_Place]]:
     waiting: dict[str, _Place] = {}
     made: dict[_Place, _Place | None] = {}
     for index, message in enumerate(messages):
-        if message.role is not Role.ASSISTANT:
-            if not all(isinstance(part, ToolResult) for part in message.parts):
-                waiting.clear()
-            continue
+        if message.role is not Role.ASSISTANT and not all(isinstance(p, ToolResult) for p in message.parts):
+            waiting.clear()
         for place, part in enumerate(message.parts):
-            if isinstance(part, ToolCall) and part.server:
-                waiting[part.call_id] = index, place
+            if _is_call(part):
+                waiting[hosted_id(part)] = index, place
                 unpaired.add((index, place))
-            elif isinstance(part, ToolResult) and part.server:
-                call = waiting.pop(part.call_id, None)
+            elif _is_result(part):
+                call = waiting.pop(hosted_id(part), None)
                 if call is None:
                     unpaired.add((index, place))
                 else:
                     unpaired.discard(call)
-            elif isinstance(part, ToolCall) and (caller := caller_of(part)):
+            elif isinstance(part, ToolCall | ToolResult) and (caller := caller_of(part)):
                 made[index, place] = waiting.get(caller)
     unpaired -= set(waiting.values()) & {program for program in made.values() if program is not None}
     return unpaired, {call for call, program in made.items() if program is None or program in unpaired}
+
+
+def _is_call(part: Part) -> bool:
+    return (isinstance(part, ToolCall) and part.server) or (isinstance(part, Opaque) and part.kind == PROGRAM)
+
+
+def _is_result(part: Part) -> bool:
+    is_output = isinstance(part, Opaque) and part.kind == PROGRAM_OUTPUT
+    return is_output or (isinstance(part, ToolResult) and part.server)
