@@ -220,6 +220,18 @@ class TestSession:
             hidden = api.get(f"sessions/s1/blobs/{hit['handle']}/").json()["text"]
             assert f"handler_{number}_41" in hidden
 
+    def test_a_hit_in_an_output_that_is_still_shown_has_no_handle(self, api: Api) -> None:
+        api.post("sessions/", {"id": "s1", "budget": {"input_tokens": 1_500}, "policy": "masking"})
+        calls = [call(f"toolu_{number}")["content"][0] for number in range(2)]
+        short, long = result("toolu_0", "handler_short"), result("toolu_1", output(1, 150))
+        outputs = [short["content"][0], long["content"][0]]
+        together = [{"role": "assistant", "content": calls}, {"role": "user", "content": outputs}]
+        push(api, [request("Read both files."), *together, answer("Both read.")])
+        for words, is_shown in (("handler_short", True), ("handler_1_99", False)):
+            [hit] = found(api, words, "sessions/s1/search/", limit=1)
+            assert hit["in_prompt"] == "shortened"
+            assert (hit["handle"] is None) is is_shown
+
     @pytest.mark.slow
     def test_the_newest_mention_of_an_identifier_is_near_the_top(self, api: Api) -> None:
         session_with(api, "s1", *[f"max_pool_size is {number} now" for number in range(150)])

@@ -34,9 +34,12 @@ class Shown:
     changes: Sequence[MessageChange] = ()
 
     def handle_of(self, part: int | None) -> str | None:
-        """Return the handle that retrieves a part, or else any that retrieves content of the message."""
-        found = self.handles.get(None) or self.handles.get(part)
-        return found or next(iter(self.handles.values()), None)
+        """Return the handle that retrieves a part, None if there is none because the prompt shows it.
+
+        Without a part, returns any handle that retrieves content of the message.
+        """
+        whole = self.handles.get(None)
+        return whole or (next(iter(self.handles.values()), None) if part is None else self.handles.get(part))
 
 
 def visibility_of(sessions: Mapping[UUID, AgentSession], places: Sequence[Place]) -> Mapping[Place, Shown]:
