@@ -215,3 +215,22 @@ def test_the_output_of_a_patch_is_optional() -> None:
     assert dialects.detect(items[2], default="openai") == NAME
     assert validate(items, NAME) == ()
     assert render(dialects.parse(items, format=NAME), format=NAME).messages == items
+
+
+def test_repeated_items_have_different_ids() -> None:
+    """Clients repeat items by mistake. The provider rejects two items with the same id."""
+    search = {"type": "mcp_call", "id": "mcp_1", "name": "find", "arguments": "{}", "server_label": "docs"}
+    call = {"type": "shell_call", "id": "sh_1", "call_id": "a", "action": {"commands": ["ls"]}}
+    run = {"stdout": "a.py", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+    output = {"type": "shell_call_output", "call_id": "a", "output": [run]}
+    items = [{"role": "user", "content": "Look."}, *[search, call, output] * 3]
+    shown = render(dialects.parse(items, format=NAME), format=NAME).messages
+    ids = [item["id"] for item in shown if "id" in item]
+    assert len(set(ids)) == len(ids)
+    assert [item["type"] for item in shown if "id" in item] == [
+        "mcp_call",
+        "shell_call",
+        "mcp_call",
+        "mcp_call",
+    ]
+    assert validate(shown, NAME) == ()

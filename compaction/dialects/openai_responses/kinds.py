@@ -59,6 +59,15 @@ ID_REQUIRED = frozenset({COMPUTER_CALL, "local_shell_call"})
 #: Prefixes that the ids of items must have. These ids are optional in requests.
 ID_PREFIXES: Mapping[str, str] = {MESSAGE: "msg", REASONING: "rs", FUNCTION_CALL: "fc", CUSTOM_CALL: "ctc"}
 
+#: Other kinds whose ids are unique, and optional in requests.
+ID_OPTIONAL = frozenset({"shell_call", "apply_patch_call", "tool_search_call", "tool_search_output"})
+
+#: Items of the provider whose ids are unique and required.
+ID_HOSTED = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+    | {"mcp_list_tools", "program", "program_output", COMPUTER_CALL}
+)
+
 #: Maximum length of an id of an item or a call.
 MAX_ID = 64
 

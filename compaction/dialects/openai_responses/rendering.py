@@ -25,6 +25,8 @@ from compaction.dialects.openai_responses.kinds import (
     CUSTOM_OUTPUT,
     FUNCTION_CALL,
     FUNCTION_OUTPUT,
+    ID_HOSTED,
+    ID_OPTIONAL,
     ID_PREFIXES,
     INPUT_TEXT,
     MAX_ID,
@@ -226,10 +228,13 @@ def _without_blind_calls(items: Sequence[Item], kinds: Mapping[str, str]) -> Ite
 
 def _with_distinct_ids(items: Iterable[Item]) -> Iterator[Item]:
     seen: set[str] = set()
-    for item in items:
-        id = item.get("id")
-        if isinstance(id, str) and id in seen and kind_of(item) in ID_PREFIXES:
-            item = {k: v for k, v in item.items() if k != "id"}
+    for number, item in enumerate(items):
+        id, kind = item.get("id"), kind_of(item)
+        if isinstance(id, str) and id in seen:
+            if kind in ID_PREFIXES or kind in ID_OPTIONAL:
+                item = {k: v for k, v in item.items() if k != "id"}
+            elif kind in ID_HOSTED:
+                item = {**item, "id": digested_id(f"{id}-{number}")}
         elif isinstance(id, str):
             seen.add(id)
         yield item
