@@ -20,28 +20,30 @@ LIVE_PERIOD = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """Counters that change with everything that the pages display.
+    """Numbers that change with everything that the pages display.
 
-    `summed` is the number of turns in the rollups, from which the savings are calculated.
+    `summed` is the number of turns in the rollups, from which the savings are calculated. `budget` is 0 for
+    the default.
     """
 
     turns: int
     edits: int
     memory: int
     summed: int
+    budget: int
 
     def encode(self) -> str:
-        return f"{self.turns}.{self.edits}.{self.memory}.{self.summed}"
+        return f"{self.turns}.{self.edits}.{self.memory}.{self.summed}.{self.budget}"
 
     @classmethod
     def decode(cls, text: str) -> LiveState | None:
         pieces = text.split(".")
-        if len(pieces) != 4 or not all(
-            piece.isascii() and piece.isdigit() and len(piece) < 10 for piece in pieces
+        if len(pieces) != 5 or not all(
+            piece.isascii() and piece.isdigit() and len(piece) <= 10 for piece in pieces
         ):
             return None
-        turns, edits, memory, summed = map(int, pieces)
-        return cls(turns=turns, edits=edits, memory=memory, summed=summed)
+        turns, edits, memory, summed, budget = map(int, pieces)
+        return cls(turns=turns, edits=edits, memory=memory, summed=summed, budget=budget)
 
 
 def is_live(session: AgentSession) -> bool:
@@ -53,10 +55,12 @@ def live_state(*, user: Any, slug: str, id: UUID) -> LiveState | None:
     """Return the state of a session that the user may see, or None. One query, by primary keys."""
     rows = AgentSession.objects.filter(pk=id, project__in=projects_of(user).filter(slug=slug))
     rows = rows.annotate(
-        memory=Coalesce(Max("memory_revisions__number"), 0), summed=Coalesce("rollupcursor__turns", 0)
+        memory=Coalesce(Max("memory_revisions__number"), 0),
+        summed=Coalesce("rollupcursor__turns", 0),
+        budget=Coalesce("budget_tokens", 0),
     )
-    found = rows.values_list("turn_count", "edits_revision", "memory", "summed").first()
+    found = rows.values_list("turn_count", "edits_revision", "memory", "summed", "budget").first()
     if found is None:
         return None
-    turns, edits, memory, summed = found
-    return LiveState(turns=turns, edits=edits, memory=memory, summed=summed)
+    turns, edits, memory, summed, budget = found
+    return LiveState(turns=turns, edits=edits, memory=memory, summed=summed, budget=budget)

@@ -69,6 +69,19 @@ class TestRequests:
         page = member_client.get(address("session_live", session), {"since": since}).text
         assert '<h1 id="session-title" hx-swap-oob="true">Fix the login</h1>' in page
 
+    def test_a_changed_budget_updates_the_page_and_its_chart(self, member_client, project):
+        session = active(project, 2)
+        since = self.since(member_client, session)
+        chart = address("session_chart", session)
+        assert member_client.get(chart, {"live": 1}).json()["budget"] is None
+        for tokens in ("50000", "60000"):
+            member_client.post(address("session_budget", session), {"tokens": tokens})
+            page = member_client.get(address("session_live", session), {"since": since})
+            assert page.status_code == 200
+            since = re.search(r'data-since="([\d.]+)"', page.text)[1]
+            assert member_client.get(chart, {"live": 1}).json()["budget"] == int(tokens)
+        assert member_client.get(address("session_live", session), {"since": since}).status_code == 204
+
     @pytest.mark.slow
     def test_many_new_turns_are_paged(self, member_client, project):
         session = active(project, 2)
@@ -94,7 +107,7 @@ class TestRequests:
         assert "fewer input tokens" in page
         assert "Not known yet" not in page
 
-    @pytest.mark.parametrize("since", ["", "x", "1.2", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "9.9.9.9"])
+    @pytest.mark.parametrize("since", ["", "x", "1.2", "1.2.3.4", "1.2.3.4.5.6", "-1.0.0.0.0", "9.9.9.9.9"])
     def test_an_unknown_state_is_outdated(self, member_client, project, since):
         session = active(project, 2)
         response = member_client.get(address("session_live", session), {"since": since, "append": 1})

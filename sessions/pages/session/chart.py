@@ -49,7 +49,8 @@ def session_chart(request: HttpRequest, viewer: Viewer, session: AgentSession) -
     def data() -> bytes:
         return json_bytes(make(session, first=first, end=end))
 
-    key = (session.pk, session.turn_count, session.edits_revision, make, first, end)
+    state = (session.turn_count, session.edits_revision, session.budget_tokens)
+    key = (session.pk, state, make, first, end)
     shown = _charts.fetch(key, data) if request.GET.get("live") == "1" else data()
     return private(HttpResponse(shown, content_type="application/json"))
 
