@@ -13,6 +13,7 @@ from importers.base import ClientCompaction
 from sessions.models import AgentSession, SessionProfile, Turn
 from sessions.selectors.health.grades import GRADES, RULES, Signs, health_of
 from sessions.services.sessions.profiles import profile_write, profiles_refresh, sparkline
+from sessions.services.tools.counting import session_tools_count
 from tests.pages.served import address, compacted_session
 from tests.pages.transcripts import make_session, reading_turn
 from tests.trends.turns import session_make, turn_make
@@ -37,6 +38,8 @@ def test_a_session_without_issues_has_full_score():
         ({"missed": 30}, "cache", 30),
         ({"missed": 90}, "cache", 40),
         ({"client": 2}, "client", 16),
+        ({"outputs": 20, "errors": 10}, "errors", 20),
+        ({"outputs": 5, "errors": 5}, "errors", 40),
         ({"churning": True}, "churn", 10),
         ({"runaway": True}, "runaway", 15),
     ],
@@ -47,9 +50,14 @@ def test_each_issue_costs_points_up_to_its_limit(signs, code, points):
     assert "{" not in reason.text
 
 
+@pytest.mark.parametrize("signs", [{"outputs": 4, "errors": 4}, {"outputs": 20, "errors": 9}])
+def test_a_few_errors_of_tools_cost_no_points(signs):
+    assert health_of(Signs(turns=100, calls=100, **signs)).reasons == []
+
+
 def test_all_issues_together_give_the_worst_grade_and_no_negative_score():
     names = ("pressed", "burst", "repeated", "mid_task", "spikes", "lost", "failures", "client")
-    counts = dict.fromkeys(names, 9) | {"missed": 50}
+    counts = dict.fromkeys(names, 9) | {"missed": 50, "outputs": 20, "errors": 20}
     worst = health_of(Signs(turns=9, calls=9, churning=True, runaway=True, **counts))
     assert (worst.score, worst.grade) == (0, "F")
     assert {reason.code for reason in worst.reasons} == set(RULES)
@@ -150,6 +158,22 @@ class TestProfiles:
         profile = profile_write(session=make_session(project, turns))
         assert {reason["code"] for reason in profile.reasons} == {"cache", "client"}
         assert profile.score < 80
+
+    def test_tools_that_fail_count_until_they_work_again(self, project):
+        def imported(failed):
+            turns = [reading_turn(n) for n in range(70)]
+            for index in failed:
+                [result] = turns[index].messages[0].body["content"]
+                result["is_error"] = True
+            session = make_session(project, turns, name=f"s-{min(failed)}")
+            session_tools_count(session_id=session.pk)
+            return profile_write(session=session)
+
+        failing = imported(failed=range(55, 70))
+        [reason] = failing.reasons
+        assert reason["text"] == "75% of the newest tool outputs report an error"
+        assert failing.grade == "C"
+        assert imported(failed=range(1, 50)).grade == "A"
 
     def test_a_session_without_turns_has_a_profile(self, project):
         empty = project.agent_sessions.create(external_id="empty", format="openai")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import LiteralString, NamedTuple
+from typing import Literal, LiteralString, NamedTuple
 from uuid import UUID
 
 from compaction.referenced import How
@@ -11,8 +11,12 @@ from sessions.selectors.compactions.client_context import CLIENT
 from sessions.selectors.savings import APPLIED
 from sessions.store.postgres import rows_fetch
 
+#: The newest tool outputs that are checked for errors.
+NEWEST_OUTPUTS: Literal[20] = 20
+
 _FACTS: LiteralString = f"""
-SELECT s.id, coalesce(c.numbers, '{{}}'), coalesce(c.turns, '{{}}'), c.mid_task, e.lost, m.newest
+SELECT s.id, coalesce(c.numbers, '{{}}'), coalesce(c.turns, '{{}}'), c.mid_task, e.lost, o.outputs,
+       o.errors, m.newest
   FROM unnest(%(sessions)s::uuid[]) AS s (id)
  CROSS JOIN LATERAL (
        SELECT array_agg(c.number ORDER BY c.number) AS numbers,
@@ -30,6 +34,17 @@ SELECT s.id, coalesce(c.numbers, '{{}}'), coalesce(c.turns, '{{}}'), c.mid_task,
         WHERE e.session_id = s.id AND e.referenced_turn IS NOT NULL AND e.referenced_how <> '{How.EXPANDED}'
           AND e.strategy <> '{CLIENT}' AND c.state IN ('done', 'reverted')) e
  CROSS JOIN LATERAL (
+       SELECT count(*) AS outputs, count(*) FILTER (WHERE newest.error) AS errors
+         FROM (SELECT each.error
+                 FROM (SELECT positions, errors
+                         FROM agent_sessions_tooloutputs
+                        WHERE session_id = s.id
+                        ORDER BY number DESC
+                        LIMIT 2) block
+                CROSS JOIN LATERAL unnest(block.positions, block.errors) AS each (position, error)
+                ORDER BY each.position DESC
+                LIMIT {NEWEST_OUTPUTS}) newest) o
+ CROSS JOIN LATERAL (
        SELECT max(number) AS newest FROM agent_sessions_memoryrevision WHERE session_id = s.id) m
 """  # noqa: S608  constants are inserted
 
@@ -39,14 +54,17 @@ class HealthFacts(NamedTuple):
 
     `numbers` and `turns` are those of contextapp's applied compactions, in order. `mid_task` is the number of
     compactions while the newest message was a call without its result. `lost` is the number of edits that
-    removed content that the model missed later; expanded content does not count. `revision` is the number of
-    the newest revision of the working memory.
+    removed content that the model missed later; expanded content does not count. `errors` is the number of
+    errors among the newest `outputs` tool outputs. `revision` is the number of the newest revision of the
+    working memory.
     """
 
     numbers: Sequence[int]
     turns: Sequence[int]
     mid_task: int
     lost: int
+    outputs: int
+    errors: int
     revision: int | None
 
 

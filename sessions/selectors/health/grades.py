@@ -17,6 +17,10 @@ PRESSURE = 0.75
 MIN_CALLS = 3
 #: A compaction within this many turns of the previous one counts as repeated.
 REPEATED_TURNS = 8
+#: Fewer tool outputs are too few to judge.
+MIN_OUTPUTS = 5
+#: Errors in a smaller part of the newest tool outputs, in percent, are part of normal work.
+FAILING = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +28,8 @@ class Signs:
     """The counts from which a session's health is calculated.
 
     `calls` are the turns that reported their usage. `missed` is the part of their cost, in percent, that
-    cache misses without a compaction before them caused. `pressed` and `burst` are the numbers of turns whose
+    cache misses without a compaction before them caused. `errors` are the errors among the newest `outputs`
+    tool outputs. `pressed` and `burst` are the numbers of turns whose
     prompt was under pressure and exceeded the limit. `client` counts the client's own compactions. `churning`
     is set if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
     """
@@ -40,6 +45,8 @@ class Signs:
     mid_task: int = 0
     spikes: int = 0
     lost: int = 0
+    outputs: int = 0
+    errors: int = 0
     failures: int = 0
     churning: bool = False
     runaway: bool = False
@@ -85,6 +92,14 @@ class Rule:
     text: str
 
 
+def _failing(signs: Signs) -> int:
+    """Return the part of the newest tool outputs that are errors, in percent; 0 if it is unremarkable."""
+    if signs.outputs < MIN_OUTPUTS:
+        return 0
+    share = round(100 * signs.errors / signs.outputs)
+    return share if share >= FAILING else 0
+
+
 #: Pressure is measured as a share of the turns: ten of twenty turns are many, ten of a thousand are few.
 RULES: Mapping[str, Rule] = {
     "burst": Rule(
@@ -98,6 +113,12 @@ RULES: Mapping[str, Rule] = {
         maximum=24,
         count=lambda s: s.client,
         text="the client compacted its own context {n} time{s}",
+    ),
+    "errors": Rule(
+        points=0.4,
+        maximum=40,
+        count=_failing,
+        text="{n}% of the newest tool outputs report an error",
     ),
     "pressure": Rule(
         points=0.4,

@@ -137,6 +137,8 @@ def _signs(
         mid_task=facts.mid_task,
         spikes=sum(point.output_spike is not None for point in points),
         lost=facts.lost,
+        outputs=facts.outputs,
+        errors=facts.errors,
         failures=session.failures,
         churning=_is_churning(session, facts.revision),
         runaway=slope is not None and slope.verdict is Verdict.WALL,
