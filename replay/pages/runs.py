@@ -38,6 +38,7 @@ def replay_runs(request: HttpRequest, slug: str) -> HttpResponse:
 def _page(request: HttpRequest, viewer: Viewer, form: ProjectReplayForm) -> HttpResponse:
     context: dict[str, Any] = {
         "viewer": viewer,
+        "has_sessions": form.is_bound or bool(sessions_newest(project_id=viewer.project.pk, limit=1)),
         "form": form,
         "runs": runs_newest(project_id=viewer.project.pk, limit=_MAX_RUNS),
         "advice": advice_of(viewer.project),

@@ -43,6 +43,14 @@ def test_an_empty_list_of_replays(viewer_client: Client) -> None:
     assert "Start one above" not in page
 
 
+@pytest.mark.usefixtures("project")
+def test_a_project_without_sessions_offers_no_replay(member_client: Client) -> None:
+    page = member_client.get("/p/alpha/replay/").text
+    assert "This project has no sessions to replay." in page
+    assert "Start replay" not in page
+
+
+@pytest.mark.usefixtures("session")
 def test_the_form_describes_the_policies(member_client: Client) -> None:
     page = member_client.get("/p/alpha/replay/").content.decode()
     assert all(preset_meaning(name) in page for name in PRESETS)
@@ -110,6 +118,7 @@ def test_a_custom_policy_with_steps_and_rules_is_replayed(
     assert "custom" in one_line(member_client.get(f"/p/alpha/replay/{run.pk}/"))
 
 
+@pytest.mark.usefixtures("session")
 def test_the_custom_policy_starts_from_the_projects(member_client: Client, project: Project) -> None:
     project.default_policy = {"preset": "masking", "tools": [{"pattern": "db_*", "exempt": True}]}
     project.save()
