@@ -96,8 +96,12 @@ def test_owners_change_roles_and_remove_members(project, other_project, owner_cl
     assert not Membership.objects.filter(user=viewer).exists()
 
 
-def test_the_last_owner_cannot_be_removed(owner, owner_client):
+def test_the_last_owner_cannot_be_removed(owner, owner_client, viewer):
     membership = Membership.objects.get(user=owner)
+    page = owner_client.get(address("settings_members")).text
+    assert address("settings_member", membership.pk) not in page
+    assert address("settings_member_remove", membership.pk) not in page
+    assert address("settings_member_remove", Membership.objects.get(user=viewer).pk) in page
     response = owner_client.post(address("settings_member_remove", membership.pk), follow=True)
     assert b"at least one owner" in response.content
     assert Membership.objects.filter(user=owner).exists()

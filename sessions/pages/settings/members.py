@@ -98,8 +98,10 @@ def member_delete(request: HttpRequest, slug: str, member: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, viewer: Viewer, context: dict[str, Any]) -> HttpResponse:
-    rows = viewer.project.memberships.select_related("user").order_by("user__username")
-    context = {"members": rows, "roles": Role.values, **context}
+    rows = list(viewer.project.memberships.select_related("user").order_by("user__username"))
+    owners = [row for row in rows if row.role == Role.OWNER]
+    only_owner = owners[0] if len(owners) == 1 else None
+    context = {"members": rows, "only_owner": only_owner, "roles": Role.values, **context}
     if viewer.is_owner:
         valid = viewer.project.invitations.filter(expires_at__gt=timezone.now())
         context["invitations"] = valid.select_related("created_by").order_by("-created_at")
