@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from django.test import Client
 from playwright.sync_api import Page, expect
 
 from accounts.models import AuditEvent
-from sessions.models import AgentSession
+from sessions.models import AgentSession, Compaction
 from tests.markup import one_line
 from tests.pages.served import address
 from tests.pages.transcripts import make_session, reading_turn
@@ -67,6 +69,17 @@ class TestTheForm:
             assert f'value="{tokens}"' in shown.text
         session.refresh_from_db()
         assert session.budget_tokens == 20_000
+
+    def test_links_of_the_page_with_an_error_lead_to_the_compactions(
+        self, member_client: Client, session: AgentSession
+    ) -> None:
+        for number in range(1, 70):
+            Compaction.objects.create(
+                session=session, number=number, state="skipped", snapshot_position=0, turn_index=0
+            )
+        page = member_client.post(address("session_budget", session), {"tokens": "0"})
+        [link] = re.findall(r'href="([^"]*\?before=\d+)"', page.text)
+        assert member_client.get(urljoin(address("session_budget", session), link)).status_code == 200
 
     def test_a_viewer_cannot_change_it(self, viewer_client: Client, session: AgentSession) -> None:
         shown = viewer_client.get(address("session_compactions", session)).text
