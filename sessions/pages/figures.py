@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
+from django.template.defaultfilters import filesizeformat
+
 _MICRO = Decimal(1_000_000)
 _STEPS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k"))
 
@@ -44,6 +46,11 @@ def dollars_plain(microusd: int) -> str:
 
 def money_exact(microusd: int) -> str:
     return f"${Decimal(microusd) / _MICRO:,.6f}"
+
+
+def file_size(size: int) -> str:
+    """Format bytes as 64 MB or 1.5 KB."""
+    return filesizeformat(size).replace(".0\xa0", "\xa0")
 
 
 def short_text_size(characters: int) -> str:

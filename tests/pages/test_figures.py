@@ -83,3 +83,10 @@ def test_duration_has_two_units(seconds, shown):
 )
 def test_percent(part, whole, shown):
     assert figures.percent(part, whole) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [(1, "1 byte"), (1_536, "1.5 KB"), (64 << 20, "64 MB"), (100 << 20, "100 MB")]
+)
+def test_file_sizes(size, shown):
+    assert figures.file_size(size).replace("\xa0", " ") == shown

@@ -12,12 +12,12 @@ from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from importers.registry import IMPORTERS
 from sessions.models import ImportJob
 from sessions.pages.access import Viewer, page_or_fragment, viewer_of, writer_of
+from sessions.pages.figures import file_size
 from sessions.pages.settings.common import PlainForm
 from sessions.selectors.imports import import_job_sessions, import_jobs_newest, import_jobs_open
 from sessions.services.imports import jobs
@@ -53,7 +53,7 @@ class UploadForm(PlainForm):
         files: Sequence[UploadedFile[Any]] = self.cleaned_data["file"]
         limit = settings.CONTEXTAPP_MAX_IMPORT_BYTES
         if sum(file.size or 0 for file in files) > limit:
-            raise forms.ValidationError(f"The upload exceeds the limit of {filesizeformat(limit)}.")
+            raise forms.ValidationError(f"The upload exceeds the limit of {file_size(limit)}.")
         for file in files:
             if _is_compressed(file):
                 raise forms.ValidationError(

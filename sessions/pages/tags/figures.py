@@ -60,6 +60,12 @@ def money(microusd: int | None) -> str:
 
 
 @register.filter
+def file_size(size: int) -> str:
+    """Format bytes as `64 MB` or `1.5 KB`."""
+    return figures.file_size(size)
+
+
+@register.filter
 def cost(spent: AgentSession | Descendants | TreeNode) -> str:
     """Format the cost of calls, including the number of turns without a known price."""
     unpriced = spent.unpriced_turns
