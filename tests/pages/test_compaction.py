@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -42,9 +43,9 @@ def test_a_failed_compaction_shows_its_reason(member_client, viewer_client, sess
     member_client.post(address("session_compact", session))
     row = Compaction.objects.get(state="failed")
     page = page_of(viewer_client, session, row.number).text
-    assert (
-        "This compaction failed and did not change the prompt.</b> Planning failed (RecursionError)" in page
-    )
+    [reason] = re.findall(r"This compaction failed and did not change the prompt.</b> ([^<]+)</p>", page)
+    assert reason.startswith("Planning failed (RecursionError)")
+    assert reason.endswith("server log.")
     assert "No edits." not in page
 
 

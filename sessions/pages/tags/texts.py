@@ -20,6 +20,13 @@ def verbatim(text: str) -> str:
 
 
 @register.filter
+def sentence(text: str) -> str:
+    """Return a phrase, such as the reason of a compaction, as a sentence."""
+    end = "" if text.endswith((".", "!", "?", "…")) else "."
+    return f"{text[:1].upper()}{text[1:]}{end}"
+
+
+@register.filter
 def removal_label(kind: str) -> str:
     """Return the label of what happened to a message: pages call an eviction a removal."""
     return "removed" if kind == "evicted" else kind
