@@ -57,6 +57,8 @@ def read(text):
         ("http://x/y", {"text": "http://x/y"}),
         ("fix: login", {"text": "fix: login"}),
         ("Agent:x", {"agent": "x"}),
+        ("agent:x:", {"agent": "x:"}),
+        ("error: not found", {"text": "error: not found"}),
     ],
 )
 def test_valid_expressions(text, filters):
@@ -76,11 +78,22 @@ def test_valid_expressions(text, filters):
         "health:X",
         "compacted:perhaps",
         "active:soon",
+        "tool:Bash",
+        "tool: ",
+        'agent:""',
+        "meta.repo:",
+        *(f"{key}:" for key in HINTS),
     ],
 )
 def test_invalid_terms_are_reported_and_ignored(text):
     assert read(text).filters == SessionFilter()
     assert len(read(text).problems) == 1
+
+
+def test_a_key_without_a_value_is_explained_wherever_it_is():
+    found = read("agent: login")
+    assert found.filters == SessionFilter(text="login")
+    assert found.problems == ["Add a value directly after “agent:”. Example: agent:reader"]
 
 
 def test_days_are_those_of_the_viewer():

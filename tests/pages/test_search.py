@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import Project
 from sessions.models import AgentSession
 from sessions.pages.search.views import FIRST_HITS
+from sessions.selectors.lists.filter_expression import HINTS, MESSAGE_KEYS
 from sessions.selectors.search import related
 from sessions.services.search.indexing import session_index
 from tests.pages.transcripts import make_session, message, turn
@@ -101,6 +102,11 @@ def test_facets_narrow_the_results(member_client: Client, project: Project, sess
         ("", "Search all messages"),
         ("?q=nothinglikeit", "No messages found"),
         ("?q=pool%20role:x", "Invalid role"),
+        *(
+            (f"?q=pool%20{key}:", f"directly after “{key}:”")
+            for key in (*sorted(MESSAGE_KEYS), *HINTS, "meta.repo")
+        ),
+        ("?q=error:%20pool", "<mark>pool</mark>"),
         ("?q=%00", "Search all messages"),
     ],
 )

@@ -31,6 +31,9 @@ METADATA = "meta."
 #: A pattern of the keys before a colon.
 KEY = r"meta\.[\w.-]+|\w+"
 _TERM = re.compile(rf'(?:({KEY}):)?(?:"([^"]*)"?|(\S+))')
+#: Keys of the search, which the list does not have.
+MESSAGE_KEYS = frozenset({"role", "tool", "file", "error"})
+_BARE_KEY = re.compile(rf"({KEY}):")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
 _RECENT = re.compile(r"(\d{1,4})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -58,16 +61,27 @@ class InvalidTerm(ValueError):
     """A term is invalid; the message contains an example of a valid one."""
 
 
+def value_missing(key: str, example: str) -> InvalidTerm:
+    """Return the error for a key without a value."""
+    return InvalidTerm(f"Add a value directly after “{key}:”. Example: {key}:{example}")
+
+
 def term_read(key: str, value: str, filters: SessionFilter, zone: tzinfo) -> SessionFilter | None:
     """Add the condition of one term, such as `agent:reader`. Return None if the key is unknown.
 
     Days are those of the time zone. Raises `InvalidTerm`.
     """
     if key.lower().startswith(METADATA):
+        if not value:
+            raise value_missing(key, "web")
         pair = (key[len(METADATA) :], value)
         return replace(filters, metadata_terms=(*filters.metadata_terms, pair))
     read = _READERS.get(key.lower())
-    return read(filters, value, zone) if read is not None else None
+    if read is None:
+        return None
+    if not value:
+        raise value_missing(key, _EXAMPLES[key.lower()])
+    return read(filters, value, zone)
 
 
 def term_text(key: str, value: str) -> str:
@@ -88,7 +102,12 @@ def expression_read(text: str, filters: SessionFilter, zone: tzinfo = UTC) -> Ex
     words, problems = [], []
     for key, quoted, bare in _TERM.findall(text):
         value = quoted or bare
-        if key and (meant := _misspelt(key)):
+        if not key and (alone := _BARE_KEY.fullmatch(bare)):
+            key, value = alone[1], ""
+        if key.lower() in MESSAGE_KEYS and (value or text.rstrip().endswith(bare)):
+            problems.append(f"“{key}:” selects messages. Use it on the Search page.")
+            continue
+        if key and value and (meant := _misspelt(key)):
             problems.append(f"Unknown filter “{key}:”. Did you mean {meant}:?")
             continue
         try:
@@ -177,6 +196,21 @@ _READERS: Mapping[str, _Reader] = {
     **{key: _figure(key) for key in FIGURES},
 }
 
+_EXAMPLES: Mapping[str, str] = {
+    "active": "7d",
+    "agent": "reader",
+    "model": "claude-sonnet-5-5",
+    "tag": "nightly",
+    "health": "C,D",
+    "compacted": "yes",
+    "subagents": "yes",
+    "peak": ">50k",
+    "last": ">50k",
+    "turns": ">100",
+    "cost": ">1.50",
+    "billed": ">1M",
+}
+
 #: Terms with a hint about their values, for suggestions.
 HINTS: Mapping[str, str] = {
     "agent": "name",
@@ -193,4 +227,4 @@ HINTS: Mapping[str, str] = {
     "subagents": "yes or no",
 }
 METADATA_HINT = "key:value of the metadata"
-assert HINTS.keys() == _READERS.keys()
+assert HINTS.keys() == _READERS.keys() == _EXAMPLES.keys()

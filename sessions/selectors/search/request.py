@@ -10,11 +10,21 @@ from uuid import UUID
 
 from search.query import MOST_GROUPS, Query, QueryTerm, query_parse
 from search.terms import fold, identifiers, words
-from sessions.selectors.lists.filter_expression import KEY, InvalidTerm, flag_read, term_read
+from sessions.selectors.lists.filter_expression import (
+    KEY,
+    MESSAGE_KEYS,
+    InvalidTerm,
+    flag_read,
+    term_read,
+    value_missing,
+)
 from sessions.selectors.lists.filters import SessionFilter
 
-_TERM = re.compile(rf'-?"[^"]*"?|({KEY}):(?:"([^"]*)"?|(\S+))|\S+')
+# Only at the end, a key without a value is a condition. Elsewhere, it is a word, as in "Error: not found".
+_TERM = re.compile(rf'-?"[^"]*"?|({KEY}):(?:"([^"]*)"?|(\S+)|\s*$)|\S+')
 ROLES = ("user", "assistant", "tool", "system")
+_EXAMPLES = {"role": "user", "tool": "Bash", "file": "pool.py", "error": "yes"}
+assert _EXAMPLES.keys() == MESSAGE_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +118,8 @@ def search_expression(text: str, *, is_typing: bool = False, zone: tzinfo = UTC)
 
 
 def _message_term(key: str, value: str, messages: MessageFilter) -> MessageFilter | None:
+    if key in _EXAMPLES and not value:
+        raise value_missing(key, _EXAMPLES[key])
     match key:
         case "role":
             if value.lower() not in ROLES:
