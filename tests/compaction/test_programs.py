@@ -69,6 +69,15 @@ def test_calls_without_their_program_are_served_without_a_caller(left: list[int]
     assert "srvtoolu_1" not in str(shown)
 
 
+@pytest.mark.parametrize("prefill", [True, False])
+def test_a_program_that_is_followed_by_the_result_of_another_call_is_not_served(prefill: bool) -> None:
+    """The result has no call, so the prompt contains it as text, which ends the turn of the program."""
+    model = Capabilities(prefill=prefill)
+    items = [user("Add them."), says(PROGRAM, call("toolu_1")), answer("toolu_9")]
+    shown = render(parse(items, "anthropic"), format="anthropic", capabilities=model).messages
+    assert validate(shown, "anthropic", capabilities=model) == ()
+
+
 WAITING = {
     "anthropic": RUN[:3],
     "openai-responses": [

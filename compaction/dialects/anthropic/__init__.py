@@ -67,11 +67,13 @@ class Anthropic(Dialect):
     def _repair(self, messages: Sequence[Message], capabilities: Capabilities) -> tuple[Message, ...]:
         """Return messages that the provider accepts; the same objects if they are valid."""
         lead = leading_system(messages)
-        sound = thinking.repair(server_tools.repair(messages[lead:]))
+        sound = thinking.repair(messages[lead:])
         if capabilities.bound_thinking:
             sound = thinking.without_outdated(sound)
         paired = pair_repair.repair(sound, pairing=self.pairing, open_end=capabilities.prefill)
-        return (*messages[:lead], *roles.system_to_user(paired, capabilities))
+        # After the pairs: a result without a call has become text, which ends the turn of a program.
+        complete = server_tools.repair(paired)
+        return (*messages[:lead], *roles.system_to_user(complete, capabilities))
 
     def tool_definition(self, *, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, JSON]:
         return {"name": name, "description": description, "input_schema": schema}
