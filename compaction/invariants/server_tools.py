@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from compaction.invariants.pairs import calls_of
 from compaction.invariants.programs import PROGRAM, PROGRAM_OUTPUT, caller_of, hosted_id
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Opaque, Part, Role, ToolCall, ToolResult
@@ -62,7 +63,8 @@ def _unpaired(messages: Sequence[Message]) -> tuple[set[_Place], set[_Place]]:
     """Return the server tool calls and results without each other, and the calls and answers whose program is
     missing.
 
-    A program at the end of the prompt has no result yet if it waits for the calls that it made.
+    A program at the end of the prompt has no result yet if it waits for the calls that it made. An answer
+    without calls after them shows that the provider no longer runs it.
     """
     unpaired: set[_Place] = set()
     waiting: dict[str, _Place] = {}
@@ -82,7 +84,8 @@ def _unpaired(messages: Sequence[Message]) -> tuple[set[_Place], set[_Place]]:
                     unpaired.discard(call)
             elif isinstance(part, ToolCall | ToolResult) and (caller := caller_of(part)):
                 made[index, place] = waiting.get(caller)
-    unpaired -= set(waiting.values()) & {program for program in made.values() if program is not None}
+    if not (messages and messages[-1].role is Role.ASSISTANT and not calls_of(messages[-1])):
+        unpaired -= set(waiting.values()) & {program for program in made.values() if program is not None}
     return unpaired, {call for call, program in made.items() if program is None or program in unpaired}
 
 

@@ -70,6 +70,15 @@ def test_calls_without_their_program_are_served_without_a_caller(left: list[int]
 
 
 @pytest.mark.parametrize("prefill", [True, False])
+def test_a_program_without_a_result_is_not_served_with_an_answer_that_ends_the_prompt(prefill: bool) -> None:
+    model = Capabilities(prefill=prefill)
+    items = [*RUN[:3], says({"type": "text", "text": "It is 2."})]
+    shown = render(parse(items, "anthropic"), format="anthropic", capabilities=model).messages
+    assert validate(shown, "anthropic", capabilities=model) == ()
+    assert "srvtoolu_1" not in str(shown)
+
+
+@pytest.mark.parametrize("prefill", [True, False])
 def test_a_program_that_is_followed_by_the_result_of_another_call_is_not_served(prefill: bool) -> None:
     """The result has no call, so the prompt contains it as text, which ends the turn of the program."""
     model = Capabilities(prefill=prefill)
