@@ -29,9 +29,9 @@ class Signs:
 
     `calls` are the turns that reported their usage. `missed` is the part of their cost, in percent, that
     cache misses without a compaction before them caused. `errors` are the errors among the newest `outputs`
-    tool outputs. `pressed` and `burst` are the numbers of turns whose
-    prompt was under pressure and exceeded the limit. `client` counts the client's own compactions. `churning`
-    is set if the working memory discards what it gains, `runaway` if the newest prompts reach the limit.
+    tool outputs. `pressed` and `burst` are the numbers of turns whose prompt was under pressure and exceeded
+    the limit. `client` counts the client's own compactions. `churning` is set if the working memory discards
+    what it gains, `runaway` if the newest prompts reach the limit.
     """
 
     turns: int
