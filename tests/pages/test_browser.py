@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from accounts.models import Membership, Project, Role
 from sessions.models import AgentSession, UsageRollup
 from sessions.selectors.transcripts.pages import SHOWN
 from sessions.services.samples.jobs import sample_run
@@ -569,6 +570,21 @@ def test_names_are_readable_at_every_width(at, page, project, subtests):
             page.set_viewport_size({"width": width, "height": 800})
             assert fits_in_width(page)
             assert page.locator("[data-row] .title").bounding_box()["width"] > 180
+
+
+def test_the_header_takes_one_line_on_a_narrow_desktop(at, page, project, member, subtests):
+    project.name = "A project with a rather long name"
+    project.save()
+    other = Project.objects.create(slug="another-one", name="Another one")
+    Membership.objects.create(project=other, user=member, role=Role.MEMBER)
+    for width in (780, 900, 1024, 1280):
+        with subtests.test(width):
+            page.set_viewport_size({"width": width, "height": 800})
+            at(reverse("replay", args=[project.slug]))
+            assert fits_in_width(page)
+            boxes = [item.bounding_box() for item in page.locator("header.top > *:visible").all()]
+            assert max(box["y"] for box in boxes) < min(box["y"] + box["height"] for box in boxes)
+            expect(page.locator("header.top nav [aria-current]")).to_be_in_viewport()
 
 
 def test_no_tag_of_a_session_is_cut_off_in_the_list(at, page, project, subtests):
