@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 
 import pytest
+from django.db import transaction
 
 from accounts.models import Project
 from importers.base import ImportedMessage, ImportedSession, ImportedTurn
-from sessions.models import AgentSession
+from sessions.models import AgentSession, ImportedLog
 from sessions.models.session import GATEWAY
+from sessions.services.imports.logs import log_remember
 from sessions.services.imports.store import session_import
 from sessions.services.sessions.lifecycle import session_delete
 from tests.api.client import Api
 from tests.api.talk import History, history, push, reconcile, request, whole_turn
-from tests.locking import blocking
+from tests.background.world import eventually
+from tests.locking import blocking, in_thread, waiting
 from tests.telemetry.events import SESSION, call, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,3 +87,19 @@ def test_a_sub_agent_is_compacted_while_its_parent_is_deleted(api: Api) -> None:
     compacted_while(api, child, partial(session_delete, session=parent))
     child.refresh_from_db()
     assert (child.compaction_count, child.parent_id) == (1, None)
+
+
+def test_a_log_is_remembered_while_its_sub_agent_is_recorded(api: Api, project: Project) -> None:
+    """The sub-agent was stored before its parent, so its id is smaller."""
+    api.post("sessions/", {"id": "sub", "format": "anthropic"})
+    api.post("sessions/", {"id": "main", "format": "anthropic"})
+    child, parent = AgentSession.objects.order_by("pk")
+    AgentSession.objects.filter(pk=child.pk).update(parent=parent)
+    rows = AgentSession.objects.select_for_update()
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        rows.get(pk=parent.pk)
+        job = pool.submit(in_thread, partial(log_remember, b"digest", [child.pk, parent.pk]))
+        eventually(lambda: waiting() == 1)
+        rows.get(pk=child.pk)
+    job.result()
+    assert ImportedLog.objects.count() == 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Max, Min
+from django.db.models import Count, F, Max, Min
 
 from accounts.models import Project
 from sessions.models import AgentSession, ImportedLog
@@ -63,7 +63,9 @@ def log_import(*, project: Project, log: ReadLog) -> list[ImportResult | ImportC
 @transaction.atomic
 def log_remember(digest: bytes, sessions: Sequence[UUID]) -> None:
     """Record that all sessions of a log are stored, so that it is not read again unless one was deleted."""
-    rows = AgentSession.objects.select_for_update(no_key=True).filter(pk__in=sessions).order_by("pk")
+    # Parents first, as other writers lock them: a sub-agent may have been recorded before its parent.
+    rows = AgentSession.objects.select_for_update(no_key=True).filter(pk__in=sessions)
+    rows = rows.order_by(F("parent").asc(nulls_first=True), "pk")
     stored = list(rows.values_list("pk", flat=True))
     logs = [ImportedLog(session_id=id, digest=digest, sessions=len(sessions)) for id in stored]
     ImportedLog.objects.bulk_create(logs, ignore_conflicts=True, batch_size=1000)
