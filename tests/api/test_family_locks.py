@@ -45,11 +45,9 @@ def compacted_while(api: Api, child: AgentSession, work: Callable[[], object]) -
     jobs[0].result()
 
 
-def test_a_sub_agent_is_compacted_while_its_log_is_imported(api: Api, project: Project) -> None:
-    child = child_create(api, "sub", "main")
-    AgentSession.objects.filter(pk=child.pk).update(origin=GATEWAY)
+def sub_agent_log() -> ImportedSession:
     message = ImportedMessage(body=request(), source_id="1")
-    log = ImportedSession(
+    return ImportedSession(
         external_id="sub",
         parent_external_id="main",
         format="anthropic",
@@ -57,7 +55,12 @@ def test_a_sub_agent_is_compacted_while_its_log_is_imported(api: Api, project: P
         title="Read the files",
         turns=[ImportedTurn(messages=[message], at=datetime.now(UTC))],
     )
-    compacted_while(api, child, partial(session_import, project=project, imported=log))
+
+
+def test_a_sub_agent_is_compacted_while_its_log_is_imported(api: Api, project: Project) -> None:
+    child = child_create(api, "sub", "main")
+    AgentSession.objects.filter(pk=child.pk).update(origin=GATEWAY)
+    compacted_while(api, child, partial(session_import, project=project, imported=sub_agent_log()))
     child.refresh_from_db()
     assert (child.compaction_count, child.title) == (1, "Read the files")
 
@@ -103,3 +106,11 @@ def test_a_log_is_remembered_while_its_sub_agent_is_recorded(api: Api, project: 
         rows.get(pk=child.pk)
     job.result()
     assert ImportedLog.objects.count() == 2
+
+
+def test_a_log_of_a_sub_agent_is_imported_while_its_parent_is_deleted(api: Api, project: Project) -> None:
+    api.post("sessions/", {"id": "main", "format": "anthropic"})
+    with blocking(partial(session_import, project=project, imported=sub_agent_log())) as jobs:
+        session_delete(session=AgentSession.objects.get())
+    assert jobs[0].result().created
+    assert AgentSession.objects.get().external_id == "sub"

@@ -27,8 +27,8 @@ def session_find_or_create(
     `recorded` is the session without a name in which the gateway recorded the calls of the log.
     """
     parent = parent_of(project, facts)
-    if parent is not None:  # it is locked first, as by the other sources
-        AgentSession.objects.select_for_update(no_key=True).get(pk=parent.pk)
+    if parent is not None:  # it is locked first, as by the other sources; it may have just been deleted
+        parent = AgentSession.objects.select_for_update(no_key=True).filter(pk=parent.pk).first()
     if recorded is not None:
         _name(project, recorded, facts, parent)
     started = facts.started_at or timezone.now()
