@@ -8,7 +8,7 @@ from sessions.selectors.lists import sessions
 from sessions.selectors.lists.filters import Cursor, SessionFilter
 from sessions.selectors.lists.sessions import sessions_list
 from tests.markup import one_line
-from tests.pages.transcripts import START, make_session
+from tests.pages.transcripts import START, make_session, reading_turn
 from tests.plugins.reused import reused
 
 pytestmark = pytest.mark.django_db
@@ -184,6 +184,7 @@ def test_too_many_names_to_choose_from_are_typed(member_client, project):
     assert '<input name="agent" value="agent 7"' in page.text
     assert "<option>model</option>" in page.text
     assert page.context["count"] == 1
+    make_session(project, [reading_turn(0), reading_turn(1)])
     assert '<input name="agent"' in member_client.get(reverse("replay", args=[project.slug])).text
 
 
