@@ -70,9 +70,10 @@ def histories_of(root: AgentSession) -> list[ClientHistory]:
     found = list(ClientHistory.objects.raw(_HISTORIES, [root.pk, _FORKS]))
     forks = [history.pk for history in found if history.pk != root.pk]
     sessions = {**AgentSession.objects.in_bulk(forks), root.pk: root} if forks else {root.pk: root}
+    found = [history for history in found if history.pk in sessions]  # a fork may have just been deleted
     for history in found:
         history.session = sessions[history.pk]
-    if len(forks) == len(found):
+    if not any(history.pk == root.pk for history in found):
         found.append(_first_history(root))
     return found
 

@@ -66,14 +66,17 @@ class StoredHashes(NamedTuple):
 
 
 def stored_hashes(history: ClientHistory, reading: Reading) -> StoredHashes:
-    """Return the hash of each message of the client's history. The caller has locked the session.
+    """Return the hash of each message of the client's history. The caller has locked the session or its root.
 
     A message that was pushed without a hash gets one: that of the corresponding sent message if they are
-    equal after redaction, else a hash of the stored message.
+    equal after redaction, else a hash of the stored message. If the session is a fork that has just been
+    deleted, the hashes are empty, and equal no other.
     """
     session = history.session
     at = positions(history, session.message_count)
     rows = rows_fetch(_HASHES, [session.pk, Int4(at[0] if at else 0)])
+    if not rows:
+        return StoredHashes([b""] * len(at), answers=0)
     known: dict[int, bytes | None] = {position: content_hash for position, content_hash, _ in rows}
     roles = {position: role for position, _, role in rows}
     missing = [position for position in at if known.get(position) is None]
