@@ -17,16 +17,17 @@ TOOL = "tool"
 
 def message_text(message: Message) -> str:
     """Return the searchable text of a message: texts, thinking, tool results and tool calls."""
-    return "\n".join(text for _, text in _part_texts(message))
+    return message_text_and_starts(message)[0]
 
 
-def part_starts(message: Message) -> tuple[tuple[int, int], ...]:
-    """Return where the text of each part begins in the text of the message, and the index of the part."""
-    starts, start = [], 0
+def message_text_and_starts(message: Message) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return the text of a message, where the text of each part begins in it, and the index of the part."""
+    pieces, starts, start = [], [], 0
     for index, text in _part_texts(message):
+        pieces.append(text)
         starts.append((start, index))
         start += len(text) + 1
-    return tuple(starts)
+    return "\n".join(pieces), tuple(starts)
 
 
 def _part_texts(message: Message) -> Iterator[tuple[int, str]]:

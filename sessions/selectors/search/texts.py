@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg.types.numeric import Int4
 
-from search.documents import message_text, part_starts
+from search.documents import message_text_and_starts
 from sessions.selectors.convert import value_of
 from sessions.store.blobs import body_read
 from sessions.store.postgres import rows_fetch
@@ -58,6 +58,6 @@ def messages_read(project_id: UUID, places: Sequence[Place]) -> Mapping[Place, F
     for session, position, turn, at, flags, format, data, blob_project, sha256, role in rows:
         body = body_read(data, blob_project, sha256, role)
         value = value_of(body, format=format, position=position, turn=turn, tokens=0, flags=flags)
-        text, starts = message_text(value), part_starts(value)
+        text, starts = message_text_and_starts(value)
         found[session, position] = FoundMessage(turn=turn, at=at, text=text, part_starts=starts)
     return found
