@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from gateway.callers import COMPACT, OBSERVE
 from gateway.http import Refused
+from sessions.selectors.token_budgets import MAX_BUDGET
 
 BUDGET, MODE, BYPASS = "x-contextapp-budget", "x-contextapp-mode", "x-contextapp-bypass"
-
-_MAX_BUDGET = 2_000_000_000
 
 
 def mode_of(headers: Mapping[bytes, bytes]) -> str:
@@ -32,7 +31,7 @@ def budget_check(headers: Mapping[bytes, bytes]) -> None:
     """Check the budget that the request specifies, if any. Raises `Refused`."""
     text = _text(headers, BUDGET)
     if text and budget_of(text) is None:
-        limits = f"from 1 to {_MAX_BUDGET:,}, such as 60000"
+        limits = f"from 1 to {MAX_BUDGET:,}, such as 60000"
         raise Refused(
             400, "invalid_request_error", f"`X-Contextapp-Budget` must be a whole number of tokens {limits}."
         )
@@ -41,7 +40,7 @@ def budget_check(headers: Mapping[bytes, bytes]) -> None:
 def budget_of(text: str) -> int | None:
     """Return the number of tokens in a budget header, or None if it is not valid."""
     is_number = text.isascii() and text.isdigit() and len(text) <= 10
-    return int(text) if is_number and 0 < int(text) <= _MAX_BUDGET else None
+    return int(text) if is_number and 0 < int(text) <= MAX_BUDGET else None
 
 
 def _text(headers: Mapping[bytes, bytes], name: str) -> str:

@@ -53,6 +53,11 @@ def hosted_id(part: Part) -> str:
     return ""
 
 
+def ends_turn(message: Message) -> bool:
+    """Return whether a message is neither an answer nor results of tools, which may follow a program."""
+    return message.role is not Role.ASSISTANT and not all(isinstance(p, ToolResult) for p in message.parts)
+
+
 def _is_result(part: Part) -> bool:
     return isinstance(part, ToolResult) or (isinstance(part, Opaque) and part.kind.endswith("_output"))
 
@@ -65,7 +70,7 @@ def open_start(messages: Sequence[Message]) -> int:
     started: dict[str, int] = {}
     waiting: set[str] = set()
     for index, message in enumerate(messages):
-        if message.role is not Role.ASSISTANT and not all(isinstance(p, ToolResult) for p in message.parts):
+        if ends_turn(message):
             started.clear()
         for part in message.parts:
             found = hosted_id(part)

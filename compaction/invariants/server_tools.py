@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from compaction.invariants.pairs import calls_of
-from compaction.invariants.programs import PROGRAM, PROGRAM_OUTPUT, caller_of, hosted_id
+from compaction.invariants.programs import PROGRAM, PROGRAM_OUTPUT, caller_of, ends_turn, hosted_id
 from compaction.invariants.violations import Subject, Violation
 from compaction.messages import JSON, Message, Opaque, Part, Role, ToolCall, ToolResult
 
@@ -70,7 +70,7 @@ def _unpaired(messages: Sequence[Message]) -> tuple[set[_Place], set[_Place]]:
     waiting: dict[str, _Place] = {}
     made: dict[_Place, _Place | None] = {}
     for index, message in enumerate(messages):
-        if message.role is not Role.ASSISTANT and not all(isinstance(p, ToolResult) for p in message.parts):
+        if ends_turn(message):
             waiting.clear()
         for place, part in enumerate(message.parts):
             if _is_call(part):

@@ -20,6 +20,7 @@ from sessions.pages.access import Viewer, actor_of, owner_of, page, viewer_of
 from sessions.pages.connect.snippets import PLACEHOLDER, gateway_url, snippet_groups
 from sessions.pages.settings.common import PlainForm
 from sessions.selectors.lists.sessions import connected_session_newest
+from sessions.selectors.token_budgets import MAX_BUDGET
 from sessions.services.targets import ForbiddenAddress, url_check
 
 _PROVIDERS = (("anthropic", "Anthropic"), ("openai", "OpenAI"), ("gemini", "Gemini"))
@@ -59,7 +60,7 @@ class GatewayForm(PlainForm):
     budget_tokens = forms.IntegerField(
         required=False,
         min_value=1_000,
-        max_value=2_000_000_000,
+        max_value=MAX_BUDGET,
         label="Budget for new sessions",
         help_text="In input tokens. Leave blank to use the model's context window.",
         error_messages={"min_value": "Enter at least 1,000 tokens, or leave the field blank."},

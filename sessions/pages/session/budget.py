@@ -7,10 +7,11 @@ from typing import Any
 from django import forms
 
 from sessions.models import AgentSession
+from sessions.pages.settings.common import PlainForm
 from sessions.selectors.token_budgets import MAX_BUDGET, default_budget
 
 
-class BudgetForm(forms.Form):
+class BudgetForm(PlainForm):
     """The session's own budget. Blank for the default."""
 
     tokens = forms.IntegerField(
@@ -26,5 +27,5 @@ class BudgetForm(forms.Form):
     )
 
     def __init__(self, session: AgentSession, data: Any = None) -> None:
-        super().__init__(data, initial={"tokens": session.budget_tokens}, label_suffix="")
+        super().__init__(data, initial={"tokens": session.budget_tokens})
         self.fields["tokens"].widget.attrs["placeholder"] = f"Default: {default_budget(session):,}"

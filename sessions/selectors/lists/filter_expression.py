@@ -31,8 +31,8 @@ METADATA = "meta."
 #: A pattern of the keys before a colon.
 KEY = r"meta\.[\w.-]+|\w+"
 _TERM = re.compile(rf'(?:({KEY}):)?(?:"([^"]*)"?|(\S+))')
-#: Keys of the search, which the list does not have.
-MESSAGE_KEYS = frozenset({"role", "tool", "file", "error"})
+#: Keys of the search, which the list does not have, with examples of values.
+MESSAGE_KEYS: Mapping[str, str] = {"role": "user", "tool": "Bash", "file": "pool.py", "error": "yes"}
 _BARE_KEY = re.compile(rf"({KEY}):")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([km]?)", re.IGNORECASE)
 _RECENT = re.compile(r"(\d{1,4})([hdw])")

@@ -23,8 +23,6 @@ from sessions.selectors.lists.filters import SessionFilter
 # Only at the end, a key without a value is a condition. Elsewhere, it is a word, as in "Error: not found".
 _TERM = re.compile(rf'-?"[^"]*"?|({KEY}):(?:"([^"]*)"?|(\S+)|\s*$)|\S+')
 ROLES = ("user", "assistant", "tool", "system")
-_EXAMPLES = {"role": "user", "tool": "Bash", "file": "pool.py", "error": "yes"}
-assert _EXAMPLES.keys() == MESSAGE_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +116,8 @@ def search_expression(text: str, *, is_typing: bool = False, zone: tzinfo = UTC)
 
 
 def _message_term(key: str, value: str, messages: MessageFilter) -> MessageFilter | None:
-    if key in _EXAMPLES and not value:
-        raise value_missing(key, _EXAMPLES[key])
+    if key in MESSAGE_KEYS and not value:
+        raise value_missing(key, MESSAGE_KEYS[key])
     match key:
         case "role":
             if value.lower() not in ROLES:
